@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use kinora_contract::Clock;
-use kinora_store::Workers;
+use kinora_store::WorkerDirectory;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -19,33 +19,33 @@ const ASK_MAX: Duration = Duration::from_millis(500);
 
 /// The set of served models. Clones share one answer.
 #[derive(Clone)]
-pub struct Availability(Arc<Asked>);
+pub struct ModelAvailability(Arc<AvailabilityCache>);
 
-struct Asked {
-    workers: Arc<dyn Workers>,
+struct AvailabilityCache {
+    workers: Arc<dyn WorkerDirectory>,
     clock: Arc<dyn Clock>,
-    known: RwLock<Known>,
+    known: RwLock<KnownModels>,
     asking: Mutex<()>,
 }
 
 #[derive(Clone, Default)]
-struct Known {
+struct KnownModels {
     /// Time of the last query, by the steady clock.
     asked: Option<Duration>,
     /// `None` until the store has answered once.
     models: Option<Arc<BTreeSet<String>>>,
 }
 
-impl fmt::Debug for Availability {
+impl fmt::Debug for ModelAvailability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Availability(..)")
     }
 }
 
-impl Availability {
+impl ModelAvailability {
     /// Reads the registry `workers`; `clock` measures the age of an answer.
-    pub fn new(workers: Arc<dyn Workers>, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Asked {
+    pub fn new(workers: Arc<dyn WorkerDirectory>, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(AvailabilityCache {
             workers,
             clock,
             known: RwLock::default(),
@@ -62,7 +62,7 @@ impl Availability {
     }
 
     async fn refresh(&self) {
-        let Asked {
+        let AvailabilityCache {
             workers,
             clock,
             asking,
@@ -91,7 +91,7 @@ impl Availability {
         asked.is_some_and(|asked| now.saturating_sub(asked) < AGE_MAX)
     }
 
-    fn known(&self) -> Known {
+    fn known(&self) -> KnownModels {
         let known = self.0.known.read();
         known.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -101,13 +101,13 @@ impl Availability {
 mod tests {
     use kinora_contract::ManualClock;
     use kinora_store::EmbeddedStore;
-    use kinora_store::faulty::{FaultyStore, Method, Plan, Rates};
-    use kinora_store::{Announcement, ServedModel, WorkerState};
+    use kinora_store::faulty::{FaultyStore, StoreMethod, Plan, Rates};
+    use kinora_store::{WorkerAnnouncement, ServedModel, WorkerState};
 
     use super::*;
 
-    fn worker(model: &str) -> Announcement {
-        Announcement {
+    fn worker(model: &str) -> WorkerAnnouncement {
+        WorkerAnnouncement {
             id: "worker".to_owned(),
             host: String::new(),
             pid: 1,
@@ -129,11 +129,11 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_kept_for_a_second_and_through_an_outage() {
         let clock = Arc::new(ManualClock::at(0));
-        let plan = Arc::new(Plan::<Method>::seeded(1));
+        let plan = Arc::new(Plan::<StoreMethod>::seeded(1));
         let embedded = EmbeddedStore::open(clock.clone());
         let store = &embedded.stores;
         let workers = FaultyStore::wrap(store.clone(), plan.clone()).workers;
-        let availability = Availability::new(workers, clock.clone());
+        let availability = ModelAvailability::new(workers, clock.clone());
         let never = Rates {
             before_ppm: 1_000_000,
             ..Rates::default()
@@ -153,7 +153,7 @@ mod tests {
         for _ in 0..10 {
             assert!(availability.serves("one").await && !availability.serves("two").await);
         }
-        assert_eq!(plan.calls(Method::ServedModels), 3);
+        assert_eq!(plan.calls(StoreMethod::ServedModels), 3);
         plan.set(never);
         clock.advance(60_000);
         assert!(availability.serves("one").await, "the last answer holds");

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kinora_contract::limits::{BODY_BYTES_MAX, FORM_PARTS_MAX};
 use kinora_contract::request::json_fields;
-use kinora_contract::{ErrorCode, Form};
+use kinora_contract::{ErrorCode, FormFields};
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 use crate::listen::is_too_slow;
-use crate::memory::Full;
+use crate::memory::LimitReached;
 
 /// Reads the fields of a JSON or form request.
 pub(crate) async fn fields(
@@ -53,13 +53,13 @@ fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {
         "multipart/form-data" => MediaType::Form {
             boundary: multer::parse_boundary(text).map_err(|_| {
                 let message = "The multipart body has no valid 'boundary'.";
-                ApiError::of(ErrorCode::MalformedBody, CONTENT_TYPE, message)
+                ApiError::for_param(ErrorCode::MalformedBody, CONTENT_TYPE, message)
             })?,
         },
         _ => {
             let message = "Send 'Content-Type: application/json' or 'multipart/form-data'.";
             let code = ErrorCode::UnsupportedMediaType;
-            return Err(ApiError::of(code, CONTENT_TYPE, message));
+            return Err(ApiError::for_param(code, CONTENT_TYPE, message));
         }
     };
     check_charset(text, CONTENT_TYPE)?;
@@ -79,7 +79,7 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     }
     let message = "The body is compressed; send it without 'Content-Encoding'.";
     let code = ErrorCode::UnsupportedEncoding;
-    Err(ApiError::of(code, "Content-Encoding", message))
+    Err(ApiError::for_param(code, "Content-Encoding", message))
 }
 
 /// Reads the whole body; `incomplete` is the error code for a body that ends early.
@@ -97,7 +97,7 @@ async fn read(headers: &HeaderMap, body: Body, incomplete: ErrorCode) -> Result<
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(error) if is_too_slow(&*error) => Err(ApiError::too_slow()),
-        Err(error) => Err(match Full::within(&*error) {
+        Err(error) => Err(match LimitReached::within(&*error) {
             Some(full) => full.into(),
             None => ApiError::new(incomplete, "The body is incomplete."),
         }),
@@ -116,7 +116,7 @@ const NAME_CHARS_SHOWN: usize = 64;
 async fn form_fields(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
     let whole = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body)]);
     let mut parts = multer::Multipart::new(whole, boundary);
-    let mut form = Form::default();
+    let mut form = FormFields::default();
     let mut count = 0;
     while let Some(part) = parts.next_field().await.map_err(|_| malformed())? {
         count += 1;
@@ -130,7 +130,7 @@ async fn form_fields(body: Bytes, boundary: String) -> Result<Map<String, Value>
         let bytes = part.bytes().await.map_err(|_| malformed())?;
         let text = String::from_utf8(bytes.into()).map_err(|_| {
             let message = format!("'{shown}' is not valid UTF-8.");
-            ApiError::of(ErrorCode::InvalidValue, &shown, message)
+            ApiError::for_param(ErrorCode::InvalidValue, &shown, message)
         })?;
         form.push(&name, text)?;
     }
@@ -139,7 +139,7 @@ async fn form_fields(body: Bytes, boundary: String) -> Result<Map<String, Value>
 
 /// Refuses a file, and text that is not plain UTF-8.
 fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
-    let disposition = parameters(&text_of(headers, &header::CONTENT_DISPOSITION));
+    let disposition = parameters(&header_text(headers, &header::CONTENT_DISPOSITION));
     // `filename*` is the same name in the encoding of RFC 8187.
     if disposition
         .iter()
@@ -147,23 +147,23 @@ fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
     {
         let message = format!("'{name}' is a file; give reference material as a URL.");
         let code = ErrorCode::FileUploadUnsupported;
-        return Err(ApiError::of(code, name, message));
+        return Err(ApiError::for_param(code, name, message));
     }
-    check_charset(&text_of(headers, &header::CONTENT_TYPE), name)?;
-    let transfer = text_of(headers, &TRANSFER_ENCODING);
+    check_charset(&header_text(headers, &header::CONTENT_TYPE), name)?;
+    let transfer = header_text(headers, &TRANSFER_ENCODING);
     let plain = ["", "7bit", "8bit", "binary"];
     if plain.iter().any(|one| transfer.eq_ignore_ascii_case(one)) {
         return Ok(());
     }
     let message = format!("'{name}' has a transfer encoding; send its text as it is.");
-    Err(ApiError::of(ErrorCode::UnsupportedEncoding, name, message))
+    Err(ApiError::for_param(ErrorCode::UnsupportedEncoding, name, message))
 }
 
 /// A mail header, deprecated in forms (RFC 7578, 4.7).
 const TRANSFER_ENCODING: HeaderName = HeaderName::from_static("content-transfer-encoding");
 
 /// The value of a header, empty if absent. File names may contain non-ASCII bytes.
-fn text_of(headers: &HeaderMap, name: &HeaderName) -> String {
+fn header_text(headers: &HeaderMap, name: &HeaderName) -> String {
     let value = headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     String::from_utf8_lossy(value).trim().to_owned()
 }
@@ -231,7 +231,7 @@ fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let message = "The character set is not supported; send UTF-8.";
-    Err(ApiError::of(ErrorCode::UnsupportedEncoding, param, message))
+    Err(ApiError::for_param(ErrorCode::UnsupportedEncoding, param, message))
 }
 
 #[cfg(test)]

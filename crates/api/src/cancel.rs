@@ -2,12 +2,12 @@
 
 use axum::extract::State;
 use kinora_contract::{ErrorCode, FailureCode, VideoObject};
-use kinora_store::Cancellation;
+use kinora_store::CancelOutcome;
 
 use crate::error::ApiError;
-use crate::extract::{PathId, Writer};
+use crate::extract::{PathId, WriteKey};
 use crate::refusals::OfCancel;
-use crate::responses::Answer;
+use crate::responses::JsonResponse;
 use crate::state::SharedApi;
 
 /// Cancel a video task.
@@ -24,9 +24,9 @@ use crate::state::SharedApi;
 )]
 pub(crate) async fn cancel(
     State(api): State<SharedApi>,
-    Writer(key): Writer,
+    WriteKey(key): WriteKey,
     PathId(id): PathId,
-) -> Result<Answer<VideoObject>, ApiError> {
+) -> Result<JsonResponse<VideoObject>, ApiError> {
     let retention_ms = api.settings.failed_retention_ms;
     let failure = FailureCode::Cancelled.into();
     match api
@@ -34,15 +34,15 @@ pub(crate) async fn cancel(
         .cancel(&key.key.project, id, failure, retention_ms)
         .await?
     {
-        Cancellation::Cancelled(task) => {
+        CancelOutcome::Cancelled(task) => {
             tracing::info!(task = %id, "task cancelled");
-            Ok(Answer(api.object(&task).await?))
+            Ok(JsonResponse(api.object(&task).await?))
         }
-        Cancellation::AlreadyFinished(task) => {
+        CancelOutcome::AlreadyFinished(task) => {
             let status = task.status().ok_or_else(ApiError::expired)?;
             let message = format!("This video is already {}.", status.as_str());
             Err(ApiError::new(ErrorCode::NotCancellable, message).final_answer())
         }
-        Cancellation::NotFound => Err(ApiError::video_not_found()),
+        CancelOutcome::NotFound => Err(ApiError::video_not_found()),
     }
 }

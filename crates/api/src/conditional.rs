@@ -12,7 +12,7 @@ use crate::error::ApiError;
 
 /// The outcome of a request's conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum ConditionOutcome {
     /// Send the content.
     Met,
     /// The client already has the content: 304.
@@ -21,9 +21,9 @@ pub(crate) enum Condition {
     Failed,
 }
 
-impl Condition {
+impl ConditionOutcome {
     /// Checks `If-Match` and `If-None-Match` against the current tag, quotes included: `"abc"`.
-    pub(crate) fn of(headers: &HeaderMap, etag: &str) -> Self {
+    pub(crate) fn evaluate(headers: &HeaderMap, etag: &str) -> Self {
         // In the order of the RFC (9110, section 13.2.2): `If-Match` first, so a client that
         // requires the old content learns that it is gone.
         if headers.contains_key(header::IF_MATCH) && !names(headers, &header::IF_MATCH, etag) {
@@ -43,7 +43,7 @@ impl Condition {
                 let message =
                     "The content does not match 'If-Match'; omit it, or send the current 'ETag'.";
                 let code = ErrorCode::PreconditionFailed;
-                Some(ApiError::of(code, "If-Match", message).into_response())
+                Some(ApiError::for_param(code, "If-Match", message).into_response())
             }
         }
     }
@@ -64,7 +64,7 @@ fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item =
 
 /// The part of a file to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stretch {
+pub(crate) enum ByteRange {
     /// All of it, with 200.
     Whole,
     /// These bytes, with 206.
@@ -74,45 +74,45 @@ pub(crate) enum Stretch {
 }
 
 /// Parses the header for a file of `length` bytes. Ranges it does not understand are ignored.
-pub(crate) fn stretch(header: Option<&str>, length: u64) -> Stretch {
+pub(crate) fn stretch(header: Option<&str>, length: u64) -> ByteRange {
     let Some(spec) = header.and_then(|text| text.strip_prefix("bytes=")) else {
-        return Stretch::Whole;
+        return ByteRange::Whole;
     };
     let Some((first, last)) = spec.trim().split_once('-') else {
-        return Stretch::Whole;
+        return ByteRange::Whole;
     };
     match (position(first), position(last)) {
-        (Position::At(first), Position::At(last)) if first > last => Stretch::Whole,
-        (Position::At(first), Position::At(last)) => part(first..last.saturating_add(1), length),
-        (Position::At(first), Position::Open) => part(first..u64::MAX, length),
-        (Position::Open, Position::At(0)) => Stretch::Unsatisfiable,
-        (Position::Open, Position::At(tail)) => part(length.saturating_sub(tail)..length, length),
-        _ => Stretch::Whole,
+        (RangePosition::At(first), RangePosition::At(last)) if first > last => ByteRange::Whole,
+        (RangePosition::At(first), RangePosition::At(last)) => part(first..last.saturating_add(1), length),
+        (RangePosition::At(first), RangePosition::Open) => part(first..u64::MAX, length),
+        (RangePosition::Open, RangePosition::At(0)) => ByteRange::Unsatisfiable,
+        (RangePosition::Open, RangePosition::At(tail)) => part(length.saturating_sub(tail)..length, length),
+        _ => ByteRange::Whole,
     }
 }
 
-fn part(wanted: Range<u64>, length: u64) -> Stretch {
+fn part(wanted: Range<u64>, length: u64) -> ByteRange {
     if wanted.start >= length {
-        return Stretch::Unsatisfiable;
+        return ByteRange::Unsatisfiable;
     }
-    Stretch::Part(wanted.start..wanted.end.min(length))
+    ByteRange::Part(wanted.start..wanted.end.min(length))
 }
 
-enum Position {
+enum RangePosition {
     At(u64),
     Open,
     Malformed,
 }
 
-fn position(text: &str) -> Position {
+fn position(text: &str) -> RangePosition {
     if text.is_empty() {
-        return Position::Open;
+        return RangePosition::Open;
     }
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Position::Malformed;
+        return RangePosition::Malformed;
     }
     // A number too large for `u64` is past the end of any file.
-    Position::At(text.parse().unwrap_or(u64::MAX))
+    RangePosition::At(text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -128,32 +128,32 @@ mod tests {
             for (name, value) in pairs {
                 headers.append(name.clone(), HeaderValue::from_static(value));
             }
-            Condition::of(&headers, "\"a\"")
+            ConditionOutcome::evaluate(&headers, "\"a\"")
         };
         let (only, not) = (header::IF_MATCH, header::IF_NONE_MATCH);
         for (pairs, expected) in [
-            (vec![], Condition::Met),
-            (vec![(only.clone(), "\"a\"")], Condition::Met),
-            (vec![(only.clone(), "*")], Condition::Met),
-            (vec![(only.clone(), "\"b\", \"a\"")], Condition::Met),
+            (vec![], ConditionOutcome::Met),
+            (vec![(only.clone(), "\"a\"")], ConditionOutcome::Met),
+            (vec![(only.clone(), "*")], ConditionOutcome::Met),
+            (vec![(only.clone(), "\"b\", \"a\"")], ConditionOutcome::Met),
             (
                 vec![(only.clone(), "\"b\""), (only.clone(), "\"a\"")],
-                Condition::Met,
+                ConditionOutcome::Met,
             ),
-            (vec![(only.clone(), "\"b\"")], Condition::Failed),
-            (vec![(only.clone(), "W/\"a\"")], Condition::Failed),
-            (vec![(only.clone(), "")], Condition::Failed),
+            (vec![(only.clone(), "\"b\"")], ConditionOutcome::Failed),
+            (vec![(only.clone(), "W/\"a\"")], ConditionOutcome::Failed),
+            (vec![(only.clone(), "")], ConditionOutcome::Failed),
             (
                 vec![(only.clone(), "\"b\""), (not.clone(), "\"a\"")],
-                Condition::Failed,
+                ConditionOutcome::Failed,
             ),
             (
                 vec![(only, "\"a\""), (not.clone(), "\"a\"")],
-                Condition::NotModified,
+                ConditionOutcome::NotModified,
             ),
-            (vec![(not.clone(), "W/\"a\"")], Condition::NotModified),
-            (vec![(not.clone(), "*")], Condition::NotModified),
-            (vec![(not, "\"b\"")], Condition::Met),
+            (vec![(not.clone(), "W/\"a\"")], ConditionOutcome::NotModified),
+            (vec![(not.clone(), "*")], ConditionOutcome::NotModified),
+            (vec![(not, "\"b\"")], ConditionOutcome::Met),
         ] {
             assert_eq!(judged(&pairs), expected, "{pairs:?}");
         }
@@ -169,25 +169,25 @@ mod range_tests {
     #[test]
     fn the_forms_of_the_rfc_are_understood() {
         for (header, expected) in [
-            (None, Stretch::Whole),
-            (Some("bytes=0-499"), Stretch::Part(0..500)),
-            (Some("bytes=500-999"), Stretch::Part(500..1000)),
-            (Some("bytes=500-"), Stretch::Part(500..1000)),
-            (Some("bytes=-1"), Stretch::Part(999..1000)),
-            (Some("bytes=-5000"), Stretch::Part(0..1000)),
-            (Some("bytes=999-5000"), Stretch::Part(999..1000)),
-            (Some("bytes=1000-"), Stretch::Unsatisfiable),
+            (None, ByteRange::Whole),
+            (Some("bytes=0-499"), ByteRange::Part(0..500)),
+            (Some("bytes=500-999"), ByteRange::Part(500..1000)),
+            (Some("bytes=500-"), ByteRange::Part(500..1000)),
+            (Some("bytes=-1"), ByteRange::Part(999..1000)),
+            (Some("bytes=-5000"), ByteRange::Part(0..1000)),
+            (Some("bytes=999-5000"), ByteRange::Part(999..1000)),
+            (Some("bytes=1000-"), ByteRange::Unsatisfiable),
             (
                 Some("bytes=99999999999999999999999-"),
-                Stretch::Unsatisfiable,
+                ByteRange::Unsatisfiable,
             ),
-            (Some("bytes=-0"), Stretch::Unsatisfiable),
-            (Some("bytes=9-1"), Stretch::Whole),
-            (Some("bytes=0-1,5-6"), Stretch::Whole),
-            (Some("bytes=-"), Stretch::Whole),
-            (Some("bytes=a-b"), Stretch::Whole),
-            (Some("bytes=+1-2"), Stretch::Whole),
-            (Some("chapters=1-2"), Stretch::Whole),
+            (Some("bytes=-0"), ByteRange::Unsatisfiable),
+            (Some("bytes=9-1"), ByteRange::Whole),
+            (Some("bytes=0-1,5-6"), ByteRange::Whole),
+            (Some("bytes=-"), ByteRange::Whole),
+            (Some("bytes=a-b"), ByteRange::Whole),
+            (Some("bytes=+1-2"), ByteRange::Whole),
+            (Some("chapters=1-2"), ByteRange::Whole),
         ] {
             assert_eq!(stretch(header, 1000), expected, "{header:?}");
         }
@@ -197,7 +197,7 @@ mod range_tests {
         #[test]
         fn a_part_lies_within_the_file(header: String, first: u64, last: u64, length in 0_u64..5000) {
             for text in [header, format!("bytes={first}-{last}"), format!("bytes=-{last}")] {
-                if let Stretch::Part(part) = stretch(Some(&text), length) {
+                if let ByteRange::Part(part) = stretch(Some(&text), length) {
                     prop_assert!(part.start < part.end && part.end <= length);
                 }
             }

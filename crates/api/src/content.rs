@@ -13,13 +13,13 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use kinora_blobs::sign::SignatureError;
 use kinora_blobs::{BlobError, ByteStream, DirectLink};
-use kinora_contract::{ErrorCode, State as TaskState, StoredFile, Task, TaskId};
-use kinora_store::Scope;
+use kinora_contract::{ErrorCode, TaskState as TaskState, StoredFile, Task, TaskId};
+use kinora_store::KeyScope;
 
-use crate::conditional::{Condition, Stretch, names, stretch};
+use crate::conditional::{ConditionOutcome, ByteRange, names, stretch};
 use crate::error::ApiError;
 use crate::extract::PathId;
-use crate::files::{KEEPABLE, Variant};
+use crate::files::{RESULT_CACHE_CONTROL, ResultVariant};
 use crate::prefer::PREFERENCE_APPLIED;
 use crate::refusals::OfContent;
 use crate::responses::MEDIA_POLICY;
@@ -72,7 +72,7 @@ pub(crate) async fn content(
     let variant = variant(&query)?;
     let found = match address(&api, id, variant, &query) {
         // A valid signed URL needs no key; a key that comes with it is ignored.
-        Address::Opens => api.tasks.task(id).await?,
+        SignatureCheck::Opens => api.tasks.task(id).await?,
         address => find(&api, id, address, &headers, &extensions).await?,
     };
     let task = found.ok_or_else(ApiError::video_not_found)?;
@@ -85,7 +85,7 @@ pub(crate) async fn content(
         }
         found => found?,
     };
-    let asked = Asked {
+    let asked = ContentRequest {
         method: &method,
         headers: &headers,
     };
@@ -93,8 +93,8 @@ pub(crate) async fn content(
 }
 
 /// Whether a refusal says of a preview that it does not exist yet.
-fn is_awaited(error: &ApiError, variant: Variant) -> bool {
-    variant == Variant::Thumbnail && error.code() == ErrorCode::VideoNotReady
+fn is_awaited(error: &ApiError, variant: ResultVariant) -> bool {
+    variant == ResultVariant::Thumbnail && error.code() == ErrorCode::VideoNotReady
 }
 
 /// Nothing, for a client that looks again later: browsers write every 4xx into their console.
@@ -110,40 +110,40 @@ fn no_preview() -> Response {
 
 /// The parts of a request that decide which file is sent.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct ContentRequest<'a> {
     method: &'a Method,
     headers: &'a HeaderMap,
 }
 
 /// The requested variant. All other parameters belong to the signature.
-fn variant(query: &str) -> Result<Variant, ApiError> {
+fn variant(query: &str) -> Result<ResultVariant, ApiError> {
     let mut variant = None;
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "variant" if variant.is_none() => {
-                variant = Some(Variant::from_name(&value).ok_or_else(|| {
+                variant = Some(ResultVariant::from_name(&value).ok_or_else(|| {
                     let message = "'variant' must be video, thumbnail or spritesheet.";
-                    ApiError::of(ErrorCode::InvalidValue, "variant", message)
+                    ApiError::for_param(ErrorCode::InvalidValue, "variant", message)
                 })?);
             }
             "variant" => {
                 let message = "'variant' was sent more than once.";
-                return Err(ApiError::of(ErrorCode::InvalidValue, "variant", message));
+                return Err(ApiError::for_param(ErrorCode::InvalidValue, "variant", message));
             }
             "expires" | "signature" => {}
             other => {
                 let shown: String = other.chars().take(64).collect();
                 let message = format!("Unknown parameter: '{shown}'.");
-                return Err(ApiError::of(ErrorCode::UnknownParameter, &shown, message));
+                return Err(ApiError::for_param(ErrorCode::UnknownParameter, &shown, message));
             }
         }
     }
-    Ok(variant.unwrap_or(Variant::Video))
+    Ok(variant.unwrap_or(ResultVariant::Video))
 }
 
 /// The verdict on the signature in the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Address {
+enum SignatureCheck {
     Opens,
     /// Signed by this service, but expired.
     Expired,
@@ -151,15 +151,15 @@ enum Address {
     Unsigned,
 }
 
-fn address(api: &Api, id: TaskId, variant: Variant, query: &str) -> Address {
+fn address(api: &Api, id: TaskId, variant: ResultVariant, query: &str) -> SignatureCheck {
     if !query.contains("signature=") {
-        return Address::Unsigned;
+        return SignatureCheck::Unsigned;
     }
     let now_s = api.clock.now_ms() / 1000;
     match api.signer.verify(id, variant.name(), query, now_s) {
-        Ok(()) => Address::Opens,
-        Err(SignatureError::Expired) => Address::Expired,
-        Err(SignatureError::Malformed | SignatureError::Wrong) => Address::Wrong,
+        Ok(()) => SignatureCheck::Opens,
+        Err(SignatureError::Expired) => SignatureCheck::Expired,
+        Err(SignatureError::Malformed | SignatureError::Wrong) => SignatureCheck::Wrong,
     }
 }
 
@@ -167,22 +167,22 @@ fn address(api: &Api, id: TaskId, variant: Variant, query: &str) -> Address {
 async fn find(
     api: &Api,
     id: TaskId,
-    address: Address,
+    address: SignatureCheck,
     headers: &HeaderMap,
     extensions: &Extensions,
 ) -> Result<Option<Arc<Task>>, ApiError> {
-    if address == Address::Wrong && !headers.contains_key(header::AUTHORIZATION) {
+    if address == SignatureCheck::Wrong && !headers.contains_key(header::AUTHORIZATION) {
         let message = "Invalid result address; query the task for the current one.";
         return Err(ApiError::new(ErrorCode::InvalidApiKey, message));
     }
-    let found = match extract::authorize(api, headers, extensions, Scope::Read).await {
+    let found = match extract::authorize(api, headers, extensions, KeyScope::Read).await {
         Ok(key) => api.tasks.get(&key.key.project, id).await?,
         // A rate limit or an unavailable store must not become a final answer.
         // The URL was good once, so "expired" is more helpful than "unknown key".
-        Err(error) if address == Address::Expired && is_useless_key(&error) => None,
+        Err(error) if address == SignatureCheck::Expired && is_useless_key(&error) => None,
         Err(error) => return Err(error),
     };
-    if found.is_none() && address == Address::Expired {
+    if found.is_none() && address == SignatureCheck::Expired {
         let message = "This result address has expired.";
         return Err(ApiError::new(ErrorCode::VideoExpired, message));
     }
@@ -196,9 +196,9 @@ const fn is_useless_key(error: &ApiError) -> bool {
     )
 }
 
-fn file(task: &Task, variant: Variant) -> Result<&StoredFile, ApiError> {
+fn file(task: &Task, variant: ResultVariant) -> Result<&StoredFile, ApiError> {
     match &task.state {
-        TaskState::Completed(artifact) => Ok(variant.of(artifact)),
+        TaskState::Completed(artifact) => Ok(variant.file_in(artifact)),
         TaskState::Failed(_) => {
             let message = "This video failed; it has no content.";
             Err(ApiError::new(ErrorCode::VideoFailed, message).final_answer())
@@ -215,13 +215,13 @@ fn file(task: &Task, variant: Variant) -> Result<&StoredFile, ApiError> {
 async fn send(
     api: &Api,
     task: &Task,
-    variant: Variant,
+    variant: ResultVariant,
     file: &StoredFile,
-    Asked { method, headers }: Asked<'_>,
+    ContentRequest { method, headers }: ContentRequest<'_>,
 ) -> Result<Response, ApiError> {
     let id = task.id;
     let etag = format!("\"{}\"", file.sha256);
-    if let Some(mut response) = Condition::of(headers, &etag).refused() {
+    if let Some(mut response) = ConditionOutcome::evaluate(headers, &etag).refused() {
         if response.status() == StatusCode::NOT_MODIFIED {
             insert_text(response.headers_mut(), header::ETAG, &etag);
             keepable(response.headers_mut());
@@ -234,9 +234,9 @@ async fn send(
     // A client that holds an older file gets the whole new one.
     let stale = headers.contains_key(header::IF_RANGE) && !names(headers, &header::IF_RANGE, &etag);
     let (status, part) = match stretch(range.filter(|_| !stale), file.bytes) {
-        Stretch::Whole => (StatusCode::OK, 0..file.bytes),
-        Stretch::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
-        Stretch::Unsatisfiable => return Ok(unsatisfiable(file.bytes)),
+        ByteRange::Whole => (StatusCode::OK, 0..file.bytes),
+        ByteRange::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
+        ByteRange::Unsatisfiable => return Ok(unsatisfiable(file.bytes)),
     };
     // Before the headers: once a length is announced, a missing file can only end the connection.
     check_present(api, id, file).await?;
@@ -295,7 +295,7 @@ async fn open(
 
 /// A result never changes, so clients may cache it; browsers may play it.
 fn keepable(headers: &mut HeaderMap) {
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(KEEPABLE));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(RESULT_CACHE_CONTROL));
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(MEDIA_POLICY),
@@ -304,7 +304,7 @@ fn keepable(headers: &mut HeaderMap) {
 
 fn unsatisfiable(length: u64) -> Response {
     let message = format!("The range is outside the file, which has {length} bytes.");
-    let error = ApiError::of(ErrorCode::RangeNotSatisfiable, "Range", message);
+    let error = ApiError::for_param(ErrorCode::RangeNotSatisfiable, "Range", message);
     let mut response = error.into_response();
     insert_text(
         response.headers_mut(),
@@ -331,7 +331,7 @@ const CONDITIONS: [HeaderName; 3] = [header::IF_MATCH, header::IF_NONE_MATCH, he
 async fn redirect(
     api: &Api,
     task: &Task,
-    variant: Variant,
+    variant: ResultVariant,
     file: &StoredFile,
     headers: &HeaderMap,
 ) -> Result<Option<Response>, ApiError> {
@@ -345,7 +345,7 @@ async fn redirect(
         ttl: Duration::from_secs(left.clamp(1, TTL_SECONDS_MAX)),
         media_type: variant.media_type(),
         disposition: &variant.disposition(task.id),
-        cache_control: KEEPABLE,
+        cache_control: RESULT_CACHE_CONTROL,
     };
     let signed = api.blobs.direct_url(&file.key, &link).await;
     let Some(url) = signed.map_err(|error| ApiError::storage(&error))? else {
@@ -366,8 +366,8 @@ async fn redirect(
 }
 
 /// The preview, if `variant` is the thumbnail and the task's run has one.
-async fn preview(api: &Api, task: &Task, variant: Variant) -> Result<Option<Response>, ApiError> {
-    if variant != Variant::Thumbnail || !matches!(task.state, TaskState::Running) {
+async fn preview(api: &Api, task: &Task, variant: ResultVariant) -> Result<Option<Response>, ApiError> {
+    if variant != ResultVariant::Thumbnail || !matches!(task.state, TaskState::Running) {
         return Ok(None);
     }
     Ok(api.tasks.preview(task.id).await?.map(respond))
@@ -378,7 +378,7 @@ fn respond(preview: Arc<[u8]>) -> Response {
     let mut response = Response::new(Body::from(bytes));
     let headers = response.headers_mut();
     for (name, value) in [
-        (header::CONTENT_TYPE, Variant::Thumbnail.media_type()),
+        (header::CONTENT_TYPE, ResultVariant::Thumbnail.media_type()),
         (header::CACHE_CONTROL, "no-store"),
         (header::CONTENT_SECURITY_POLICY, MEDIA_POLICY),
         (header::CONTENT_DISPOSITION, "inline"),

@@ -10,7 +10,7 @@ const REMEMBERED_SECONDS: u64 = 600;
 
 /// The origins whose pages may call this service.
 #[derive(Clone, Debug, Default)]
-pub struct Cors {
+pub struct CorsPolicy {
     origins: Vec<HeaderValue>,
     any: bool,
 }
@@ -20,7 +20,7 @@ pub struct Cors {
 #[error("{0:?} is neither an origin, as in https://app.example.com, nor \"*\"")]
 pub struct BadOrigin(String);
 
-impl Cors {
+impl CorsPolicy {
     /// Allows pages of `origins`; `*` allows all.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ mod tests {
             "chrome-extension://abc",
             "*",
         ] {
-            assert!(Cors::new([good]).is_ok(), "{good}");
+            assert!(CorsPolicy::new([good]).is_ok(), "{good}");
         }
         for bad in [
             "",
@@ -139,7 +139,7 @@ mod tests {
             "https://a b",
             "null",
         ] {
-            assert_eq!(Cors::new([bad]).unwrap_err(), BadOrigin(bad.to_owned()));
+            assert_eq!(CorsPolicy::new([bad]).unwrap_err(), BadOrigin(bad.to_owned()));
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn only_a_configured_origin_is_granted_anything() {
-        let cors = Cors::new(["https://a.example"]).unwrap();
+        let cors = CorsPolicy::new(["https://a.example"]).unwrap();
         let answer = cors
             .preflight(&asked("OPTIONS", "https://a.example"))
             .unwrap();
@@ -169,12 +169,12 @@ mod tests {
                 .is_none()
         );
         assert!(cors.preflight(&asked("GET", "https://a.example")).is_none());
-        let off = Cors::default();
+        let off = CorsPolicy::default();
         assert!(
             off.preflight(&asked("OPTIONS", "https://a.example"))
                 .is_none()
         );
-        let any = Cors::new(["*"]).unwrap();
+        let any = CorsPolicy::new(["*"]).unwrap();
         let request = asked("GET", "https://b.example");
         assert_eq!(any.granted(request.headers()).unwrap(), "*");
         assert_eq!(cors.granted(request.headers()), None);

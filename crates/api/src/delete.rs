@@ -2,12 +2,12 @@
 
 use axum::extract::State;
 use kinora_contract::VideoDeleted;
-use kinora_store::{Chore, ChoreWork, Deletion};
+use kinora_store::{Chore, ChoreWork, DeleteOutcome};
 
 use crate::error::ApiError;
-use crate::extract::{PathId, Writer};
+use crate::extract::{PathId, WriteKey};
 use crate::refusals::OfDelete;
-use crate::responses::Answer;
+use crate::responses::JsonResponse;
 use crate::state::{Api, SharedApi};
 
 /// Delete a video task.
@@ -23,15 +23,15 @@ use crate::state::{Api, SharedApi};
 )]
 pub(crate) async fn delete(
     State(api): State<SharedApi>,
-    Writer(key): Writer,
+    WriteKey(key): WriteKey,
     PathId(id): PathId,
-) -> Result<Answer<VideoDeleted>, ApiError> {
-    let Deletion::Deleted { files } = api.tasks.delete(&key.key.project, id).await? else {
+) -> Result<JsonResponse<VideoDeleted>, ApiError> {
+    let DeleteOutcome::Deleted { files } = api.tasks.delete(&key.key.project, id).await? else {
         return Err(ApiError::video_not_found());
     };
     tracing::info!(task = %id, files = files.len(), "task deleted");
     remove_files(&api, files).await;
-    Ok(Answer(VideoDeleted {
+    Ok(JsonResponse(VideoDeleted {
         id: id.to_string(),
         object: "video.deleted",
         deleted: true,
@@ -56,7 +56,7 @@ async fn remove_files(api: &Api, files: Vec<Chore>) {
         });
     }
     if !done.is_empty()
-        && let Err(error) = api.tasks.settle_deleted(done).await
+        && let Err(error) = api.tasks.complete_deletion(done).await
     {
         tracing::warn!(%error, "file removal not recorded; removal will be repeated");
     }

@@ -6,16 +6,16 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use kinora_contract::VideoObject;
-use kinora_contract::edit_call::{
-    EditVideo, RemixVideo, edits_request, in_words_of_edits, remix_request,
+use kinora_contract::edit_endpoints::{
+    EditVideo, RemixVideo, edits_request, rename_param_for_edits, remix_request,
 };
 
 use crate::body;
 use crate::error::ApiError;
-use crate::extract::{PathId, Writer};
+use crate::extract::{PathId, WriteKey};
 use crate::refusals::{OfEdits, OfRemix};
 use crate::state::SharedApi;
-use crate::submit::{Endpoint, create_task};
+use crate::submit::{SubmitEndpoint, create_task};
 
 /// The name of the endpoint in traces: method and route.
 const EDITS: &str = "POST /v1/videos/edits";
@@ -39,18 +39,18 @@ const REMIX: &str = "POST /v1/videos/{id}/remix";
 )]
 pub(crate) async fn edits(
     State(api): State<SharedApi>,
-    Writer(key): Writer,
+    WriteKey(key): WriteKey,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let sent = body::fields(&headers, body).await?;
     let request = edits_request(sent, &api.catalog)?;
-    let endpoint = Endpoint {
+    let endpoint = SubmitEndpoint {
         name: EDITS,
         source: None,
     };
     let accepted = create_task(&api, &key.key, &headers, &request, endpoint).await;
-    accepted.map_err(|error| error.reworded(in_words_of_edits))
+    accepted.map_err(|error| error.reworded(rename_param_for_edits))
 }
 
 /// Remix a video.
@@ -73,17 +73,17 @@ pub(crate) async fn edits(
 )]
 pub(crate) async fn remix(
     State(api): State<SharedApi>,
-    Writer(key): Writer,
+    WriteKey(key): WriteKey,
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let sent = body::fields(&headers, body).await?;
     let request = remix_request(sent, id, &api.catalog)?;
-    let endpoint = Endpoint {
+    let endpoint = SubmitEndpoint {
         name: REMIX,
         source: Some(id),
     };
     let accepted = create_task(&api, &key.key, &headers, &request, endpoint).await;
-    accepted.map_err(|error| error.reworded(in_words_of_edits))
+    accepted.map_err(|error| error.reworded(rename_param_for_edits))
 }

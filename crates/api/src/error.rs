@@ -1,14 +1,14 @@
 //! Error responses: the envelope, its headers, and errors of the service itself. The private cause
-//! travels with the response as a [`Fault`], for the log, and is never sent.
+//! travels with the response as a [`ServiceFault`], for the log, and is never sent.
 
 use std::fmt::Display;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kinora_contract::{ErrorCode, NoEntropy, Refusal};
+use kinora_contract::{ErrorCode, NoEntropy, RequestRefusal};
 use kinora_store::StoreError;
 
-use crate::memory::Full;
+use crate::memory::LimitReached;
 use crate::responses::json_response;
 
 /// How soon a client should retry while the store is unavailable.
@@ -25,7 +25,7 @@ const PATH_SHOWN_MAX: usize = 100;
 
 /// Why the service failed to handle a request: for the log only.
 #[derive(Clone, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum ServiceFault {
     /// A bug or a broken invariant: each one is logged.
     Internal(String),
     /// The task store or the blob store is full or unavailable: logged once per outage.
@@ -37,8 +37,8 @@ pub(crate) enum Fault {
 /// A refusal with its headers.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
-    fault: Option<Fault>,
-    refusal: Refusal,
+    fault: Option<ServiceFault>,
+    refusal: RequestRefusal,
     retry_after_seconds: Option<u64>,
     /// The official SDKs retry some statuses on their own; this header overrides them.
     should_retry: Option<bool>,
@@ -48,13 +48,13 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     /// A refusal caused by `param`.
-    pub(crate) fn of(code: ErrorCode, param: &str, message: impl Into<String>) -> Self {
-        Refusal::of(code, param, message).into()
+    pub(crate) fn for_param(code: ErrorCode, param: &str, message: impl Into<String>) -> Self {
+        RequestRefusal::for_param(code, param, message).into()
     }
 
     /// A refusal that no single field causes.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Refusal::new(code, message).into()
+        RequestRefusal::new(code, message).into()
     }
 
     /// The stable error code.
@@ -85,7 +85,7 @@ impl ApiError {
 
     /// Rewords the refusal for another endpoint.
     #[must_use]
-    pub(crate) fn reworded(mut self, words: impl FnOnce(Refusal) -> Refusal) -> Self {
+    pub(crate) fn reworded(mut self, words: impl FnOnce(RequestRefusal) -> RequestRefusal) -> Self {
         self.refusal = words(self.refusal);
         self
     }
@@ -138,13 +138,13 @@ impl ApiError {
             ErrorCode::InternalError,
             "Internal error; send the request again.",
         )
-        .because(Fault::Internal(cause.to_string()))
+        .because(ServiceFault::Internal(cause.to_string()))
     }
 
     /// The task store or the blob store is full or unavailable.
     pub(crate) fn storage(cause: &dyn Display) -> Self {
         Self::away("Storage unavailable; try again soon.")
-            .because(Fault::Storage(cause.to_string()))
+            .because(ServiceFault::Storage(cause.to_string()))
     }
 
     /// Like [`Self::storage`], for an outage that the log already has.
@@ -152,33 +152,33 @@ impl ApiError {
         Self::new(ErrorCode::StorageUnavailable, message).retry_after(STORAGE_RETRY_SECONDS)
     }
 
-    fn because(mut self, fault: Fault) -> Self {
+    fn because(mut self, fault: ServiceFault) -> Self {
         self.fault = Some(fault);
         self
     }
 }
 
-impl From<Full> for ApiError {
-    fn from(full: Full) -> Self {
+impl From<LimitReached> for ApiError {
+    fn from(full: LimitReached) -> Self {
         let (code, message) = match full {
-            Full::Owner => (
+            LimitReached::Owner => (
                 ErrorCode::RateLimitExceeded,
                 "Too many of your requests are unfinished, or their answers unread; finish or close \
                  them, then send the request again.",
             ),
-            Full::All => (
+            LimitReached::All => (
                 ErrorCode::Overloaded,
                 "The service is out of memory for requests; try again soon.",
             ),
         };
         let mut error = Self::new(code, message).retry_after(FULL_RETRY_SECONDS);
-        error.fault = matches!(full, Full::All).then_some(Fault::Overload);
+        error.fault = matches!(full, LimitReached::All).then_some(ServiceFault::Overload);
         error
     }
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
+impl From<RequestRefusal> for ApiError {
+    fn from(refusal: RequestRefusal) -> Self {
         Self {
             fault: None,
             refusal,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use kinora_contract::{Status, TaskId, UnixMs};
-use kinora_store::Glance;
+use kinora_store::TaskGlance;
 
 /// Follows the time in an id that belongs to a partial initial snapshot.
 const PARTIAL: &str = "p";
@@ -20,18 +20,18 @@ pub(crate) struct EventId {
     /// Whether some tasks that were unfinished when the stream began have not been sent yet.
     pub(crate) is_partial: bool,
     /// The state of the event's task.
-    pub(crate) told: Told,
+    pub(crate) state: ReportedState,
 }
 
 /// The last state of a task that the client received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ReportedState {
     task: TaskId,
     status: Status,
     progress: u8,
 }
 
-impl Told {
+impl ReportedState {
     /// Whether the task has ended.
     pub(crate) const fn has_ended(&self) -> bool {
         matches!(self.status, Status::Completed | Status::Failed)
@@ -43,8 +43,8 @@ impl Told {
     }
 }
 
-impl From<Glance> for Told {
-    fn from(glance: Glance) -> Self {
+impl From<TaskGlance> for ReportedState {
+    fn from(glance: TaskGlance) -> Self {
         Self {
             task: glance.id,
             status: glance.status,
@@ -55,11 +55,11 @@ impl From<Glance> for Told {
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told {
+        let ReportedState {
             task,
             status,
             progress,
-        } = self.told;
+        } = self.state;
         let partial = if self.is_partial { PARTIAL } else { "" };
         let (since_ms, status) = (self.since_ms, status.as_str());
         write!(f, "{since_ms}{partial}-{task}-{status}-{progress}")
@@ -68,14 +68,14 @@ impl fmt::Display for EventId {
 
 /// The text is not the id of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoEventId;
+pub(crate) struct InvalidEventId;
 
 impl FromStr for EventId {
-    type Err = NoEventId;
+    type Err = InvalidEventId;
 
-    fn from_str(text: &str) -> Result<Self, NoEventId> {
+    fn from_str(text: &str) -> Result<Self, InvalidEventId> {
         let mut parts = text.split('-');
-        let mut next = || parts.next().ok_or(NoEventId);
+        let mut next = || parts.next().ok_or(InvalidEventId);
         let since = next()?;
         let (since_ms, is_partial) = match since.strip_suffix(PARTIAL) {
             Some(since_ms) => (since_ms, true),
@@ -84,27 +84,27 @@ impl FromStr for EventId {
         let id = Self {
             since_ms: number(since_ms)?,
             is_partial,
-            told: Told {
-                task: next()?.parse().map_err(|_| NoEventId)?,
+            state: ReportedState {
+                task: next()?.parse().map_err(|_| InvalidEventId)?,
                 status: status(next()?)?,
                 progress: number(next()?)?,
             },
         };
         match parts.next() {
             None => Ok(id),
-            Some(_) => Err(NoEventId),
+            Some(_) => Err(InvalidEventId),
         }
     }
 }
 
-fn number<T: FromStr>(text: &str) -> Result<T, NoEventId> {
+fn number<T: FromStr>(text: &str) -> Result<T, InvalidEventId> {
     // `parse` would also accept a sign.
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_number.then(|| text.parse().ok()).flatten();
-    number.ok_or(NoEventId)
+    number.ok_or(InvalidEventId)
 }
 
-fn status(text: &str) -> Result<Status, NoEventId> {
+fn status(text: &str) -> Result<Status, InvalidEventId> {
     let all = [
         Status::Queued,
         Status::InProgress,
@@ -112,7 +112,7 @@ fn status(text: &str) -> Result<Status, NoEventId> {
         Status::Failed,
     ];
     let named = all.into_iter().find(|status| status.as_str() == text);
-    named.ok_or(NoEventId)
+    named.ok_or(InvalidEventId)
 }
 
 /// Number of remembered tasks. The notification arrives moments after such a read, so only a few
@@ -121,16 +121,16 @@ const TASKS_MAX: usize = 64;
 
 /// The last state sent for each of the most recent tasks.
 #[derive(Debug, Default)]
-pub(crate) struct RecentlyTold(VecDeque<Told>);
+pub(crate) struct RecentReports(VecDeque<ReportedState>);
 
-impl RecentlyTold {
+impl RecentReports {
     /// Starts with a state that the client already has.
-    pub(crate) fn from_known(known: Option<Told>) -> Self {
+    pub(crate) fn from_known(known: Option<ReportedState>) -> Self {
         Self(known.into_iter().collect())
     }
 
     /// Records the state; returns whether it is new to the client. Nothing follows an end.
-    pub(crate) fn is_news(&mut self, told: Told) -> bool {
+    pub(crate) fn record_if_new(&mut self, told: ReportedState) -> bool {
         if let Some(place) = self.0.iter().position(|known| known.task() == told.task()) {
             let known = self.0[place];
             // A read that began before the end may arrive after it; showing it would bring a
@@ -156,7 +156,7 @@ mod tests {
         let mut id = EventId {
             since_ms: 1_760_000_000_000,
             is_partial: true,
-            told: Told {
+            state: ReportedState {
                 task: TaskId::from_parts(1_760_000_000_000, [9; 10]),
                 status: Status::InProgress,
                 progress: 40,
@@ -178,7 +178,7 @@ mod tests {
             &text.replace("-40", "-400"),
             &format!("99999999999999999999{text}"),
         ] {
-            assert_eq!(text.parse::<EventId>(), Err(NoEventId), "{text}");
+            assert_eq!(text.parse::<EventId>(), Err(InvalidEventId), "{text}");
         }
     }
 }
@@ -186,12 +186,12 @@ mod tests {
 #[cfg(test)]
 mod recently_told_tests {
     use kinora_contract::{Status, TaskId};
-    use kinora_store::Glance;
+    use kinora_store::TaskGlance;
 
     use super::*;
 
-    fn told(task: u64, status: Status, progress: u8) -> Told {
-        Told::from(Glance {
+    fn told(task: u64, status: Status, progress: u8) -> ReportedState {
+        ReportedState::from(TaskGlance {
             id: TaskId::from_parts(task, [0; 10]),
             status,
             progress,
@@ -201,23 +201,23 @@ mod recently_told_tests {
 
     #[test]
     fn a_state_is_news_once_and_nothing_follows_an_end() {
-        let mut recent = RecentlyTold::from_known(Some(told(1, Status::Queued, 0)));
-        assert!(!recent.is_news(told(1, Status::Queued, 0)));
-        assert!(recent.is_news(told(2, Status::Queued, 0)));
-        assert!(recent.is_news(told(1, Status::InProgress, 5)));
+        let mut recent = RecentReports::from_known(Some(told(1, Status::Queued, 0)));
+        assert!(!recent.record_if_new(told(1, Status::Queued, 0)));
+        assert!(recent.record_if_new(told(2, Status::Queued, 0)));
+        assert!(recent.record_if_new(told(1, Status::InProgress, 5)));
         // A run that was given back begins anew.
-        assert!(recent.is_news(told(1, Status::Queued, 0)));
-        assert!(recent.is_news(told(1, Status::Completed, 100)));
-        assert!(!recent.is_news(told(1, Status::Completed, 100)));
-        assert!(!recent.is_news(told(1, Status::InProgress, 5)));
+        assert!(recent.record_if_new(told(1, Status::Queued, 0)));
+        assert!(recent.record_if_new(told(1, Status::Completed, 100)));
+        assert!(!recent.record_if_new(told(1, Status::Completed, 100)));
+        assert!(!recent.record_if_new(told(1, Status::InProgress, 5)));
     }
 
     #[test]
     fn few_tasks_are_remembered() {
-        let mut recent = RecentlyTold::default();
+        let mut recent = RecentReports::default();
         for task in 0..10 * TASKS_MAX as u64 {
-            assert!(recent.is_news(told(task, Status::Queued, 0)));
-            assert!(!recent.is_news(told(task, Status::Queued, 0)));
+            assert!(recent.record_if_new(told(task, Status::Queued, 0)));
+            assert!(!recent.record_if_new(told(task, Status::Queued, 0)));
         }
         assert_eq!(recent.0.len(), TASKS_MAX);
     }

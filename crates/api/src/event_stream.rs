@@ -16,14 +16,14 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use kinora_contract::limits::EVENT_KEEP_ALIVE_SECONDS;
 use kinora_contract::{ErrorCode, TaskId, UnixMs};
-use kinora_store::{Glance, NewKey};
+use kinora_store::{TaskGlance, NewKey};
 use tokio::time::{Sleep, sleep};
 
 use crate::error::ApiError;
-use crate::event_id::{EventId, RecentlyTold, Told};
-use crate::memory::{Full, Gradual};
+use crate::event_id::{EventId, RecentReports, ReportedState};
+use crate::memory::{LimitReached, GradualResponse};
 use crate::state::{Api, SharedApi};
-use crate::watch::{KeyHold, Letter, Rendering, WaitPermit, Waiter};
+use crate::watch::{KeyHold, TaskUpdate, RenderedTask, WaitPermit, TaskWaiter};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(EVENT_KEEP_ALIVE_SECONDS);
 /// How soon a client reconnects after a stream has ended, unless it chooses another delay.
@@ -40,7 +40,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A client's request to open a stream.
-pub(crate) struct Opening {
+pub(crate) struct StreamRequest {
     /// The project whose tasks it sees.
     pub(crate) project: Arc<str>,
     /// The last event that the client received on an earlier stream.
@@ -52,21 +52,21 @@ pub(crate) struct Opening {
 /// An open stream.
 pub(crate) struct EventStream {
     api: SharedApi,
-    opening: Opening,
-    waiter: Waiter,
+    opening: StreamRequest,
+    waiter: TaskWaiter,
     /// Tasks of the initial snapshot that are not sent yet.
     beginning: VecDeque<TaskId>,
-    of: Following,
-    told: RecentlyTold,
-    progress: Progress,
+    of: StreamSubject,
+    reported: RecentReports,
+    progress: StreamProgress,
     /// When to send a keep-alive.
     alarm: Pin<Box<Sleep>>,
-    step: Step,
+    step: StreamStep,
 }
 
 /// How much of the project's state the client has received.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+struct StreamProgress {
     /// Goes into the next id.
     since_ms: UnixMs,
     /// Goes into the next id.
@@ -79,7 +79,7 @@ struct Progress {
 
 /// The subject of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Following {
+pub(crate) enum StreamSubject {
     /// One task.
     Task,
     /// All tasks of a project.
@@ -87,24 +87,24 @@ pub(crate) enum Following {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum StreamStep {
     Begun,
     Open,
     Ended,
 }
 
-impl Opening {
+impl StreamRequest {
     /// Takes a permit for a stream of the client with this key.
     pub(crate) fn new(
         api: &Api,
         key: &NewKey,
         headers: &HeaderMap,
-        of: Following,
+        of: StreamSubject,
     ) -> Result<Self, ApiError> {
-        let permit = api.watch.streams.take(&key.id).map_err(no_room)?;
+        let permit = api.watch.streams.acquire(&key.id).map_err(no_room)?;
         let of_project = match of {
-            Following::Task => None,
-            Following::Project => Some(api.watch.project_streams.take(&key.id).map_err(no_room)?),
+            StreamSubject::Task => None,
+            StreamSubject::Project => Some(api.watch.project_streams.acquire(&key.id).map_err(no_room)?),
         };
         let last = headers.get(LAST_EVENT_ID);
         Ok(Self {
@@ -117,13 +117,13 @@ impl Opening {
     }
 }
 
-fn no_room(full: Full) -> ApiError {
+fn no_room(full: LimitReached) -> ApiError {
     let (code, message) = match full {
-        Full::Owner => (
+        LimitReached::Owner => (
             ErrorCode::RateLimitExceeded,
             "This API key has too many open event streams; close some. One stream of the whole project reports all of its tasks.",
         ),
-        Full::All => (
+        LimitReached::All => (
             ErrorCode::Overloaded,
             "The service has too many open event streams; poll, or try again soon.",
         ),
@@ -134,68 +134,68 @@ fn no_room(full: Full) -> ApiError {
 impl EventStream {
     /// Streams the updates of one task, starting with its current state unless the client already
     /// has it.
-    pub(crate) fn of_task(api: SharedApi, opening: Opening, waiter: Waiter, id: TaskId) -> Self {
-        let known = opening.last.map(|last| last.told);
+    pub(crate) fn for_task(api: SharedApi, opening: StreamRequest, waiter: TaskWaiter, id: TaskId) -> Self {
+        let known = opening.last.map(|last| last.state);
         let known = known.filter(|told| told.task() == id);
         Self {
-            of: Following::Task,
-            told: RecentlyTold::from_known(known),
+            of: StreamSubject::Task,
+            reported: RecentReports::from_known(known),
             ..Self::new(
                 api,
                 opening,
                 waiter,
                 VecDeque::from([id]),
-                Progress::default(),
+                StreamProgress::default(),
             )
         }
     }
 
     /// Streams the updates of a project's tasks, starting with the given tasks. The stream reports
     /// every end from `open_ms` on.
-    pub(crate) fn of_project(
+    pub(crate) fn for_project(
         api: SharedApi,
-        opening: Opening,
-        waiter: Waiter,
+        opening: StreamRequest,
+        waiter: TaskWaiter,
         beginning: VecDeque<TaskId>,
         open_ms: UnixMs,
     ) -> Self {
-        let progress = Progress {
+        let progress = StreamProgress {
             since_ms: opening.last.map_or(open_ms, |last| last.since_ms),
             is_partial: opening.last.is_none_or(|last| last.is_partial),
             open_ms,
             ended_ms: 0,
         };
         // Another process's notification of the last event's change may still be on its way.
-        let known = opening.last.map(|last| last.told);
+        let known = opening.last.map(|last| last.state);
         Self {
-            told: RecentlyTold::from_known(known),
+            reported: RecentReports::from_known(known),
             ..Self::new(api, opening, waiter, beginning, progress)
         }
     }
 
     fn new(
         api: SharedApi,
-        opening: Opening,
-        waiter: Waiter,
+        opening: StreamRequest,
+        waiter: TaskWaiter,
         beginning: VecDeque<TaskId>,
-        progress: Progress,
+        progress: StreamProgress,
     ) -> Self {
         Self {
             api,
             opening,
             waiter,
             beginning,
-            of: Following::Project,
-            told: RecentlyTold::default(),
+            of: StreamSubject::Project,
+            reported: RecentReports::default(),
             progress,
             alarm: Box::pin(sleep(KEEP_ALIVE)),
-            step: Step::Begun,
+            step: StreamStep::Begun,
         }
     }
 
     /// The response that carries this stream.
     pub(crate) fn response(self) -> Response {
-        let gradual = Gradual {
+        let gradual = GradualResponse {
             stopping: self.api.stopping.clone(),
         };
         // Boxed: the future of a piece would contain the stream several times.
@@ -214,16 +214,16 @@ impl EventStream {
 
     /// Waits for the next piece; `None` at the end.
     async fn piece(&mut self) -> Option<Bytes> {
-        if self.step == Step::Begun {
-            self.step = Step::Open;
+        if self.step == StreamStep::Begun {
+            self.step = StreamStep::Open;
             return Some(Bytes::from_static(HELLO));
         }
-        while self.step == Step::Open {
+        while self.step == StreamStep::Open {
             if self.opening.key.has_ended() {
                 return None;
             }
             if let Some(letter) = self.letter() {
-                if let Some(event) = self.tell(letter).await {
+                if let Some(event) = self.event_or_retry(letter).await {
                     return Some(event);
                 }
                 continue;
@@ -245,17 +245,17 @@ impl EventStream {
     }
 
     /// The next task to report.
-    fn letter(&mut self) -> Option<Letter> {
+    fn letter(&mut self) -> Option<TaskUpdate> {
         let mailbox = self.waiter.mailbox();
         let Some(id) = self.beginning.pop_front() else {
-            return mailbox.take();
+            return mailbox.pop();
         };
         // The read below covers all changes up to now.
         mailbox.remove(id);
         if self.beginning.is_empty() {
             self.beginning = VecDeque::new();
         }
-        Some(Letter {
+        Some(TaskUpdate {
             id,
             task: None,
             change: u64::MAX,
@@ -263,7 +263,7 @@ impl EventStream {
     }
 
     /// The event for a task; `None` if there is nothing to report.
-    async fn tell(&mut self, letter: Letter) -> Option<Bytes> {
+    async fn event_or_retry(&mut self, letter: TaskUpdate) -> Option<Bytes> {
         let id = letter.id;
         match self.event(letter).await {
             Ok(event) => event,
@@ -274,7 +274,7 @@ impl EventStream {
                 self.beginning.push_front(id);
                 let stopping = self.api.stopping.clone();
                 tokio::select! {
-                    () = stopping.cancelled() => self.step = Step::Ended,
+                    () = stopping.cancelled() => self.step = StreamStep::Ended,
                     () = sleep(STORE_PAUSE) => {}
                 }
                 None
@@ -282,26 +282,26 @@ impl EventStream {
         }
     }
 
-    async fn event(&mut self, letter: Letter) -> Result<Option<Bytes>, ApiError> {
+    async fn event(&mut self, letter: TaskUpdate) -> Result<Option<Bytes>, ApiError> {
         let render = async |letter| self.render(letter).await;
         let Some(rendering) = self.waiter.rendering(letter, render).await? else {
-            if self.of != Following::Project {
-                self.step = Step::Ended;
+            if self.of != StreamSubject::Project {
+                self.step = StreamStep::Ended;
             }
             return Ok(None);
         };
-        let told = rendering.told;
-        if self.of == Following::Task && told.has_ended() {
-            self.step = Step::Ended;
+        let told = rendering.state;
+        if self.of == StreamSubject::Task && told.has_ended() {
+            self.step = StreamStep::Ended;
         }
-        if !self.told.is_news(told) {
+        if !self.reported.record_if_new(told) {
             return Ok(None);
         }
-        self.note_told(rendering.ended_ms);
+        self.record_sent(rendering.ended_ms);
         let id = EventId {
             since_ms: self.progress.since_ms,
             is_partial: self.progress.is_partial,
-            told,
+            state: told,
         };
         let mut event = format!("id: {id}\nevent: video.updated\ndata: ").into_bytes();
         event.extend_from_slice(&rendering.json);
@@ -310,7 +310,7 @@ impl EventStream {
     }
 
     /// Renders a task for all streams of the project; `None` if there is nothing to report.
-    async fn render(&self, letter: Letter) -> Result<Option<Rendering>, ApiError> {
+    async fn render(&self, letter: TaskUpdate) -> Result<Option<RenderedTask>, ApiError> {
         let task = match letter.task {
             Some(task) => Some(task),
             None => {
@@ -318,18 +318,18 @@ impl EventStream {
                 tasks.get(&self.opening.project, letter.id).await?
             }
         };
-        let seen = task.and_then(|task| Some((Told::from(Glance::of(&task)?), task)));
+        let seen = task.and_then(|task| Some((ReportedState::from(TaskGlance::from_task(&task)?), task)));
         let Some((told, task)) = seen else {
             return Ok(None);
         };
         let position = self.api.position(&task).await?;
         let json = match self.of {
-            Following::Task => self.api.object_json_once(&task, position)?.0,
+            StreamSubject::Task => self.api.object_json_once(&task, position)?.0,
             // Other clients read it as well, so it may use the cache.
-            Following::Project => self.api.object_json(&task, position)?,
+            StreamSubject::Project => self.api.object_json(&task, position)?,
         };
-        Ok(Some(Rendering {
-            told,
+        Ok(Some(RenderedTask {
+            state: told,
             ended_ms: task.finished_at_ms.unwrap_or(0),
             json,
         }))
@@ -338,8 +338,8 @@ impl EventStream {
     /// Records that the client has received a task that ended at this time. While other tasks wait,
     /// any of which may have ended earlier, or some were dropped, the client does not have everything
     /// up to this time.
-    fn note_told(&mut self, ended_ms: UnixMs) {
-        if self.of == Following::Task {
+    fn record_sent(&mut self, ended_ms: UnixMs) {
+        if self.of == StreamSubject::Task {
             // It says nothing about other tasks.
             return;
         }

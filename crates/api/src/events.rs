@@ -8,15 +8,15 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use kinora_contract::limits::EVENTS_RESUMED_MAX;
 use kinora_contract::{Status, TaskId};
-use kinora_store::{Ended, EndedRequest, Glance};
+use kinora_store::{EndedTasks, EndedRequest, TaskGlance};
 
 use crate::error::ApiError;
-use crate::event_id::{EventId, Told};
-use crate::event_stream::{EventStream, Following, Opening};
-use crate::extract::{PathId, Reader};
+use crate::event_id::{EventId, ReportedState};
+use crate::event_stream::{EventStream, StreamSubject, StreamRequest};
+use crate::extract::{PathId, ReadKey};
 use crate::refusals::{OfEvents, OfTaskEvents};
 use crate::state::SharedApi;
-use crate::watch::Subject;
+use crate::watch::WatchSubject;
 
 /// Follow all video tasks.
 ///
@@ -43,13 +43,13 @@ use crate::watch::Subject;
 )]
 pub(crate) async fn events(
     State(api): State<SharedApi>,
-    Reader(key): Reader,
+    ReadKey(key): ReadKey,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let mut opening = Opening::new(&api, &key.key, &headers, Following::Project)?;
+    let mut opening = StreamRequest::new(&api, &key.key, &headers, StreamSubject::Project)?;
     // The id of a single task's stream says nothing about other tasks.
     opening.last = opening.last.filter(|last| last.since_ms > 0);
-    let subject = Subject::Project(opening.project.clone());
+    let subject = WatchSubject::Project(opening.project.clone());
     // Join before reading the tasks, so that no change is missed in between.
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let unfinished = api.tasks.unfinished(&opening.project).await?;
@@ -61,28 +61,28 @@ pub(crate) async fn events(
     };
     // Read after the unfinished tasks, so that a task which ends in between is reported as ended.
     let ended = api.tasks.ended(request).await?;
-    waiter.note(&unfinished, &ended);
+    waiter.record_read(&unfinished, &ended);
     let open_ms = ended.next_ms;
     let beginning = match opening.last {
         None => unfinished.iter().map(|glance| glance.id).collect(),
         Some(last) => changed_since(last, &unfinished, &ended),
     };
-    let stream = EventStream::of_project(api, opening, waiter, beginning, open_ms);
+    let stream = EventStream::for_project(api, opening, waiter, beginning, open_ms);
     Ok(stream.response())
 }
 
 /// The tasks that may have changed since the last event: all that ended or were accepted since
 /// then, and all that are in progress. Only for the task of the last event is the client's state
 /// known exactly.
-fn changed_since(last: EventId, unfinished: &[Glance], ended: &Ended) -> VecDeque<TaskId> {
+fn changed_since(last: EventId, unfinished: &[TaskGlance], ended: &EndedTasks) -> VecDeque<TaskId> {
     let ends = ended
         .tasks
         .iter()
         .map(|(_, id)| *id)
-        .filter(|id| !(last.told.has_ended() && last.told.task() == *id));
+        .filter(|id| !(last.state.has_ended() && last.state.task() == *id));
     let others = unfinished.iter().filter(|glance| {
         let is_new = glance.created_at_ms >= ended.from_ms;
-        let is_told = last.told == Told::from(**glance);
+        let is_told = last.state == ReportedState::from(**glance);
         (last.is_partial || is_new || glance.status != Status::Queued) && !is_told
     });
     ends.chain(others.map(|glance| glance.id)).collect()
@@ -114,19 +114,19 @@ fn changed_since(last: EventId, unfinished: &[Glance], ended: &Ended) -> VecDequ
 )]
 pub(crate) async fn task_events(
     State(api): State<SharedApi>,
-    Reader(key): Reader,
+    ReadKey(key): ReadKey,
     PathId(id): PathId,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let opening = Opening::new(&api, &key.key, &headers, Following::Task)?;
+    let opening = StreamRequest::new(&api, &key.key, &headers, StreamSubject::Task)?;
     // Join before reading the task, so that no change is missed in between.
-    let subject = Subject::Task(id, opening.project.clone());
+    let subject = WatchSubject::Task(id, opening.project.clone());
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
-    let task = api.own_task(&opening.project, id).await?;
-    let glance = Glance::of(&task).ok_or_else(ApiError::expired)?;
-    let known = opening.last.map(|last| last.told);
-    if glance.has_ended() && known == Some(Told::from(glance)) {
+    let task = api.find_task(&opening.project, id).await?;
+    let glance = TaskGlance::from_task(&task).ok_or_else(ApiError::expired)?;
+    let known = opening.last.map(|last| last.state);
+    if glance.has_ended() && known == Some(ReportedState::from(glance)) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(EventStream::of_task(api, opening, waiter, id).response())
+    Ok(EventStream::for_task(api, opening, waiter, id).response())
 }

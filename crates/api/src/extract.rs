@@ -8,44 +8,44 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use kinora_contract::{ErrorCode, KeyText, TaskId};
-use kinora_store::{ApiKey, Scope};
+use kinora_store::{ApiKey, KeyScope};
 
 use crate::error::ApiError;
 use crate::middleware::SharedContext;
 use crate::state::{Api, SharedApi};
 
 /// A key that may read.
-pub(crate) struct Reader(pub(crate) Arc<ApiKey>);
+pub(crate) struct ReadKey(pub(crate) Arc<ApiKey>);
 
 /// A key that may submit, cancel and delete.
-pub(crate) struct Writer(pub(crate) Arc<ApiKey>);
+pub(crate) struct WriteKey(pub(crate) Arc<ApiKey>);
 
 /// A key that may see the whole service.
-pub(crate) struct Operator;
+pub(crate) struct OperatorKey;
 
-impl FromRequestParts<SharedApi> for Reader {
+impl FromRequestParts<SharedApi> for ReadKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        let key = authorize(api, &parts.headers, &parts.extensions, Scope::Read).await;
+        let key = authorize(api, &parts.headers, &parts.extensions, KeyScope::Read).await;
         key.map(Self)
     }
 }
 
-impl FromRequestParts<SharedApi> for Writer {
+impl FromRequestParts<SharedApi> for WriteKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        let key = authorize(api, &parts.headers, &parts.extensions, Scope::Write).await;
+        let key = authorize(api, &parts.headers, &parts.extensions, KeyScope::Write).await;
         key.map(Self)
     }
 }
 
-impl FromRequestParts<SharedApi> for Operator {
+impl FromRequestParts<SharedApi> for OperatorKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        authorize(api, &parts.headers, &parts.extensions, Scope::Operations).await?;
+        authorize(api, &parts.headers, &parts.extensions, KeyScope::Operations).await?;
         Ok(Self)
     }
 }
@@ -55,7 +55,7 @@ pub(crate) async fn authorize(
     api: &Api,
     headers: &HeaderMap,
     extensions: &Extensions,
-    scope: Scope,
+    scope: KeyScope,
 ) -> Result<Arc<ApiKey>, ApiError> {
     let Some(sha256) = bearer(headers) else {
         return Err(unauthorized());

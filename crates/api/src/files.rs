@@ -4,17 +4,17 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::{Artifact, ErrorCode, State, StoredFile, TaskId};
-use kinora_store::Tasks;
+use kinora_contract::{Artifact, ErrorCode, TaskState, StoredFile, TaskId};
+use kinora_store::TaskStore;
 
 use crate::error::ApiError;
 
 /// `Cache-Control` for results, which never change.
-pub(crate) const KEEPABLE: &str = "private, max-age=3600";
+pub(crate) const RESULT_CACHE_CONTROL: &str = "private, max-age=3600";
 
 /// One of a result's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Variant {
+pub(crate) enum ResultVariant {
     /// The MP4.
     Video,
     /// The poster image.
@@ -23,7 +23,7 @@ pub(crate) enum Variant {
     Spritesheet,
 }
 
-impl Variant {
+impl ResultVariant {
     pub(crate) const ALL: [Self; 3] = [Self::Video, Self::Thumbnail, Self::Spritesheet];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -69,7 +69,7 @@ impl Variant {
         format!("inline; filename=\"{task}{}\"", self.ending())
     }
 
-    pub(crate) const fn of(self, artifact: &Artifact) -> &StoredFile {
+    pub(crate) const fn file_in(self, artifact: &Artifact) -> &StoredFile {
         match self {
             Self::Video => &artifact.video,
             Self::Thumbnail => &artifact.thumbnail,
@@ -100,7 +100,7 @@ impl LostFiles {
     /// task may have been deleted or have expired meanwhile.
     pub(crate) async fn refusal(
         &self,
-        tasks: &dyn Tasks,
+        tasks: &dyn TaskStore,
         id: TaskId,
         file: &StoredFile,
         found: Option<u64>,
@@ -111,7 +111,7 @@ impl LostFiles {
             Err(error) => return error.into(),
         };
         match &task.state {
-            State::Completed(artifact) if artifact.files().contains(&file) => {
+            TaskState::Completed(artifact) if artifact.files().contains(&file) => {
                 if self.is_new(&file.key) {
                     tracing::error!(
                         task = %id,

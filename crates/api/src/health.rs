@@ -5,16 +5,16 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use kinora_blobs::Reserve;
-use kinora_contract::{ErrorCode, Readiness, Standstill, TaskId};
-use kinora_store::Tasks;
+use kinora_blobs::DiskReserve;
+use kinora_contract::{ErrorCode, WorkerReadiness, StandstillReason, TaskId};
+use kinora_store::TaskStore;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::refusals::{OfAlive, OfReady};
-use crate::responses::Answer;
+use crate::responses::JsonResponse;
 use crate::state::SharedApi;
 
 /// Health status.
@@ -33,22 +33,22 @@ pub(crate) struct Sign {
     tag = "health",
     responses((status = 200, description = "The process runs.", body = Sign), OfAlive)
 )]
-pub(crate) async fn alive(State(api): State<SharedApi>) -> Result<Answer<Sign>, ApiError> {
+pub(crate) async fn alive(State(api): State<SharedApi>) -> Result<JsonResponse<Sign>, ApiError> {
     living(&api.readiness, &api.stopping)
 }
 
-/// Like [`alive`], for a process that runs tasks and serves no client.
-pub(crate) async fn worker_alive(State(health): State<Health>) -> Result<Answer<Sign>, ApiError> {
+/// Like [`register_part`], for a process that runs tasks and serves no client.
+pub(crate) async fn worker_alive(State(health): State<HealthState>) -> Result<JsonResponse<Sign>, ApiError> {
     living(&health.readiness, &health.stopping)
 }
 
 /// Whether the process needs no restart. One that stops ends by itself, its worker first.
-fn living(readiness: &Readiness, stopping: &CancellationToken) -> Result<Answer<Sign>, ApiError> {
-    if readiness.standstill() == Some(Standstill::Worker) && !stopping.is_cancelled() {
+fn living(readiness: &WorkerReadiness, stopping: &CancellationToken) -> Result<JsonResponse<Sign>, ApiError> {
+    if readiness.standstill() == Some(StandstillReason::Worker) && !stopping.is_cancelled() {
         let message = "The worker of this process has died; restart the process.";
         return Err(ApiError::new(ErrorCode::InternalError, message));
     }
-    Ok(Answer(Sign { status: "ok" }))
+    Ok(JsonResponse(Sign { status: "ok" }))
 }
 
 /// Whether tasks can be submitted and run.
@@ -58,8 +58,8 @@ fn living(readiness: &Readiness, stopping: &CancellationToken) -> Result<Answer<
     tag = "health",
     responses((status = 200, description = "Tasks can be submitted and run.", body = Sign), OfReady)
 )]
-pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Sign>, ApiError> {
-    let health = Health {
+pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<JsonResponse<Sign>, ApiError> {
+    let health = HealthState {
         tasks: api.tasks.clone(),
         reserve: api.settings.reserve.clone(),
         readiness: api.readiness.clone(),
@@ -69,25 +69,25 @@ pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<Answer<Sign>, 
 }
 
 /// Readiness of a process that runs tasks but serves no clients.
-pub(crate) async fn worker_ready(State(health): State<Health>) -> Result<Answer<Sign>, ApiError> {
+pub(crate) async fn worker_ready(State(health): State<HealthState>) -> Result<JsonResponse<Sign>, ApiError> {
     health.ready().await
 }
 
 /// The state that `/readyz` checks.
 #[derive(Clone, Debug)]
-pub struct Health {
+pub struct HealthState {
     /// Tasks.
-    pub tasks: Arc<dyn Tasks>,
+    pub tasks: Arc<dyn TaskStore>,
     /// The reserve of free disk space.
-    pub reserve: Reserve,
+    pub reserve: DiskReserve,
     /// Whether accepted tasks can run, as reported by the worker of this process, if it has one.
-    pub readiness: Readiness,
+    pub readiness: WorkerReadiness,
     /// Cancelled when the process stops.
     pub stopping: CancellationToken,
 }
 
-impl Health {
-    async fn ready(&self) -> Result<Answer<Sign>, ApiError> {
+impl HealthState {
+    async fn ready(&self) -> Result<JsonResponse<Sign>, ApiError> {
         if self.stopping.is_cancelled() {
             return Err(ApiError::shutting_down("The service is stopping."));
         }
@@ -97,7 +97,7 @@ impl Health {
         // No project has an empty name: this queries the store and finds nothing.
         let none = TaskId::from_parts(0, [0; 10]);
         self.tasks.get("", none).await?;
-        Ok(Answer(Sign { status: "ok" }))
+        Ok(JsonResponse(Sign { status: "ok" }))
     }
 
     /// Why the service cannot work. The first two cases refuse submits; the others accept them.
@@ -109,14 +109,14 @@ impl Health {
             return Some("Disk space is below the reserve; submits are refused.");
         }
         self.readiness.standstill().map(|why| match why {
-            Standstill::Results => "The result store is not writable; accepted tasks wait.",
-            Standstill::Engines => {
+            StandstillReason::Results => "The result store is not writable; accepted tasks wait.",
+            StandstillReason::Engines => {
                 "Every device or server of every engine is in quarantine; accepted tasks wait."
             }
-            Standstill::Worker => {
+            StandstillReason::Worker => {
                 "The worker has died; accepted tasks wait until the service is restarted."
             }
-            Standstill::WarmUp => "Engines are warming up; accepted tasks wait for them.",
+            StandstillReason::WarmUp => "Engines are warming up; accepted tasks wait for them.",
         })
     }
 }
@@ -133,20 +133,20 @@ mod tests {
     use super::*;
     use crate::router::health_router;
 
-    fn health() -> (Health, EmbeddedStore) {
+    fn health() -> (HealthState, EmbeddedStore) {
         let clock = Arc::new(ManualClock::at(1_000));
         let embedded = EmbeddedStore::open(clock.clone());
-        let health = Health {
+        let health = HealthState {
             tasks: embedded.stores.tasks.clone(),
-            reserve: Reserve::new(Vec::new(), 0, clock),
-            readiness: Readiness::default(),
+            reserve: DiskReserve::new(Vec::new(), 0, clock),
+            readiness: WorkerReadiness::default(),
             stopping: CancellationToken::new(),
         };
         (health, embedded)
     }
 
     /// Status and message of an answer.
-    async fn ask(health: &Health, path: &str) -> (u16, String) {
+    async fn ask(health: &HealthState, path: &str) -> (u16, String) {
         let request = Request::get(path).body(Body::empty()).unwrap();
         let answer = health_router(health.clone()).call(request).await.unwrap();
         let status = answer.status().as_u16();
@@ -159,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn a_dead_worker_makes_a_process_unready_and_due_for_a_restart() {
         let (health, _store) = health();
-        let (keeper, _claims) = (health.readiness.alive(), health.readiness.alive());
+        let (keeper, _claims) = (health.readiness.register_part(), health.readiness.register_part());
         for path in ["/healthz", "/readyz"] {
             assert_eq!(ask(&health, path).await.0, 200, "{path}");
         }

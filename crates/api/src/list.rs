@@ -9,12 +9,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{PageQuery, TaskId, VideoList, VideoObject, listed_bytes};
-use kinora_store::{Order, Page, PageRequest};
+use kinora_store::{ListOrder, TaskPage, PageRequest};
 use tokio::task::spawn_blocking;
 
 use crate::error::ApiError;
-use crate::extract::Reader;
-use crate::memory::{Buffers, Full, Held, Owner};
+use crate::extract::ReadKey;
+use crate::memory::{MemoryBudget, LimitReached, ReservedMemory, MemoryOwner};
 use crate::middleware::SharedContext;
 use crate::refusals::OfList;
 use crate::request_id::RequestId;
@@ -42,7 +42,7 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(2);
 )]
 pub(crate) async fn list(
     State(api): State<SharedApi>,
-    Reader(key): Reader,
+    ReadKey(key): ReadKey,
     RawQuery(query): RawQuery,
     context: Option<Extension<SharedContext>>,
 ) -> Result<Response, ApiError> {
@@ -50,7 +50,7 @@ pub(crate) async fn list(
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
     let asked = PageQuery::parse(pairs.iter().map(|(name, value)| (&**name, &**value)))?;
     let project = key.key.project.clone();
-    let turn = api.turns.own(&project).await?;
+    let turn = api.turns.acquire_own(&project).await?;
     // Taken before reading, so concurrent requests cannot exceed the memory budget.
     let held = match &context {
         Some(Extension(context)) => Some(room(&context.buffers, &project).await?),
@@ -58,15 +58,15 @@ pub(crate) async fn list(
     };
     // Last of the three waits: nobody holds one of the few turns of all projects while it waits for
     // its own memory.
-    let turn = api.turns.next(turn).await?;
+    let turn = api.turns.acquire_turn(turn).await?;
     let request = PageRequest {
         project,
         after: asked.after,
         limit: asked.limit,
         order: if asked.ascending {
-            Order::Ascending
+            ListOrder::Ascending
         } else {
-            Order::Descending
+            ListOrder::Descending
         },
     };
     // Spawned: a client that hangs up must not end the turn or release the memory before the work
@@ -88,15 +88,15 @@ pub(crate) async fn list(
 }
 
 /// Memory for a page of the project, held until the client has received it.
-async fn room(buffers: &Buffers, project: &str) -> Result<Held, Full> {
-    let owner = Owner::Project(project.into());
+async fn room(buffers: &MemoryBudget, project: &str) -> Result<ReservedMemory, LimitReached> {
+    let owner = MemoryOwner::Project(project.into());
     let bytes = PAGE_BYTES_MAX as u64;
-    buffers.take(&owner, bytes, ROOM_PATIENCE).await
+    buffers.reserve(&owner, bytes, ROOM_PATIENCE).await
 }
 
 /// Writes the page as JSON into a buffer of about its size: growing by doubling could take twice
 /// the counted memory.
-fn write(api: &Api, page: &Page, positions: &[Option<u64>]) -> Result<Vec<u8>, ApiError> {
+fn write(api: &Api, page: &TaskPage, positions: &[Option<u64>]) -> Result<Vec<u8>, ApiError> {
     let bytes = page.tasks.iter().map(|task| listed_bytes(task)).sum();
     let data: Vec<VideoObject> = page
         .tasks
@@ -117,7 +117,7 @@ fn write(api: &Api, page: &Page, positions: &[Option<u64>]) -> Result<Vec<u8>, A
     Ok(body)
 }
 
-fn respond(body: Vec<u8>, held: Option<Held>) -> Response {
+fn respond(body: Vec<u8>, held: Option<ReservedMemory>) -> Response {
     let bytes = body.len() as u64;
     let mut response = json_bytes(StatusCode::OK, body);
     if let Some(mut held) = held {

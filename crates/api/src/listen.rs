@@ -31,44 +31,44 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
-use crate::memory::{BodyRoom, Buffers, Gradual, Held, Owner, Room, in_memory};
-use crate::middleware::{Front, Journal};
-use crate::proxies::TrustedProxies;
+use crate::memory::{BodyMemory, MemoryBudget, GradualResponse, ReservedMemory, MemoryOwner, ConnectionMemory, in_memory};
+use crate::middleware::{Middleware, RequestLog};
+use crate::trusted_proxies::TrustedProxies;
 use crate::rates::RateLimits;
 use crate::request_id::RequestIds;
-use admission::{AddressPermit, Addresses, Door};
-use bodies::{Holding, Outlet, TimedBody};
+use admission::{AddressPermit, AddressLimits, ConnectionAdmission};
+use bodies::{PacedBody, GradualSender, TimedBody};
 use framing::EnvelopeIo;
-use pace::{Answering, Deadlines, PacedIo, Phase};
-use stop::{Connection, Connections};
+use pace::{ActiveResponse, ConnectionDeadlines, PacedIo, ConnectionPhase};
+use stop::{OpenConnection, OpenConnections};
 
 pub(crate) use bodies::is_too_slow;
-pub use settings::{Guards, ListenSettings};
-pub use stop::Stop;
-pub use tls::{Tls, TlsError};
+pub use settings::{ListenOptions, ListenSettings};
+pub use stop::ListenerStop;
+pub use tls::{ServerTls, TlsError};
 
 /// A listener at work. Boxed, so that only this crate compiles it: each crate that polls the future of an `async fn`
 /// compiles its body, with all of hyper that it reaches.
-pub type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type ServeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves `router` on `listener` until `stop` is done, then finishes the answers in progress.
 pub fn serve(
     listener: TcpListener,
     router: Router,
     settings: ListenSettings,
-    stop: Stop,
-) -> Serving {
-    serve_guarded(listener, router, settings, Guards::default(), stop)
+    stop: ListenerStop,
+) -> ServeFuture {
+    serve_with_options(listener, router, settings, ListenOptions::default(), stop)
 }
 
 /// Like [`serve`], with custom guards.
-pub fn serve_guarded(
+pub fn serve_with_options(
     listener: TcpListener,
     router: Router,
     settings: ListenSettings,
-    guards: Guards,
-    stop: Stop,
-) -> Serving {
+    guards: ListenOptions,
+    stop: ListenerStop,
+) -> ServeFuture {
     Box::pin(accept(listener, router, settings, guards, stop))
 }
 
@@ -76,16 +76,16 @@ async fn accept(
     listener: TcpListener,
     router: Router,
     settings: ListenSettings,
-    guards: Guards,
-    stop: Stop,
+    guards: ListenOptions,
+    stop: ListenerStop,
 ) {
     let drain_limit = settings.drain_limit;
-    let addresses = Addresses::new(guards.connections_per_address_max, settings.connections_max);
+    let addresses = AddressLimits::new(guards.connections_per_address_max, settings.connections_max);
     let ids = RequestIds::new(settings.request_id_prefix);
-    let mut door = Door::new(&settings, &guards, addresses.clone(), ids.clone());
-    let service = Service::new(router, settings, guards, addresses, ids, stop.begun);
+    let mut door = ConnectionAdmission::new(&settings, &guards, addresses.clone(), ids.clone());
+    let service = ListenerService::new(router, settings, guards, addresses, ids, stop.begun);
     let service = Arc::new(service);
-    let connections = Connections::default();
+    let connections = OpenConnections::default();
     loop {
         // Connections are accepted one at a time. While one waits for a place, those behind it wait
         // in the backlog, where they take no memory of this process.
@@ -114,29 +114,29 @@ async fn accept(
 }
 
 /// State that all connections of a listener share.
-struct Service {
-    front: Front,
+struct ListenerService {
+    front: Middleware,
     proxies: TrustedProxies,
     /// Counts clients behind proxies; the door counts clients that connect directly.
-    addresses: Addresses,
-    deadlines: Deadlines,
+    addresses: AddressLimits,
+    deadlines: ConnectionDeadlines,
     body_timeout: Duration,
-    tls: Option<Tls>,
+    tls: Option<ServerTls>,
     /// Cancelled when a stop begins; from then on each answer closes its connection.
     stopping: CancellationToken,
 }
 
-impl Service {
+impl ListenerService {
     fn new(
         router: Router,
         settings: ListenSettings,
-        guards: Guards,
-        addresses: Addresses,
+        guards: ListenOptions,
+        addresses: AddressLimits,
         ids: RequestIds,
         stopping: CancellationToken,
     ) -> Self {
         Self {
-            front: Front {
+            front: Middleware {
                 router,
                 ids,
                 rates: Arc::new(RateLimits::new(
@@ -144,12 +144,12 @@ impl Service {
                     guards.allowances,
                 )),
                 cors: guards.cors,
-                buffers: Buffers::new(guards.buffered_bytes_max),
-                journal: Journal::new(&settings.clock),
+                buffers: MemoryBudget::new(guards.buffered_bytes_max),
+                journal: RequestLog::new(&settings.clock),
             },
             proxies: guards.trusted_proxies,
             addresses,
-            deadlines: Deadlines {
+            deadlines: ConnectionDeadlines {
                 first_byte: guards.first_byte_timeout,
                 head: settings.header_timeout,
                 idle: guards.idle_timeout,
@@ -162,7 +162,7 @@ impl Service {
     }
 
     /// Serves one connection until it ends.
-    async fn connection(self: Arc<Self>, stream: TcpStream, peer: IpAddr, connection: Connection) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: IpAddr, connection: OpenConnection) {
         let room = Arc::new(self.room(peer));
         let io = PacedIo::new(stream, self.deadlines, room.clone());
         let phase = io.phase();
@@ -182,23 +182,23 @@ impl Service {
     }
 
     /// The memory account of a connection from `peer`.
-    fn room(&self, peer: IpAddr) -> Room {
+    fn room(&self, peer: IpAddr) -> ConnectionMemory {
         let owner = if self.proxies.trusts(peer) {
-            Owner::Proxies
+            MemoryOwner::Proxies
         } else {
-            Owner::of_address(peer)
+            MemoryOwner::from_address(peer)
         };
-        Room::new(self.front.buffers.clone(), owner)
+        ConnectionMemory::new(self.front.buffers.clone(), owner)
     }
 
     /// Speaks HTTP on `io`.
     async fn http<T>(
         self: Arc<Self>,
         io: T,
-        phase: Phase,
-        room: Arc<Room>,
+        phase: ConnectionPhase,
+        room: Arc<ConnectionMemory>,
         peer: IpAddr,
-        connection: Connection,
+        connection: OpenConnection,
     ) where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -209,7 +209,7 @@ impl Service {
             // Boxed: a connection keeps the memory of its service's future even while it is idle or
             // streaming.
             Box::pin(
-                async move { Ok::<_, Infallible>(service.answer(peer, room, busy, request).await) },
+                async move { Ok::<_, Infallible>(service.respond(peer, room, busy, request).await) },
             )
         });
         let http = http1::Builder::new()
@@ -226,25 +226,25 @@ impl Service {
         }
     }
 
-    async fn answer(
+    async fn respond(
         &self,
         peer: IpAddr,
-        room: Arc<Room>,
-        busy: Arc<Answering>,
+        room: Arc<ConnectionMemory>,
+        busy: Arc<ActiveResponse>,
         request: Request<Incoming>,
-    ) -> Response<Holding<Answered>> {
+    ) -> Response<PacedBody<ResponseResources>> {
         let client = self.proxies.client(peer, request.headers());
         // A proxy's connection carries many clients, so there each request takes a place.
         let (place, refused) = if self.proxies.trusts(peer) {
-            match self.addresses.take(client) {
+            match self.addresses.acquire(client) {
                 Some(place) => (Some(place), None),
-                None => (None, Some(too_many_of(client))),
+                None => (None, Some(address_limit_error(client))),
             }
         } else {
             (None, None)
         };
         let has_body = !request.body().is_end_stream();
-        let taken = has_body.then(|| Arc::new(BodyRoom::new(room.clone(), client)));
+        let taken = has_body.then(|| Arc::new(BodyMemory::new(room.clone(), client)));
         let request = request.map(|body| {
             if !has_body {
                 return Body::empty();
@@ -256,31 +256,31 @@ impl Service {
             let deadline = Instant::now() + self.body_timeout;
             TimedBody::boxed_body(body, deadline, taken.clone(), busy.clone())
         });
-        let mut response = self.front.answer(client, refused, &room, request).await;
+        let mut response = self.front.respond(client, refused, &room, request).await;
         // The endpoint has used the body; the body itself may live on until its rest has been read.
         if let Some(taken) = taken {
-            taken.give_back();
+            taken.release();
         }
         if self.stopping.is_cancelled() {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
         }
-        let gradual = response.extensions_mut().remove::<Gradual>();
-        let outlet = gradual.map(|gradual| Outlet::new(busy.clone(), gradual));
-        let held = response.extensions_mut().remove::<Arc<Held>>();
+        let gradual = response.extensions_mut().remove::<GradualResponse>();
+        let outlet = gradual.map(|gradual| GradualSender::new(busy.clone(), gradual));
+        let held = response.extensions_mut().remove::<Arc<ReservedMemory>>();
         // An answer that is whole in memory stays there until it is read. Files and streams are
         // read piece by piece and keep the usual pace.
         if let Some(bytes) = in_memory(response.body()) {
-            busy.must_be_taken(bytes);
+            busy.require_reading(bytes);
         }
-        response.map(|body| Holding::new(body, outlet, (busy, place, held)))
+        response.map(|body| PacedBody::new(body, outlet, (busy, place, held)))
     }
 }
 
 /// Resources released when the answer has been sent.
-type Answered = (Arc<Answering>, Option<AddressPermit>, Option<Arc<Held>>);
+type ResponseResources = (Arc<ActiveResponse>, Option<AddressPermit>, Option<Arc<ReservedMemory>>);
 
-fn too_many_of(client: IpAddr) -> ApiError {
+fn address_limit_error(client: IpAddr) -> ApiError {
     tracing::debug!(%client, "request refused: too many from this address");
     let error = ApiError::new(ErrorCode::RateLimitExceeded, admission::ADDRESS_FULL);
     error.retry_after(admission::RETRY_SECONDS)

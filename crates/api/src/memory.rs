@@ -25,23 +25,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The budget of the process. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Buffers(Arc<Inner>);
+pub(crate) struct MemoryBudget(Arc<BudgetState>);
 
 #[derive(Debug)]
-struct Inner {
+struct BudgetState {
     max: u64,
-    used: Mutex<Used>,
+    used: Mutex<BudgetUsage>,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct BudgetUsage {
     all: u64,
-    of: HashMap<Owner, u64>,
+    by_owner: HashMap<MemoryOwner, u64>,
 }
 
 /// The owner of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Owner {
+pub(crate) enum MemoryOwner {
     /// A client's IPv4 address, or its IPv6 site.
     Address(IpAddr),
     /// A project, across all of its clients.
@@ -52,7 +52,7 @@ pub(crate) enum Owner {
 
 /// The budget has no room for more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Full {
+pub(crate) enum LimitReached {
     /// The owner has reached its share.
     #[error("client has reached its share of the memory for connections")]
     Owner,
@@ -61,7 +61,7 @@ pub(crate) enum Full {
     All,
 }
 
-impl Full {
+impl LimitReached {
     /// Finds this error in the source chain of `error`.
     pub(crate) fn within(error: &(dyn Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
@@ -75,9 +75,9 @@ impl Full {
     }
 }
 
-impl Owner {
+impl MemoryOwner {
     /// The owner for the client at `address`.
-    pub(crate) fn of_address(address: IpAddr) -> Self {
+    pub(crate) fn from_address(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {
             IpAddr::V6(address) => {
                 let site = address.to_bits() >> (128 - SITE_BITS) << (128 - SITE_BITS);
@@ -88,18 +88,18 @@ impl Owner {
     }
 }
 
-impl Buffers {
+impl MemoryBudget {
     /// Creates a budget of `max` bytes.
     pub(crate) fn new(max: u64) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(BudgetState {
             max,
             used: Mutex::default(),
         }))
     }
 
     /// Takes `bytes` for `owner`; dropping the result returns them.
-    fn try_take(&self, owner: &Owner, bytes: u64) -> Result<Held, Full> {
-        let mut held = Held {
+    fn try_reserve(&self, owner: &MemoryOwner, bytes: u64) -> Result<ReservedMemory, LimitReached> {
+        let mut held = ReservedMemory {
             from: self.clone(),
             owner: owner.clone(),
             bytes: 0,
@@ -108,19 +108,19 @@ impl Buffers {
         Ok(held)
     }
 
-    /// Like [`Self::try_take`], but waits up to `patience` for room.
-    pub(crate) async fn take(
+    /// Like [`Self::try_reserve`], but waits up to `patience` for room.
+    pub(crate) async fn reserve(
         &self,
-        owner: &Owner,
+        owner: &MemoryOwner,
         bytes: u64,
         patience: Duration,
-    ) -> Result<Held, Full> {
+    ) -> Result<ReservedMemory, LimitReached> {
         // Polls instead of queueing: a queue would have to be fair among owners with different
         // shares, and a wake-up at each release would cost every answer more than a few waiting
         // tasks do.
         let waiting = async {
             loop {
-                match self.try_take(owner, bytes) {
+                match self.try_reserve(owner, bytes) {
                     Err(_) => sleep(POLL_INTERVAL).await,
                     Ok(held) => return held,
                 }
@@ -128,15 +128,15 @@ impl Buffers {
         };
         match timeout(patience, waiting).await {
             Ok(held) => Ok(held),
-            Err(_) => self.try_take(owner, bytes),
+            Err(_) => self.try_reserve(owner, bytes),
         }
     }
 
     /// Takes `bytes` for `owner` even if that exceeds the budget, for answers that can no longer be
     /// refused. Later requests have that much less room.
-    fn take_anyway(&self, owner: &Owner, bytes: u64) -> Held {
+    fn force_reserve(&self, owner: &MemoryOwner, bytes: u64) -> ReservedMemory {
         self.lock().add(owner, bytes);
-        Held {
+        ReservedMemory {
             from: self.clone(),
             owner: owner.clone(),
             bytes,
@@ -144,47 +144,47 @@ impl Buffers {
     }
 
     /// Whether more than half of the budget, or of the share of `owner`, is in use.
-    fn is_scarce(&self, owner: &Owner) -> bool {
+    fn is_scarce(&self, owner: &MemoryOwner) -> bool {
         let used = self.lock();
-        let own = used.of.get(owner).copied().unwrap_or(0);
+        let own = used.by_owner.get(owner).copied().unwrap_or(0);
         used.all > self.0.max / 2 || own > self.share(owner) / 2
     }
 
-    fn share(&self, owner: &Owner) -> u64 {
+    fn share(&self, owner: &MemoryOwner) -> u64 {
         match owner {
-            Owner::Proxies => self.0.max,
-            Owner::Address(_) | Owner::Project(_) => self.0.max / SHARES,
+            MemoryOwner::Proxies => self.0.max,
+            MemoryOwner::Address(_) | MemoryOwner::Project(_) => self.0.max / SHARES,
         }
     }
 
-    fn add(&self, owner: &Owner, bytes: u64) -> Result<(), Full> {
+    fn add(&self, owner: &MemoryOwner, bytes: u64) -> Result<(), LimitReached> {
         let mut used = self.lock();
         if used.all.saturating_add(bytes) > self.0.max {
-            return Err(Full::All);
+            return Err(LimitReached::All);
         }
-        let own = used.of.get(owner).copied().unwrap_or(0);
+        let own = used.by_owner.get(owner).copied().unwrap_or(0);
         if own.saturating_add(bytes) > self.share(owner) {
-            return Err(Full::Owner);
+            return Err(LimitReached::Owner);
         }
         used.add(owner, bytes);
         Ok(())
     }
 
-    fn give_back(&self, owner: &Owner, bytes: u64) {
+    fn release(&self, owner: &MemoryOwner, bytes: u64) {
         if bytes == 0 {
             return;
         }
         let mut used = self.lock();
         used.all -= bytes;
-        if let Some(own) = used.of.get_mut(owner) {
+        if let Some(own) = used.by_owner.get_mut(owner) {
             *own -= bytes;
             if *own == 0 {
-                used.of.remove(owner);
+                used.by_owner.remove(owner);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, BudgetUsage> {
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,17 +195,17 @@ impl Buffers {
     }
 }
 
-impl Used {
-    fn add(&mut self, owner: &Owner, bytes: u64) {
+impl BudgetUsage {
+    fn add(&mut self, owner: &MemoryOwner, bytes: u64) {
         // Nothing would ever remove the entry of an owner with zero bytes.
         if bytes == 0 {
             return;
         }
         self.all += bytes;
-        match self.of.get_mut(owner) {
+        match self.by_owner.get_mut(owner) {
             Some(own) => *own += bytes,
             None => {
-                self.of.insert(owner.clone(), bytes);
+                self.by_owner.insert(owner.clone(), bytes);
             }
         }
     }
@@ -213,15 +213,15 @@ impl Used {
 
 /// Bytes taken by an owner; dropping this returns them.
 #[derive(Debug)]
-pub(crate) struct Held {
-    from: Buffers,
-    owner: Owner,
+pub(crate) struct ReservedMemory {
+    from: MemoryBudget,
+    owner: MemoryOwner,
     bytes: u64,
 }
 
-impl Held {
+impl ReservedMemory {
     /// Takes `more` bytes.
-    pub(crate) fn grow(&mut self, more: u64) -> Result<(), Full> {
+    pub(crate) fn grow(&mut self, more: u64) -> Result<(), LimitReached> {
         self.from.add(&self.owner, more)?;
         self.bytes += more;
         Ok(())
@@ -230,14 +230,14 @@ impl Held {
     /// Returns all but `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
-        self.from.give_back(&self.owner, less);
+        self.from.release(&self.owner, less);
         self.bytes -= less;
     }
 }
 
-impl Drop for Held {
+impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        self.from.give_back(&self.owner, self.bytes);
+        self.from.release(&self.owner, self.bytes);
     }
 }
 
@@ -257,15 +257,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A connection's memory. hyper's buffers never shrink, so their bytes stay reserved until it closes.
 #[derive(Debug)]
-pub(crate) struct Room {
-    buffers: Buffers,
-    owner: Owner,
-    reading: Mutex<Option<Held>>,
-    writing: Mutex<Option<Held>>,
+pub(crate) struct ConnectionMemory {
+    buffers: MemoryBudget,
+    owner: MemoryOwner,
+    reading: Mutex<Option<ReservedMemory>>,
+    writing: Mutex<Option<ReservedMemory>>,
 }
 
-impl Room {
-    pub(super) fn new(buffers: Buffers, owner: Owner) -> Self {
+impl ConnectionMemory {
+    pub(super) fn new(buffers: MemoryBudget, owner: MemoryOwner) -> Self {
         Self {
             buffers,
             owner,
@@ -275,17 +275,17 @@ impl Room {
     }
 
     /// Takes memory for a large head or body.
-    pub(super) fn read_much(&self) -> Result<(), Full> {
+    pub(super) fn reserve_reading(&self) -> Result<(), LimitReached> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if reading.is_none() {
-            *reading = Some(self.buffers.try_take(&self.owner, READING_BYTES)?);
+            *reading = Some(self.buffers.try_reserve(&self.owner, READING_BYTES)?);
         }
         Ok(())
     }
 
     /// Takes memory for the answer to a request of `client`, unless its endpoint already has.
-    pub(crate) async fn admit(&self, response: &mut Response, client: IpAddr) -> Result<(), Full> {
-        match Wanted::of(response) {
+    pub(crate) async fn admit(&self, response: &mut Response, client: IpAddr) -> Result<(), LimitReached> {
+        match ResponseMemory::for_response(response) {
             None => Ok(()),
             // Boxed: the timers of a wait would enlarge the future of every request.
             Some(wanted) => Box::pin(self.admit_large(wanted, response, client)).await,
@@ -294,18 +294,18 @@ impl Room {
 
     async fn admit_large(
         &self,
-        wanted: Wanted,
+        wanted: ResponseMemory,
         response: &mut Response,
         client: IpAddr,
-    ) -> Result<(), Full> {
+    ) -> Result<(), LimitReached> {
         // hyper's buffer grows once and stays, so a connection pays for it once.
         if !self.is_writing_much() {
-            let room = self.buffers.take(&self.owner, WRITING_BYTES, PATIENCE);
+            let room = self.buffers.reserve(&self.owner, WRITING_BYTES, PATIENCE);
             self.write_much(room.await?);
         }
         if wanted.bytes > 0 {
-            let owner = Owner::of_address(client);
-            let room = self.buffers.take(&owner, wanted.bytes, PATIENCE);
+            let owner = MemoryOwner::from_address(client);
+            let room = self.buffers.reserve(&owner, wanted.bytes, PATIENCE);
             response.extensions_mut().insert(Arc::new(room.await?));
         }
         self.close_if_scarce(response);
@@ -313,16 +313,16 @@ impl Room {
     }
 
     /// Like [`Self::admit`], for an answer that must be sent: its request has changed something.
-    pub(crate) fn admit_anyway(&self, response: &mut Response, client: IpAddr) {
-        let Some(wanted) = Wanted::of(response) else {
+    pub(crate) fn force_admit(&self, response: &mut Response, client: IpAddr) {
+        let Some(wanted) = ResponseMemory::for_response(response) else {
             return;
         };
         if !self.is_writing_much() {
-            self.write_much(self.buffers.take_anyway(&self.owner, WRITING_BYTES));
+            self.write_much(self.buffers.force_reserve(&self.owner, WRITING_BYTES));
         }
         if wanted.bytes > 0 {
-            let owner = Owner::of_address(client);
-            let room = self.buffers.take_anyway(&owner, wanted.bytes);
+            let owner = MemoryOwner::from_address(client);
+            let room = self.buffers.force_reserve(&owner, wanted.bytes);
             response.extensions_mut().insert(Arc::new(room));
         }
         self.close_if_scarce(response);
@@ -340,24 +340,24 @@ impl Room {
         self.writing().is_some()
     }
 
-    fn write_much(&self, room: Held) {
+    fn write_much(&self, room: ReservedMemory) {
         *self.writing() = Some(room);
     }
 
-    fn writing(&self) -> MutexGuard<'_, Option<Held>> {
+    fn writing(&self) -> MutexGuard<'_, Option<ReservedMemory>> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Memory for a large answer.
-struct Wanted {
+struct ResponseMemory {
     /// Bytes in memory that its endpoint has not already taken memory for.
     bytes: u64,
 }
 
-impl Wanted {
-    fn of(response: &Response) -> Option<Self> {
-        if response.extensions().get::<Gradual>().is_some() {
+impl ResponseMemory {
+    fn for_response(response: &Response) -> Option<Self> {
+        if response.extensions().get::<GradualResponse>().is_some() {
             // Pieces are sent one at a time and mostly small: the limit on the number of such
             // answers is enough.
             return None;
@@ -366,7 +366,7 @@ impl Wanted {
         if in_memory.is_some_and(|bytes| bytes <= FREE_BYTES) {
             return None;
         }
-        let has_room = response.extensions().get::<Arc<Held>>().is_some();
+        let has_room = response.extensions().get::<Arc<ReservedMemory>>().is_some();
         // A list takes its memory before it is read from the store, for its project; counting it
         // for the client as well would count it twice.
         let bytes = in_memory.filter(|_| !has_room).unwrap_or(0);
@@ -381,36 +381,36 @@ pub(super) fn in_memory(body: &Body) -> Option<u64> {
 
 /// The memory of a request's body, until the request is answered.
 #[derive(Debug)]
-pub(super) struct BodyRoom {
-    connection: Arc<Room>,
-    owner: Owner,
-    taken: Mutex<(u64, Option<Held>)>,
+pub(super) struct BodyMemory {
+    connection: Arc<ConnectionMemory>,
+    owner: MemoryOwner,
+    reserved: Mutex<(u64, Option<ReservedMemory>)>,
 }
 
-impl BodyRoom {
-    pub(super) fn new(connection: Arc<Room>, client: IpAddr) -> Self {
+impl BodyMemory {
+    pub(super) fn new(connection: Arc<ConnectionMemory>, client: IpAddr) -> Self {
         Self {
             connection,
-            owner: Owner::of_address(client),
-            taken: Mutex::default(),
+            owner: MemoryOwner::from_address(client),
+            reserved: Mutex::default(),
         }
     }
 
     /// Takes memory for a piece of `bytes`.
-    pub(super) fn take(&self, bytes: usize) -> Result<(), Full> {
+    pub(super) fn reserve(&self, bytes: usize) -> Result<(), LimitReached> {
         // Example: a body of 1 MB in pieces of 16 KB counts as 2 MB and 4 KB for the client, and
         // 128 KiB for the connection, whose buffers have grown. Bodies up to 16 KiB in all count as
         // nothing.
         let more = bytes as u64 * BODY_COPIES + PIECE_BYTES;
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, held) = &mut *taken;
         *all += more;
         match held {
             Some(held) => held.grow(more),
             None if *all <= FREE_BYTES => Ok(()),
             None => {
-                self.connection.read_much()?;
-                let room = self.connection.buffers.try_take(&self.owner, *all)?;
+                self.connection.reserve_reading()?;
+                let room = self.connection.buffers.try_reserve(&self.owner, *all)?;
                 *held = Some(room);
                 Ok(())
             }
@@ -418,15 +418,15 @@ impl BodyRoom {
     }
 
     /// Returns the body's memory once the request is answered.
-    pub(super) fn give_back(&self) {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = (0, None);
+    pub(super) fn release(&self) {
+        *self.reserved.lock().unwrap_or_else(PoisonError::into_inner) = (0, None);
     }
 }
 
 /// The listener takes the next piece of such an answer only after it has sent the previous one. So
 /// a slow client needs no memory, and does not delay a stop of the service.
 #[derive(Clone, Debug)]
-pub(crate) struct Gradual {
+pub(crate) struct GradualResponse {
     /// Cancelled when the service stops.
     pub(crate) stopping: CancellationToken,
 }
@@ -437,58 +437,58 @@ mod tests {
 
     use super::*;
 
-    fn address(text: &str) -> Owner {
-        Owner::of_address(text.parse().unwrap())
+    fn address(text: &str) -> MemoryOwner {
+        MemoryOwner::from_address(text.parse().unwrap())
     }
 
     #[test]
     fn p15_an_owner_has_its_share_and_others_have_room() {
-        let buffers = Buffers::new(400);
+        let buffers = MemoryBudget::new(400);
         let one = address("192.0.2.1");
-        let mut held = buffers.try_take(&one, 60).unwrap();
+        let mut held = buffers.try_reserve(&one, 60).unwrap();
         held.grow(40).unwrap();
-        assert_eq!(held.grow(1), Err(Full::Owner));
-        assert_eq!(buffers.try_take(&one, 1).unwrap_err(), Full::Owner);
-        let others: Vec<Held> = (2..5)
-            .map(|last| buffers.try_take(&address(&format!("192.0.2.{last}")), 100))
+        assert_eq!(held.grow(1), Err(LimitReached::Owner));
+        assert_eq!(buffers.try_reserve(&one, 1).unwrap_err(), LimitReached::Owner);
+        let others: Vec<ReservedMemory> = (2..5)
+            .map(|last| buffers.try_reserve(&address(&format!("192.0.2.{last}")), 100))
             .collect::<Result<_, _>>()
             .unwrap();
         let late = address("192.0.2.9");
-        assert_eq!(buffers.try_take(&late, 1).unwrap_err(), Full::All);
+        assert_eq!(buffers.try_reserve(&late, 1).unwrap_err(), LimitReached::All);
         held.shrink_to(30);
         assert_eq!(buffers.used(), 330);
-        let _fits = buffers.try_take(&late, 70).unwrap();
+        let _fits = buffers.try_reserve(&late, 70).unwrap();
         drop((held, others));
         assert_eq!(buffers.used(), 70);
-        assert_eq!(buffers.lock().of.len(), 1, "who holds nothing is forgotten");
+        assert_eq!(buffers.lock().by_owner.len(), 1, "who holds nothing is forgotten");
     }
 
     #[test]
     fn p15_a_site_is_one_owner_and_proxies_have_no_share() {
-        let buffers = Buffers::new(400);
-        let _held = buffers.try_take(&address("2001:db8:1::1"), 100).unwrap();
+        let buffers = MemoryBudget::new(400);
+        let _held = buffers.try_reserve(&address("2001:db8:1::1"), 100).unwrap();
         let same_site = address("2001:db8:1:ffff::9");
-        assert_eq!(buffers.try_take(&same_site, 1).unwrap_err(), Full::Owner);
-        assert!(buffers.try_take(&address("2001:db8:2::1"), 1).is_ok());
+        assert_eq!(buffers.try_reserve(&same_site, 1).unwrap_err(), LimitReached::Owner);
+        assert!(buffers.try_reserve(&address("2001:db8:2::1"), 1).is_ok());
         assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
-        let rest = buffers.try_take(&Owner::Proxies, 300);
+        let rest = buffers.try_reserve(&MemoryOwner::Proxies, 300);
         assert!(rest.is_ok());
     }
 
     #[test]
     fn what_cannot_be_refused_counts_for_those_who_come_next() {
-        let buffers = Buffers::new(400);
+        let buffers = MemoryBudget::new(400);
         let one = address("192.0.2.1");
-        let held = buffers.try_take(&one, 50).unwrap();
+        let held = buffers.try_reserve(&one, 50).unwrap();
         assert!(!buffers.is_scarce(&one));
-        let more = buffers.take_anyway(&one, 100);
+        let more = buffers.force_reserve(&one, 100);
         assert!(buffers.is_scarce(&one) && !buffers.is_scarce(&address("192.0.2.2")));
-        assert_eq!(buffers.try_take(&one, 1).unwrap_err(), Full::Owner);
+        assert_eq!(buffers.try_reserve(&one, 1).unwrap_err(), LimitReached::Owner);
         drop((held, more));
-        drop(buffers.take_anyway(&one, 0));
-        drop(buffers.try_take(&one, 0));
+        drop(buffers.force_reserve(&one, 0));
+        drop(buffers.try_reserve(&one, 0));
         assert_eq!(buffers.used(), 0);
-        assert!(buffers.lock().of.is_empty(), "nothing leaves no entry");
+        assert!(buffers.lock().by_owner.is_empty(), "nothing leaves no entry");
     }
 
     #[expect(
@@ -497,14 +497,14 @@ mod tests {
     )]
     #[tokio::test(start_paused = true)]
     async fn room_is_waited_for_and_not_for_long() {
-        let buffers = Buffers::new(400);
+        let buffers = MemoryBudget::new(400);
         let (one, wait) = (address("192.0.2.1"), Duration::from_secs(2));
-        let held = buffers.try_take(&one, 100).unwrap();
+        let held = buffers.try_reserve(&one, 100).unwrap();
         let begun = Instant::now();
-        let refused = buffers.take(&one, 1, wait).await;
-        assert_eq!(refused.unwrap_err(), Full::Owner);
+        let refused = buffers.reserve(&one, 1, wait).await;
+        assert_eq!(refused.unwrap_err(), LimitReached::Owner);
         assert!(begun.elapsed() >= wait && begun.elapsed() < wait + POLL_INTERVAL);
-        let (taken, ()) = tokio::join!(buffers.take(&one, 100, wait), async move {
+        let (taken, ()) = tokio::join!(buffers.reserve(&one, 100, wait), async move {
             tokio::time::sleep(wait / 2).await;
             drop(held);
         });
@@ -518,25 +518,25 @@ mod room_tests {
 
     const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    fn room(buffers: &Buffers) -> Arc<Room> {
-        let owner = Owner::of_address(CLIENT);
-        Arc::new(Room::new(buffers.clone(), owner))
+    fn room(buffers: &MemoryBudget) -> Arc<ConnectionMemory> {
+        let owner = MemoryOwner::from_address(CLIENT);
+        Arc::new(ConnectionMemory::new(buffers.clone(), owner))
     }
 
     #[test]
     fn p15_bodies_count_beyond_little_and_until_they_are_used() {
-        let buffers = Buffers::new(4 << 20);
+        let buffers = MemoryBudget::new(4 << 20);
         let connection = room(&buffers);
-        let body = BodyRoom::new(connection.clone(), CLIENT);
-        body.take(1000).unwrap();
+        let body = BodyMemory::new(connection.clone(), CLIENT);
+        body.reserve(1000).unwrap();
         assert_eq!(buffers.used(), 0, "small bodies cost no more than before");
-        body.take(100_000).unwrap();
+        body.reserve(100_000).unwrap();
         assert_eq!(buffers.used(), READING_BYTES + 202_128);
-        assert_eq!(body.take(500_000), Err(Full::Owner));
-        body.give_back();
+        assert_eq!(body.reserve(500_000), Err(LimitReached::Owner));
+        body.release();
         assert_eq!(buffers.used(), READING_BYTES, "the buffers have grown");
         // As many as fit by their bytes alone: each has its own overhead.
-        let pieces = (0..1_000_000).take_while(|_| body.take(1).is_ok()).count();
+        let pieces = (0..1_000_000).take_while(|_| body.reserve(1).is_ok()).count();
         assert!(pieces < 16_000, "{pieces}");
         drop((body, connection));
         assert_eq!(buffers.used(), 0);
@@ -544,7 +544,7 @@ mod room_tests {
 
     #[tokio::test(start_paused = true)]
     async fn p15_large_answers_count_until_they_are_dropped() {
-        let buffers = Buffers::new(4 << 20);
+        let buffers = MemoryBudget::new(4 << 20);
         let connection = room(&buffers);
         let answer = |bytes: usize| Response::new(Body::from(vec![0; bytes]));
         let mut small = answer(16 * 1024);
@@ -555,10 +555,10 @@ mod room_tests {
         assert_eq!(buffers.used(), WRITING_BYTES + 500_000);
         let mut refused = answer(500_000);
         let full = connection.admit(&mut refused, CLIENT).await;
-        assert_eq!(full, Err(Full::Owner));
+        assert_eq!(full, Err(LimitReached::Owner));
         // A request that has changed something is answered anyway.
         let mut given = answer(500_000);
-        connection.admit_anyway(&mut given, CLIENT);
+        connection.force_admit(&mut given, CLIENT);
         assert_eq!(buffers.used(), WRITING_BYTES + 1_000_000);
         assert_eq!(given.headers()[header::CONNECTION], "close");
         drop((large, given));
@@ -567,9 +567,9 @@ mod room_tests {
 
     #[tokio::test(start_paused = true)]
     async fn p15_an_answer_has_the_room_that_its_endpoint_took() {
-        let buffers = Buffers::new(4 << 20);
-        let project = Owner::Project("one".into());
-        let held = buffers.try_take(&project, 20_000).unwrap();
+        let buffers = MemoryBudget::new(4 << 20);
+        let project = MemoryOwner::Project("one".into());
+        let held = buffers.try_reserve(&project, 20_000).unwrap();
         let mut page = Response::new(Body::from(vec![0; 20_000]));
         page.extensions_mut().insert(Arc::new(held));
         let connection = room(&buffers);

@@ -12,44 +12,44 @@ use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version, he
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use kinora_contract::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
-use kinora_contract::{Clock, ErrorCode, Refusal};
-use kinora_store::Outage;
+use kinora_contract::{Clock, ErrorCode, RequestRefusal};
+use kinora_store::OutageLog;
 use tower_service::Service;
 
-use crate::cors::Cors;
-use crate::error::{ApiError, Fault};
-use crate::memory::{Buffers, Room};
-use crate::rates::{Meter, RateLimits};
+use crate::cors::CorsPolicy;
+use crate::error::{ApiError, ServiceFault};
+use crate::memory::{MemoryBudget, ConnectionMemory};
+use crate::rates::{RequestMeter, RateLimits};
 use crate::request_id::{RequestId, RequestIds};
-use crate::responses::harden;
+use crate::responses::add_security_headers;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Runs before and after every endpoint.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct Middleware {
     pub(crate) router: Router,
     pub(crate) ids: RequestIds,
     pub(crate) rates: Arc<RateLimits>,
-    pub(crate) cors: Cors,
-    pub(crate) buffers: Buffers,
-    pub(crate) journal: Journal,
+    pub(crate) cors: CorsPolicy,
+    pub(crate) buffers: MemoryBudget,
+    pub(crate) journal: RequestLog,
 }
 
-impl Front {
+impl Middleware {
     /// Answers a request of `client`, or sends the refusal that the listener has already decided
     /// on. Takes memory for the answer from the connection's `room`.
-    pub(crate) async fn answer(
+    pub(crate) async fn respond(
         &self,
         client: IpAddr,
         refused: Option<ApiError>,
-        room: &Room,
+        room: &ConnectionMemory,
         mut request: Request<Body>,
     ) -> Response {
         let id = self.ids.next();
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let context = Arc::new(Context {
-            meter: Meter::new(self.rates.clone()),
+        let context = Arc::new(RequestContext {
+            meter: RequestMeter::new(self.rates.clone()),
             buffers: self.buffers.clone(),
         });
         let granted = self.cors.granted(request.headers());
@@ -71,27 +71,27 @@ impl Front {
         // client would not know whether it has a task.
         let has_changed_something = !method.is_safe() && response.status().is_success();
         if has_changed_something {
-            room.admit_anyway(&mut response, client);
+            room.force_admit(&mut response, client);
         } else if let Err(full) = room.admit(&mut response, client).await {
             response = ApiError::from(full).into_response();
         }
         // After the admission, which may have replaced the response by a refusal for lack of
         // memory.
-        let fault = response.extensions_mut().remove::<Fault>();
-        let asked = Asked {
+        let fault = response.extensions_mut().remove::<ServiceFault>();
+        let asked = LoggedRequest {
             id,
             method: &method,
             path: uri.path(),
             client,
         };
-        self.journal.note(&asked, response.status(), fault);
+        self.journal.record(&asked, response.status(), fault);
         let headers = response.headers_mut();
         headers.insert(X_REQUEST_ID, id.header());
-        if let Some(standing) = context.meter.standing() {
+        if let Some(standing) = context.meter.status() {
             standing.write(headers);
         }
         self.cors.grant(granted, headers);
-        harden(headers);
+        add_security_headers(headers);
         response
     }
 }
@@ -110,7 +110,7 @@ async fn guarded(mut router: Router, request: Request<Body>) -> Response {
     }
 }
 
-fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_headers(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     let bytes: usize = headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len())
@@ -119,7 +119,7 @@ fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
         let message = format!(
             "Headers too large: at most {HEADERS_MAX} headers and {HEADER_BYTES_MAX} bytes in all."
         );
-        return Err(Refusal::new(ErrorCode::HeadersTooLarge, message));
+        return Err(RequestRefusal::new(ErrorCode::HeadersTooLarge, message));
     }
     Ok(())
 }
@@ -139,7 +139,7 @@ fn check_host(version: Version, headers: &HeaderMap) -> Result<(), ApiError> {
             _ => "'Host' must be a host name or an IP address, with an optional port.",
         },
     };
-    Err(ApiError::of(ErrorCode::InvalidValue, "Host", message).closing())
+    Err(ApiError::for_param(ErrorCode::InvalidValue, "Host", message).closing())
 }
 
 /// Whether `text` is a host with an optional port, as in a URL (RFC 3986, section 3.2.2).
@@ -177,47 +177,47 @@ fn is_port(text: &str) -> bool {
 }
 
 /// Answers under this path need storage.
-const STORED: &str = "/v1/videos";
+const STORAGE_PATH: &str = "/v1/videos";
 
 /// Logs the requests of a listener.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct RequestLog {
     /// Separate from writes, since a full disk fails only writes.
-    reads: Outage,
-    writes: Outage,
+    reads: OutageLog,
+    writes: OutageLog,
     /// The memory for connections.
-    room: Outage,
+    room: OutageLog,
 }
 
 /// The parts of a request that the log names.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct LoggedRequest<'a> {
     pub(crate) id: RequestId,
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) client: IpAddr,
 }
 
-impl Journal {
+impl RequestLog {
     /// A journal without an outage; `clock` measures how long one lasts.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Self {
         Self {
-            reads: Outage::of("reads for requests", clock),
-            writes: Outage::of("writes for requests", clock),
-            room: Outage::of("memory for requests", clock),
+            reads: OutageLog::new("reads for requests", clock),
+            writes: OutageLog::new("writes for requests", clock),
+            room: OutageLog::new("memory for requests", clock),
         }
     }
 
     /// Logs the answer to a request.
-    pub(crate) fn note(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
+    pub(crate) fn record(&self, asked: &LoggedRequest<'_>, status: StatusCode, fault: Option<ServiceFault>) {
         // In scope, so the store's own outage message names the first request that met it.
         asked
             .id
-            .scope_sync(|| self.note_within(asked, status, fault));
+            .scope_sync(|| self.record_in_scope(asked, status, fault));
     }
 
-    fn note_within(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
-        let Asked {
+    fn record_in_scope(&self, asked: &LoggedRequest<'_>, status: StatusCode, fault: Option<ServiceFault>) {
+        let LoggedRequest {
             method,
             path,
             client,
@@ -231,33 +231,33 @@ impl Journal {
             &self.writes
         };
         match fault {
-            Some(Fault::Internal(cause)) => {
+            Some(ServiceFault::Internal(cause)) => {
                 tracing::error!(cause, %method, path, %client, status, "internal error");
                 return;
             }
-            Some(Fault::Storage(cause)) => storage.note_failure(&cause),
-            Some(Fault::Overload) => self.room.note_failure(&"memory for connections is full"),
+            Some(ServiceFault::Storage(cause)) => storage.record_failure(&cause),
+            Some(ServiceFault::Overload) => self.room.record_failure(&"memory for connections is full"),
             None => {}
         }
         tracing::debug!(%method, path, %client, status, "answered");
-        if is_success && path.starts_with(STORED) {
-            storage.note_success();
-            self.room.note_success();
+        if is_success && path.starts_with(STORAGE_PATH) {
+            storage.record_success();
+            self.room.record_success();
         }
     }
 }
 
 /// The listener's shared resources, as one request uses them.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct RequestContext {
     /// Counts the request against its key.
-    pub(crate) meter: Meter,
+    pub(crate) meter: RequestMeter,
     /// The memory budget for connections.
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: MemoryBudget,
 }
 
 /// The context, shared by the listener and the endpoint.
-pub(crate) type SharedContext = Arc<Context>;
+pub(crate) type SharedContext = Arc<RequestContext>;
 
 #[cfg(test)]
 mod host_tests {

@@ -7,9 +7,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::extract::Reader;
+use crate::extract::ReadKey;
 use crate::refusals::{OfModel, OfModels};
-use crate::responses::Answer;
+use crate::responses::JsonResponse;
 use crate::state::{Api, SharedApi};
 
 /// A served model.
@@ -53,7 +53,7 @@ pub(crate) struct ModelList {
 }
 
 impl Model {
-    async fn of(api: &Api, card: &ModelCard) -> Self {
+    async fn from_card(api: &Api, card: &ModelCard) -> Self {
         Self {
             id: card.id.clone(),
             object: "model",
@@ -76,14 +76,14 @@ impl Model {
     responses((status = 200, description = "The models that the key may use.", body = ModelList), OfModels),
     security(("bearer" = []))
 )]
-pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> Answer<ModelList> {
+pub(crate) async fn list(State(api): State<SharedApi>, ReadKey(key): ReadKey) -> JsonResponse<ModelList> {
     let mut data = Vec::new();
     for card in api.catalog.cards() {
         if may_use(&key, card) {
-            data.push(Model::of(&api, card).await);
+            data.push(Model::from_card(&api, card).await);
         }
     }
-    Answer(ModelList {
+    JsonResponse(ModelList {
         object: "list",
         data,
         scopes: key.key.scopes.iter().map(|scope| scope.name()).collect(),
@@ -102,12 +102,12 @@ pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> A
 )]
 pub(crate) async fn read(
     State(api): State<SharedApi>,
-    Reader(key): Reader,
+    ReadKey(key): ReadKey,
     params: Result<axum::extract::Path<String>, axum::extract::rejection::PathRejection>,
-) -> Result<Answer<Model>, ApiError> {
+) -> Result<JsonResponse<Model>, ApiError> {
     let name = params.map(|path| path.0).unwrap_or_default();
     match api.catalog.find(&name).filter(|card| may_use(&key, card)) {
-        Some(card) => Ok(Answer(Model::of(&api, card).await)),
+        Some(card) => Ok(JsonResponse(Model::from_card(&api, card).await)),
         None => Err(ApiError::new(
             ErrorCode::NotFound,
             "There is no such model.",

@@ -10,14 +10,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
 use kinora_contract::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
-use kinora_contract::{Catalog, ErrorBody, hex};
+use kinora_contract::{ModelCatalog, ErrorBody, hex};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, Server};
 
-use crate::conditional::Condition;
+use crate::conditional::ConditionOutcome;
 use crate::state::SharedApi;
 
 mod exact;
@@ -39,11 +39,11 @@ mod exact;
         (name = "health", description = "For load balancers; without a key.")
     )
 )]
-struct Frame;
+struct DocumentFrame;
 
 /// The frame with its security scheme; the server is the one that serves the document.
 pub(crate) fn frame() -> OpenApi {
-    let mut document = Frame::openapi();
+    let mut document = DocumentFrame::openapi();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
@@ -52,7 +52,7 @@ pub(crate) fn frame() -> OpenApi {
 }
 
 /// The whole document for the routes of `described` and the models of `catalog`, as JSON text.
-pub(crate) fn text(described: OpenApi, catalog: &Catalog) -> String {
+pub(crate) fn text(described: OpenApi, catalog: &ModelCatalog) -> String {
     let mut document = serde_json::to_value(described).unwrap_or_else(|error| {
         tracing::error!(%error, "OpenAPI document not serialised");
         Value::Null
@@ -67,18 +67,18 @@ pub(crate) fn text(described: OpenApi, catalog: &Catalog) -> String {
 /// The route that serves the JSON document that `write` returns. Most processes are never asked for it, so it is written
 /// at the first request.
 pub(crate) fn route(write: impl FnOnce() -> String + Send + 'static) -> MethodRouter<SharedApi> {
-    let document = Arc::new(LazyLock::new(|| Document::new(write())));
-    get(async move |headers: HeaderMap| document.answer(&headers))
+    let document = Arc::new(LazyLock::new(|| ServedDocument::new(write())));
+    get(async move |headers: HeaderMap| document.respond(&headers))
 }
 
 #[derive(Clone, Debug)]
-struct Document {
+struct ServedDocument {
     text: Bytes,
     /// Includes its quotes, as in `"abc"`.
     etag: String,
 }
 
-impl Document {
+impl ServedDocument {
     fn new(text: String) -> Self {
         let digits = hex::text(&Sha256::digest(&text));
         Self {
@@ -87,8 +87,8 @@ impl Document {
         }
     }
 
-    fn answer(&self, asked: &HeaderMap) -> Response {
-        let mut response = match Condition::of(asked, &self.etag).refused() {
+    fn respond(&self, asked: &HeaderMap) -> Response {
+        let mut response = match ConditionOutcome::evaluate(asked, &self.etag).refused() {
             None => {
                 let mut whole = Body::from(self.text.clone()).into_response();
                 let json = HeaderValue::from_static("application/json");
@@ -110,7 +110,7 @@ impl Document {
 }
 
 /// An event that ends a task.
-struct Event {
+struct DocumentedEvent {
     /// Its type, and its name in the document.
     kind: &'static str,
     /// The name of its schema.
@@ -119,14 +119,14 @@ struct Event {
     description: &'static str,
 }
 
-const EVENTS: [Event; 2] = [
-    Event {
+const EVENTS: [DocumentedEvent; 2] = [
+    DocumentedEvent {
         kind: "video.completed",
         schema: "VideoCompletedEvent",
         summary: "A video task is completed.",
         description: "`data` is the task object of the moment of the attempt, with `result_url`.",
     },
-    Event {
+    DocumentedEvent {
         kind: "video.failed",
         schema: "VideoFailedEvent",
         summary: "A video task has failed.",
@@ -146,7 +146,7 @@ fn add_webhooks(document: &mut Value) {
     }
 }
 
-fn operation(event: &Event) -> Value {
+fn operation(event: &DocumentedEvent) -> Value {
     let reference = format!("#/components/schemas/{}", event.schema);
     json!({
         "tags": ["webhooks"],
@@ -182,7 +182,7 @@ fn header(name: &str, description: &str) -> Value {
     })
 }
 
-fn schema(event: &Event) -> Value {
+fn schema(event: &DocumentedEvent) -> Value {
     json!({
         "type": "object",
         "description": format!("The event `{}`, in the form of OpenAI's.", event.kind),
@@ -206,20 +206,20 @@ mod document_tests {
 
     #[test]
     fn every_answer_is_the_same_bytes_and_a_known_document_is_not_sent_again() {
-        let document = Document::new("{}".to_owned());
+        let document = ServedDocument::new("{}".to_owned());
         let mut asked = HeaderMap::new();
-        let [first, second] = [(); 2].map(|()| document.answer(&asked));
+        let [first, second] = [(); 2].map(|()| document.respond(&asked));
         assert_eq!(first.status(), StatusCode::OK);
         let etag = first.headers()[header::ETAG].clone();
         assert_eq!(second.headers()[header::ETAG], etag);
         assert_eq!(first.headers()[header::CONTENT_TYPE], "application/json");
 
         asked.insert(header::IF_NONE_MATCH, etag.clone());
-        let known = document.answer(&asked);
+        let known = document.respond(&asked);
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
         assert_eq!(known.headers()[header::ETAG], etag);
         asked.insert(header::IF_MATCH, HeaderValue::from_static("\"other\""));
-        let other = document.answer(&asked);
+        let other = document.respond(&asked);
         assert_eq!(other.status(), StatusCode::PRECONDITION_FAILED);
     }
 }

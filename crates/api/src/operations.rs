@@ -3,15 +3,15 @@
 
 use axum::extract::State;
 use kinora_store::{
-    LivingWorker, ModelQueue, Overview, RunningTask, ServedModel, SharedDevice, WorkerPlace,
+    LivingWorker, ModelQueue, ServiceOverview, RunningTask, ServedModel, SharedDevice, WorkerPlace,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::extract::Operator;
+use crate::extract::OperatorKey;
 use crate::refusals::OfOperations;
-use crate::responses::Answer;
+use crate::responses::JsonResponse;
 use crate::state::SharedApi;
 
 /// The state of the service at one moment.
@@ -163,8 +163,8 @@ struct LastMinute {
     failed: u64,
 }
 
-impl From<Overview> for Operations {
-    fn from(overview: Overview) -> Self {
+impl From<ServiceOverview> for Operations {
+    fn from(overview: ServiceOverview) -> Self {
         Self {
             object: "operations",
             at: overview.now_ms / 1000,
@@ -282,7 +282,7 @@ impl From<SharedDevice> for WorkerDevice {
 )]
 pub(crate) async fn read(
     State(api): State<SharedApi>,
-    _operator: Operator,
-) -> Result<Answer<Operations>, ApiError> {
-    Ok(Answer(api.operations.overview().await?.into()))
+    _operator: OperatorKey,
+) -> Result<JsonResponse<Operations>, ApiError> {
+    Ok(JsonResponse(api.operations.overview().await?.into()))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use kinora_contract::UnixMs;
-use kinora_store::{Allowances, Taken};
+use kinora_store::{AllowanceStore, AllowanceGrant};
 use tokio::time::timeout;
 
 /// The cost of one request. A limit of `n` per minute adds `n` per millisecond, which keeps the
@@ -28,29 +28,29 @@ pub(crate) struct RateLimits {
     /// Requests per minute of keys without their own limit; 0 is unlimited.
     default_per_minute: u32,
     /// The allowance shared between processes; `None` if this is the only process.
-    allowances: Option<Arc<dyn Allowances>>,
-    buckets: Mutex<Buckets>,
+    allowances: Option<Arc<dyn AllowanceStore>>,
+    buckets: Mutex<BucketTable>,
 }
 
 #[derive(Debug, Default)]
-struct Buckets {
-    of_keys: HashMap<String, Bucket>,
+struct BucketTable {
+    of_keys: HashMap<String, TokenBucket>,
     /// The size at which full buckets are removed.
     forget_at: usize,
 }
 
 #[derive(Debug)]
-struct Bucket {
+struct TokenBucket {
     level: u64,
     per_minute: u32,
     at_ms: UnixMs,
     /// This process's part of the shared allowance.
-    share: Arc<Share>,
+    share: Arc<AllowanceShare>,
 }
 
 /// A key's rate limit after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct RateLimitStatus {
     /// Requests per minute.
     limit: u32,
     /// Requests that may follow immediately.
@@ -63,13 +63,13 @@ pub(crate) struct Standing {
 
 /// Counts a request once, for its endpoint, and keeps the result for the response's headers.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct RequestMeter {
     limits: Arc<RateLimits>,
-    standing: OnceLock<Standing>,
+    standing: OnceLock<RateLimitStatus>,
 }
 
 impl RateLimits {
-    pub(crate) fn new(default_per_minute: u32, allowances: Option<Arc<dyn Allowances>>) -> Self {
+    pub(crate) fn new(default_per_minute: u32, allowances: Option<Arc<dyn AllowanceStore>>) -> Self {
         Self {
             default_per_minute,
             allowances,
@@ -78,24 +78,24 @@ impl RateLimits {
     }
 
     /// Counts a request of the key `id`; `None` if the key has no limit.
-    async fn count(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
+    async fn count(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<RateLimitStatus> {
         let limit = own.unwrap_or(self.default_per_minute);
         if limit == 0 {
             return None;
         }
         let Some(allowances) = &self.allowances else {
-            return Some(self.with_bucket(id, limit, now_ms, |bucket| bucket.take(limit, now_ms)));
+            return Some(self.with_bucket(id, limit, now_ms, |bucket| bucket.consume(limit, now_ms)));
         };
         let share = self.with_bucket(id, limit, now_ms, |bucket| bucket.share.clone());
         let spent = share.spend(&**allowances, id, limit, now_ms).await;
-        if let Spent::Refused { retry_ms } = spent {
-            return Some(Standing::refused(limit, retry_ms));
+        if let SpendOutcome::Refused { retry_ms } = spent {
+            return Some(RateLimitStatus::refused(limit, retry_ms));
         }
         // The local bucket runs along although the shared allowance decides: when the store stops
         // answering, it already knows what this process has spent.
-        let own = self.with_bucket(id, limit, now_ms, |bucket| bucket.take(limit, now_ms));
+        let own = self.with_bucket(id, limit, now_ms, |bucket| bucket.consume(limit, now_ms));
         Some(match spent {
-            Spent::Admitted { left } => own.admitted(left),
+            SpendOutcome::Admitted { left } => own.admitted(left),
             // The local bucket limits this process in the meantime.
             _ => own,
         })
@@ -107,13 +107,13 @@ impl RateLimits {
         id: &str,
         limit: u32,
         now_ms: UnixMs,
-        act: impl FnOnce(&mut Bucket) -> T,
+        act: impl FnOnce(&mut TokenBucket) -> T,
     ) -> T {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = buckets.of_keys.get_mut(id) {
             return act(bucket);
         }
-        let mut bucket = Bucket {
+        let mut bucket = TokenBucket {
             level: u64::from(limit) * REQUEST,
             per_minute: limit,
             at_ms: now_ms,
@@ -125,9 +125,9 @@ impl RateLimits {
     }
 }
 
-impl Buckets {
+impl BucketTable {
     /// A full bucket equals none: full ones are removed each time the number of buckets doubles.
-    fn add(&mut self, id: String, bucket: Bucket) {
+    fn add(&mut self, id: String, bucket: TokenBucket) {
         if self.of_keys.len() >= self.forget_at.max(FORGET_FROM) {
             let now_ms = bucket.at_ms;
             self.of_keys.retain(|_, one| {
@@ -140,7 +140,7 @@ impl Buckets {
     }
 }
 
-impl Bucket {
+impl TokenBucket {
     fn capacity(&self) -> u64 {
         u64::from(self.per_minute) * REQUEST
     }
@@ -153,7 +153,7 @@ impl Bucket {
         self.at_ms = now_ms;
     }
 
-    fn take(&mut self, limit: u32, now_ms: UnixMs) -> Standing {
+    fn consume(&mut self, limit: u32, now_ms: UnixMs) -> RateLimitStatus {
         self.per_minute = limit;
         self.fill(now_ms);
         // Example: 2 requests per minute. The bucket holds 120,000, a request takes 60,000, and
@@ -164,7 +164,7 @@ impl Bucket {
             self.level -= REQUEST;
         }
         let wait_ms = |missing: u64| missing.div_ceil(limit.into());
-        Standing {
+        RateLimitStatus {
             limit,
             remaining: u32::try_from(self.level / REQUEST).unwrap_or(u32::MAX),
             reset_ms: wait_ms(self.capacity() - self.level),
@@ -173,7 +173,7 @@ impl Bucket {
     }
 }
 
-impl Standing {
+impl RateLimitStatus {
     /// The standing of a request that the shared allowance admits, with `left` more to come.
     fn admitted(self, left: u32) -> Self {
         let remaining = self.remaining.min(left);
@@ -219,7 +219,7 @@ fn span(ms: u64) -> String {
     }
 }
 
-impl Meter {
+impl RequestMeter {
     pub(crate) const fn new(limits: Arc<RateLimits>) -> Self {
         Self {
             limits,
@@ -227,20 +227,20 @@ impl Meter {
         }
     }
 
-    /// Counts this request once against the key `id`; [`Self::standing`] returns the same result
+    /// Counts this request once against the key `id`; [`Self::status`] returns the same result
     /// later.
     pub(crate) async fn count(
         &self,
         id: &str,
         own: Option<u32>,
         now_ms: UnixMs,
-    ) -> Option<Standing> {
+    ) -> Option<RateLimitStatus> {
         let standing = self.limits.count(id, own, now_ms).await?;
         Some(*self.standing.get_or_init(|| standing))
     }
 
     /// The rate limit of the request's key, if it has one.
-    pub(crate) fn standing(&self) -> Option<Standing> {
+    pub(crate) fn status(&self) -> Option<RateLimitStatus> {
         self.standing.get().copied()
     }
 }
@@ -255,7 +255,7 @@ const AWAY_MS: u64 = 1_000;
 
 /// The decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spent {
+enum SpendOutcome {
     /// Admitted; about `left` more requests are available.
     Admitted { left: u32 },
     /// Refused: the allowance is used up, with room again after this time.
@@ -266,38 +266,38 @@ enum Spent {
 
 /// One key's share.
 #[derive(Debug, Default)]
-struct Share {
-    held: Mutex<Held>,
+struct AllowanceShare {
+    held: Mutex<ShareState>,
     /// Only one request at a time asks the store; the others use its result.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct ShareState {
     /// Requests that may be spent without asking the store.
     requests: u32,
     /// Requests that remain in the shared allowance.
     left: u32,
-    pause: Option<Pause>,
+    pause: Option<QueryPause>,
 }
 
 /// A period in which the store is not asked.
 #[derive(Clone, Copy, Debug)]
-struct Pause {
+struct QueryPause {
     since_ms: UnixMs,
     for_ms: u64,
     away: bool,
 }
 
-impl Share {
+impl AllowanceShare {
     /// Spends one request of the key `id`, whose limit is `limit` per minute.
     async fn spend(
         &self,
-        allowances: &dyn Allowances,
+        allowances: &dyn AllowanceStore,
         id: &str,
         limit: u32,
         now_ms: UnixMs,
-    ) -> Spent {
+    ) -> SpendOutcome {
         if let Some(spent) = self.lock().spend(now_ms) {
             return spent;
         }
@@ -308,7 +308,7 @@ impl Share {
             return spent;
         }
         let wanted = limit.div_ceil(BATCHES_PER_MINUTE);
-        let answer = timeout(ASK_MAX, allowances.take(id, limit, wanted)).await;
+        let answer = timeout(ASK_MAX, allowances.acquire(id, limit, wanted)).await;
         let taken = match answer {
             Ok(Ok(taken)) => Some(taken),
             Ok(Err(error)) => {
@@ -323,22 +323,22 @@ impl Share {
             }
         };
         let mut held = self.lock();
-        held.keep(taken, now_ms);
-        held.spend(now_ms).unwrap_or(Spent::Away)
+        held.record_grant(taken, now_ms);
+        held.spend(now_ms).unwrap_or(SpendOutcome::Away)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, ShareState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl ShareState {
     /// `None` if the store must be asked.
-    fn spend(&mut self, now_ms: UnixMs) -> Option<Spent> {
+    fn spend(&mut self, now_ms: UnixMs) -> Option<SpendOutcome> {
         if let Some(requests) = self.requests.checked_sub(1) {
             self.requests = requests;
             let left = self.left.saturating_add(requests);
-            return Some(Spent::Admitted { left });
+            return Some(SpendOutcome::Admitted { left });
         }
         let pause = self.pause?;
         // If the clock was set back, the pause ends.
@@ -348,16 +348,16 @@ impl Held {
             .checked_sub(passed_ms)
             .filter(|left| *left > 0)?;
         Some(if pause.away {
-            Spent::Away
+            SpendOutcome::Away
         } else {
-            Spent::Refused { retry_ms }
+            SpendOutcome::Refused { retry_ms }
         })
     }
 
     /// Records the store's answer; `None` if there was none.
-    fn keep(&mut self, taken: Option<Taken>, now_ms: UnixMs) {
+    fn record_grant(&mut self, taken: Option<AllowanceGrant>, now_ms: UnixMs) {
         let pause = |for_ms, away| {
-            Some(Pause {
+            Some(QueryPause {
                 since_ms: now_ms,
                 for_ms,
                 away,
@@ -393,7 +393,7 @@ mod tests {
         }
 
         /// Alone, a process waits for nothing.
-        fn counted(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<Standing> {
+        fn counted(&self, id: &str, own: Option<u32>, now_ms: UnixMs) -> Option<RateLimitStatus> {
             self.count(id, own, now_ms).now_or_never().unwrap()
         }
     }
@@ -404,7 +404,7 @@ mod tests {
         let take = |at| limits.counted("k", Some(2), at).unwrap();
         assert_eq!(
             take(NOW),
-            Standing {
+            RateLimitStatus {
                 limit: 2,
                 remaining: 1,
                 reset_ms: 30_000,

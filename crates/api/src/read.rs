@@ -8,17 +8,17 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use kinora_contract::{Status, Task, TaskId, VideoObject};
-use kinora_store::{Glance, NewKey};
+use kinora_store::{TaskGlance, NewKey};
 use tokio::time::timeout;
 
 use crate::error::ApiError;
-use crate::extract::{PathId, Reader, unauthorized};
+use crate::extract::{PathId, ReadKey, unauthorized};
 use crate::prefer;
 use crate::prefer::PREFERENCE_APPLIED;
 use crate::refusals::OfRead;
 use crate::responses::json_bytes;
 use crate::state::{Api, SharedApi};
-use crate::watch::{Subject, Waiter};
+use crate::watch::{WatchSubject, TaskWaiter};
 
 /// How soon a client should poll again while the task is unfinished.
 const POLL_AFTER_MS: u64 = 1_000;
@@ -47,15 +47,15 @@ const POLL_AFTER_MS_MAX: u64 = 10_000;
 )]
 pub(crate) async fn read(
     State(api): State<SharedApi>,
-    Reader(key): Reader,
+    ReadKey(key): ReadKey,
     PathId(id): PathId,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let wait = prefer::wait(&headers);
     let (task, has_waited) = match wait {
         // Boxed: a wait would enlarge the future of every poll.
-        Some(wait) => Box::pin(changed(&api, &key.key, id, wait)).await?,
-        None => (api.polled_task(&key.key.project, id).await?, false),
+        Some(wait) => Box::pin(wait_for_change(&api, &key.key, id, wait)).await?,
+        None => (api.poll_task(&key.key.project, id).await?, false),
     };
     let position = api.position(&task).await?;
     let mut response = json_bytes(StatusCode::OK, api.object_json(&task, position)?);
@@ -82,21 +82,21 @@ fn poll_after_ms(task: &Task, position: Option<u64>) -> u64 {
 
 /// The task after its next change, or in its state after `wait`; and whether there was room to
 /// wait.
-async fn changed(
+async fn wait_for_change(
     api: &Api,
     key: &NewKey,
     id: TaskId,
     wait: Duration,
 ) -> Result<(Arc<Task>, bool), ApiError> {
     // Without room the answer comes at once: the client will ask again.
-    let Ok(_permit) = api.watch.waits.take(&key.id) else {
-        return Ok((api.own_task(&key.project, id).await?, false));
+    let Ok(_permit) = api.watch.waits.acquire(&key.id) else {
+        return Ok((api.find_task(&key.project, id).await?, false));
     };
     // Join before reading the task, so that no change is missed in between.
-    let subject = Subject::Task(id, key.project.as_str().into());
+    let subject = WatchSubject::Task(id, key.project.as_str().into());
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
-    let task = api.own_task(&key.project, id).await?;
-    let before = Glance::of(&task);
+    let task = api.find_task(&key.project, id).await?;
+    let before = TaskGlance::from_task(&task);
     if before.is_none_or(|before| before.has_ended()) {
         return Ok((task, true));
     }
@@ -111,7 +111,7 @@ async fn changed(
     };
     let task = match timeout(wait, change).await {
         Ok(changed) => changed?,
-        Err(_) => api.own_task(&key.project, id).await?,
+        Err(_) => api.find_task(&key.project, id).await?,
     };
     Ok((task, true))
 }
@@ -120,21 +120,21 @@ async fn changed(
 async fn next_change(
     api: &Api,
     (project, id): (&str, TaskId),
-    waiter: &Waiter,
-    before: Option<Glance>,
+    waiter: &TaskWaiter,
+    before: Option<TaskGlance>,
 ) -> Result<Arc<Task>, ApiError> {
     let mailbox = waiter.mailbox();
     loop {
         mailbox.moved().await;
         // No letter: the service stops, and the client gets the state as it is.
-        let Some(letter) = mailbox.take() else {
-            return api.own_task(project, id).await;
+        let Some(letter) = mailbox.pop() else {
+            return api.find_task(project, id).await;
         };
         let task = match letter.task {
             Some(task) => task,
-            None => api.own_task(project, id).await?,
+            None => api.find_task(project, id).await?,
         };
-        if Glance::of(&task) != before {
+        if TaskGlance::from_task(&task) != before {
             return Ok(task);
         }
     }

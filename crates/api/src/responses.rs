@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use kinora_contract::Refusal;
+use kinora_contract::RequestRefusal;
 use serde::Serialize;
 
 use crate::request_id::RequestId;
@@ -37,16 +37,16 @@ pub(crate) fn json_bytes(status: StatusCode, bytes: impl Into<Bytes>) -> Respons
 }
 
 /// A 200 with a JSON body.
-pub(crate) struct Answer<T>(pub(crate) T);
+pub(crate) struct JsonResponse<T>(pub(crate) T);
 
-impl<T: Serialize> IntoResponse for Answer<T> {
+impl<T: Serialize> IntoResponse for JsonResponse<T> {
     fn into_response(self) -> Response {
         json_response(StatusCode::OK, &self.0)
     }
 }
 
 /// Headers of every response that does not set them itself.
-const ALWAYS: [(HeaderName, &str); 4] = [
+const SECURITY_HEADERS: [(HeaderName, &str); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::CACHE_CONTROL, "no-store"),
@@ -62,8 +62,8 @@ pub(crate) const MEDIA_POLICY: &str = "default-src 'none'; media-src 'self'; img
      frame-ancestors 'none'";
 
 /// Adds the security headers that a response lacks.
-pub(crate) fn harden(headers: &mut HeaderMap) {
-    for (name, value) in ALWAYS {
+pub(crate) fn add_security_headers(headers: &mut HeaderMap) {
+    for (name, value) in SECURITY_HEADERS {
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
@@ -74,7 +74,7 @@ pub(crate) fn harden(headers: &mut HeaderMap) {
 /// connections without a request that hyper could answer. It closes the connection.
 pub(crate) fn raw_refusal(
     status: &str,
-    refusal: &Refusal,
+    refusal: &RequestRefusal,
     request_id: RequestId,
     retry_after_seconds: Option<u64>,
 ) -> Vec<u8> {
@@ -84,7 +84,7 @@ pub(crate) fn raw_refusal(
          connection: close\r\ncontent-length: {}\r\n",
         body.len()
     );
-    for (name, value) in ALWAYS {
+    for (name, value) in SECURITY_HEADERS {
         let _ = write!(text, "{name}: {value}\r\n");
     }
     if let Some(seconds) = retry_after_seconds {

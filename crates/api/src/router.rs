@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::Uri;
 use axum::routing::{get, post};
-use kinora_contract::{Catalog, ErrorCode};
+use kinora_contract::{ModelCatalog, ErrorCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::error::ApiError;
-use crate::extract::Writer;
-use crate::health::Health;
+use crate::extract::WriteKey;
+use crate::health::HealthState;
 use crate::state::{Api, SharedApi};
 use crate::{
     cancel, content, delete, edit, events, health, list, models, openapi, operations, read, studio,
@@ -52,7 +52,7 @@ pub fn router(api: Api) -> Router {
 }
 
 /// The health listener of a process that runs tasks and serves no client: `/healthz` and `/readyz`.
-pub fn health_router(health: Health) -> Router {
+pub fn health_router(health: HealthState) -> Router {
     Router::new()
         .route("/healthz", get(health::worker_alive))
         .route("/readyz", get(health::worker_ready))
@@ -62,7 +62,7 @@ pub fn health_router(health: Health) -> Router {
 }
 
 /// The OpenAPI document of a service with the models of `catalog`, as JSON text.
-pub fn document(catalog: &Catalog) -> String {
+pub fn document(catalog: &ModelCatalog) -> String {
     openapi::text(described().split_for_parts().1, catalog)
 }
 
@@ -78,7 +78,7 @@ async fn method_not_allowed() -> ApiError {
 }
 
 /// Refuses routes of OpenAI that this service does not offer: a clear error instead of a bare 404.
-async fn unsupported(Writer(_): Writer) -> ApiError {
+async fn unsupported(WriteKey(_): WriteKey) -> ApiError {
     ApiError::new(
         ErrorCode::UnsupportedOperation,
         "None of the served models supports this operation.",

@@ -3,61 +3,61 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kinora_blobs::sign::Signer;
-use kinora_blobs::{BlobStore, Reserve};
-use kinora_contract::reference_url::Ports;
+use kinora_blobs::sign::UrlSigner;
+use kinora_blobs::{BlobStore, DiskReserve};
+use kinora_contract::reference_url::AllowedPorts;
 use kinora_contract::{
-    Catalog, Clock, Entropy, Links, Readiness, Status, Task, TaskId, VideoObject,
+    ModelCatalog, Clock, EntropySource, ResultLinks, WorkerReadiness, Status, Task, TaskId, VideoObject,
 };
-use kinora_store::{Deliveries, KeyStore, Operations, QueueBounds, Tasks};
-use kinora_traces::Tracer;
+use kinora_store::{DeliveryStore, KeyStore, OperatorStore, QueueBounds, TaskStore};
+use kinora_traces::TaskTracer;
 use tokio_util::sync::CancellationToken;
 
-use crate::availability::Availability;
+use crate::availability::ModelAvailability;
 use crate::error::ApiError;
-use crate::files::{LostFiles, Variant};
-use crate::gate::Gate;
-use crate::rendered::Rendered;
-use crate::turns::Turns;
-use crate::watch::Watch;
+use crate::files::{LostFiles, ResultVariant};
+use crate::policy_gate::PolicyGate;
+use crate::object_cache::ObjectCache;
+use crate::request_turns::RequestTurns;
+use crate::watch::TaskWatch;
 
 /// The service as its endpoints see it.
 #[derive(Clone, Debug)]
 pub struct Api {
     /// Tasks.
-    pub tasks: Arc<dyn Tasks>,
+    pub tasks: Arc<dyn TaskStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// Webhooks, and the deliveries to them.
-    pub webhooks: Arc<dyn Deliveries>,
+    pub webhooks: Arc<dyn DeliveryStore>,
     /// Data for operators.
-    pub operations: Arc<dyn Operations>,
+    pub operations: Arc<dyn OperatorStore>,
     /// Results.
     pub blobs: Arc<dyn BlobStore>,
     /// The models that may be requested.
-    pub catalog: Arc<Catalog>,
+    pub catalog: Arc<ModelCatalog>,
     /// Which of these models a living worker serves.
-    pub availability: Availability,
+    pub availability: ModelAvailability,
     /// Signs and verifies result URLs.
-    pub signer: Arc<Signer>,
+    pub signer: Arc<UrlSigner>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// Random bytes.
-    pub entropy: Arc<dyn Entropy>,
+    pub entropy: Arc<dyn EntropySource>,
     /// Operator settings.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<ApiSettings>,
     /// Asks the operator's policy about submits, if there is one.
-    pub gate: Option<Gate>,
+    pub gate: Option<PolicyGate>,
     /// Starts the traces of tasks.
-    pub tracer: Tracer,
+    pub tracer: TaskTracer,
     /// Schedules the reading of lists.
-    pub turns: Turns,
+    pub turns: RequestTurns,
     /// Cached task objects.
-    pub rendered: Rendered,
+    pub rendered: ObjectCache,
     /// Clients that wait for changes.
-    pub watch: Watch,
+    pub watch: TaskWatch,
     /// Whether accepted tasks can run, as reported by the worker.
-    pub readiness: Readiness,
+    pub readiness: WorkerReadiness,
     /// Result files that are missing or truncated.
     pub lost: LostFiles,
     /// Cancelled when the process stops: from then on submits are refused.
@@ -69,7 +69,7 @@ pub(crate) type SharedApi = Arc<Api>;
 
 /// Operator settings.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ApiSettings {
     /// Prefix of result URLs, without a trailing slash.
     pub base_url: String,
     /// Maximum number of waiting tasks, all projects together.
@@ -83,9 +83,9 @@ pub struct Settings {
     /// Maximum stored bytes, all projects together.
     pub bytes_max: u64,
     /// Disk space that submits must leave for accepted tasks.
-    pub reserve: Reserve,
+    pub reserve: DiskReserve,
     /// Ports that reference URLs may use.
-    pub reference_ports: Ports,
+    pub reference_ports: AllowedPorts,
     /// How long the service keeps failed and cancelled tasks, in milliseconds.
     pub failed_retention_ms: u64,
     /// Whether to redirect downloads to the result store, if it can sign URLs.
@@ -122,13 +122,13 @@ impl Api {
     }
 
     /// The task with this id in this project; refused if there is none.
-    pub(crate) async fn own_task(&self, project: &str, id: TaskId) -> Result<Arc<Task>, ApiError> {
+    pub(crate) async fn find_task(&self, project: &str, id: TaskId) -> Result<Arc<Task>, ApiError> {
         let found = self.tasks.get(project, id).await?;
         found.ok_or_else(ApiError::video_not_found)
     }
 
-    /// Like [`Self::own_task`], but the task may be slightly out of date, as a poll allows.
-    pub(crate) async fn polled_task(
+    /// Like [`Self::find_task`], but the task may be slightly out of date, as a poll allows.
+    pub(crate) async fn poll_task(
         &self,
         project: &str,
         id: TaskId,
@@ -148,7 +148,7 @@ impl Api {
         task: &Task,
         position: Option<u64>,
     ) -> Result<VideoObject, ApiError> {
-        let object = VideoObject::of(task, position, |task| self.links(task));
+        let object = VideoObject::from_task(task, position, |task| self.links(task));
         object.ok_or_else(ApiError::expired)
     }
 
@@ -191,9 +191,9 @@ impl Api {
     }
 
     /// The signed URLs of a completed task's files; they expire with the task.
-    fn links(&self, task: &Task) -> Links {
+    fn links(&self, task: &Task) -> ResultLinks {
         let expires_at_s = task.expires_at_ms.unwrap_or(task.created_at_ms) / 1000;
-        let link = |variant: Variant| {
+        let link = |variant: ResultVariant| {
             let query = self.signer.sign(task.id, variant.name(), expires_at_s);
             let choice = variant.query();
             format!(
@@ -201,9 +201,9 @@ impl Api {
                 self.settings.base_url, task.id
             )
         };
-        Links {
-            video: link(Variant::Video),
-            thumbnail: link(Variant::Thumbnail),
+        ResultLinks {
+            video: link(ResultVariant::Video),
+            thumbnail: link(ResultVariant::Thumbnail),
         }
     }
 }

@@ -11,15 +11,15 @@ use axum::routing::{MethodRouter, any};
 use kinora_studio::{File, POLICY};
 use serde::Serialize;
 
-use crate::conditional::Condition;
+use crate::conditional::ConditionOutcome;
 use crate::error::ApiError;
-use crate::responses::Answer;
+use crate::responses::JsonResponse;
 
 /// `Cache-Control` of the page. A new version of the service changes it: browsers revalidate it,
 /// but download it once.
 const REVALIDATED: &str = "no-cache";
 /// `Cache-Control` of files whose address changes with their content.
-const KEPT: &str = "public, max-age=31536000, immutable";
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
@@ -29,7 +29,7 @@ pub(crate) fn mount<S: Clone + Send + Sync + 'static>(
     has_page: bool,
 ) -> Router<S> {
     let front: MethodRouter<S> =
-        any(move |method: Method, headers: HeaderMap| front(method, headers, has_page));
+        any(move |method: Method, headers: HeaderMap| root(method, headers, has_page));
     let routes = routes.route("/", front);
     if has_page {
         routes.route("/studio/{*path}", any(file))
@@ -38,17 +38,17 @@ pub(crate) fn mount<S: Clone + Send + Sync + 'static>(
     }
 }
 
-async fn front(method: Method, headers: HeaderMap, has_page: bool) -> Response {
+async fn root(method: Method, headers: HeaderMap, has_page: bool) -> Response {
     // Browsers list `text/html` by name. The `*/*` of curl and SDKs does not count, so that they
     // get JSON.
-    let wants_page = takes(&headers, header::ACCEPT, "text/html");
+    let wants_page = accepts(&headers, header::ACCEPT, "text/html");
     if !method.is_safe() || wants_page && !has_page {
         return ApiError::no_such_path("/").into_response();
     }
     if wants_page {
         return send(kinora_studio::page(), REVALIDATED, &headers);
     }
-    let mut response = Answer(Front::of(has_page)).into_response();
+    let mut response = JsonResponse(RootDocument::new(has_page)).into_response();
     // The same address has another answer for browsers.
     let vary = HeaderValue::from_static("accept");
     response.headers_mut().insert(header::VARY, vary);
@@ -57,7 +57,7 @@ async fn front(method: Method, headers: HeaderMap, has_page: bool) -> Response {
 
 /// The addresses of the API and its page, for programs and people that query the bare address.
 #[derive(Debug, Serialize)]
-struct Front {
+struct RootDocument {
     name: &'static str,
     api: &'static str,
     models: &'static str,
@@ -66,8 +66,8 @@ struct Front {
     studio: Option<&'static str>,
 }
 
-impl Front {
-    fn of(has_page: bool) -> Self {
+impl RootDocument {
+    fn new(has_page: bool) -> Self {
         Self {
             name: "Kinora",
             api: "/v1/videos",
@@ -85,17 +85,17 @@ async fn file(
 ) -> Response {
     let found = path.ok().and_then(|path| kinora_studio::find(&path));
     match found.filter(|_| method.is_safe()) {
-        Some(file) => send(file, KEPT, &headers),
+        Some(file) => send(file, IMMUTABLE, &headers),
         None => ApiError::no_such_path("").into_response(),
     }
 }
 
 fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
-    let is_packed = takes(asked, header::ACCEPT_ENCODING, "gzip");
+    let is_packed = accepts(asked, header::ACCEPT_ENCODING, "gzip");
     // The two forms of a file differ in their bytes, so each needs its own tag.
     let form = if is_packed { "-gzip" } else { "" };
     let etag = format!("\"{}{form}\"", kinora_studio::version());
-    let refused = Condition::of(asked, &etag).refused();
+    let refused = ConditionOutcome::evaluate(asked, &etag).refused();
     let mut response = match refused {
         None => Body::from(if is_packed { file.packed } else { file.plain }).into_response(),
         Some(refused) if refused.status() != StatusCode::NOT_MODIFIED => return refused,
@@ -122,7 +122,7 @@ fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
 }
 
 /// Whether the list header `name` contains `wanted` with a weight other than 0.
-fn takes(headers: &HeaderMap, name: header::HeaderName, wanted: &str) -> bool {
+fn accepts(headers: &HeaderMap, name: header::HeaderName, wanted: &str) -> bool {
     let lines = headers.get_all(name).iter();
     let texts = lines.filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',')).any(|member| {
@@ -156,7 +156,7 @@ mod tests {
             (Method::POST, "text/html", 404),
             (Method::POST, "*/*", 404),
         ] {
-            let response = front(method.clone(), asking(&[(header::ACCEPT, accept)]), true).await;
+            let response = root(method.clone(), asking(&[(header::ACCEPT, accept)]), true).await;
             assert_eq!(response.status(), status, "{method} {accept}");
         }
     }
@@ -170,7 +170,7 @@ mod tests {
             ("*/*", false),
         ] {
             let asked = asking(&[(header::ACCEPT, accept)]);
-            let response = front(Method::GET, asked, has_page).await;
+            let response = root(Method::GET, asked, has_page).await;
             assert_eq!(response.status(), 200, "{accept}");
             assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
             let body = axum::body::to_bytes(response.into_body(), 1000).await;
@@ -179,22 +179,22 @@ mod tests {
             assert_eq!(told["openapi"], "/openapi.json");
             assert_eq!(told.get("studio").is_some(), has_page);
         }
-        let page = front(Method::GET, asking(&[HTML]), false).await;
+        let page = root(Method::GET, asking(&[HTML]), false).await;
         assert_eq!(page.status(), 404);
     }
 
     #[tokio::test]
     async fn a_known_page_is_not_sent_again_and_each_form_has_a_tag_of_its_own() {
-        let plain = front(Method::GET, asking(&[HTML]), true).await;
+        let plain = root(Method::GET, asking(&[HTML]), true).await;
         let gzip = (header::ACCEPT_ENCODING, "gzip, br");
-        let packed = front(Method::GET, asking(&[HTML, gzip.clone()]), true).await;
+        let packed = root(Method::GET, asking(&[HTML, gzip.clone()]), true).await;
         let etag = |response: &Response| response.headers()[header::ETAG].clone();
         assert_ne!(etag(&plain), etag(&packed));
         assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
         assert!(!plain.headers().contains_key(header::CONTENT_ENCODING));
         let mut again = asking(&[HTML, gzip]);
         again.insert(header::IF_NONE_MATCH, etag(&packed));
-        let known = front(Method::GET, again, true).await;
+        let known = root(Method::GET, again, true).await;
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
         assert_eq!(known.headers()[header::CACHE_CONTROL], REVALIDATED);
         assert_eq!(known.headers()[header::CONTENT_SECURITY_POLICY], POLICY);
@@ -205,7 +205,7 @@ mod tests {
         let path = format!("{}/app.js", kinora_studio::version());
         let found = file(Method::GET, Ok(Path(path)), asking(&[])).await;
         assert_eq!(found.status(), StatusCode::OK);
-        assert_eq!(found.headers()[header::CACHE_CONTROL], KEPT);
+        assert_eq!(found.headers()[header::CACHE_CONTROL], IMMUTABLE);
         assert_eq!(
             found.headers()[header::CONTENT_TYPE],
             "text/javascript; charset=utf-8"

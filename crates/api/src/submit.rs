@@ -10,17 +10,17 @@ use kinora_contract::limits::{
 };
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
-    ErrorCode, Intent, Status, Submission, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
-    VideoObject, VideoSpec, lineage, validate,
+    ErrorCode, SubmitIntent, Status, ValidatedRequest, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
+    VideoObject, VideoSpec, derived_spec, validate,
 };
 use kinora_store::{
-    Callback, Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter,
+    TaskCallback, IdempotencyKey, InsertOutcome, NewKey, NewTask, QueueBounds, ExceededQuota, RetryAfter,
 };
-use kinora_traces::{Kind, Span};
+use kinora_traces::{SpanRole, TaskSpan};
 
 use crate::body;
 use crate::error::ApiError;
-use crate::extract::Writer;
+use crate::extract::WriteKey;
 use crate::refusals::OfSubmit;
 use crate::responses::json_response;
 use crate::state::{Api, SharedApi};
@@ -59,12 +59,12 @@ const NOT_SERVED: &str = "no worker serves this model at the moment; the task wa
 )]
 pub(crate) async fn submit(
     State(api): State<SharedApi>,
-    Writer(key): Writer,
+    WriteKey(key): WriteKey,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let request = SubmitRequest::from_fields(body::fields(&headers, body).await?)?;
-    let endpoint = Endpoint {
+    let endpoint = SubmitEndpoint {
         name: SUBMIT,
         source: None,
     };
@@ -73,7 +73,7 @@ pub(crate) async fn submit(
 
 /// An endpoint that creates tasks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct SubmitEndpoint {
     /// Its name in traces: method and route.
     pub(crate) name: &'static str,
     /// The video in its path, which must exist.
@@ -93,9 +93,9 @@ pub(crate) async fn create_task(
     key: &NewKey,
     headers: &HeaderMap,
     request: &SubmitRequest,
-    endpoint: Endpoint,
+    endpoint: SubmitEndpoint,
 ) -> Result<Response, ApiError> {
-    let idempotency = idempotency_of(headers, request)?;
+    let idempotency = read_idempotency(headers, request)?;
     let trace = SubmitTrace::begin(api, headers, endpoint.name);
 
     let checked = async {
@@ -118,7 +118,7 @@ pub(crate) async fn create_task(
     let mut span = trace.span(api, &new);
     new.trace = span.context();
     let inserted = api.tasks.insert(new).await;
-    if !matches!(inserted, Ok(Insertion::Inserted(_))) {
+    if !matches!(inserted, Ok(InsertOutcome::Inserted(_))) {
         // There is no new task that this trace could belong to.
         span.discard();
     }
@@ -140,7 +140,7 @@ pub(crate) async fn create_task(
 async fn replay_or_refuse(
     api: &Api,
     key: &NewKey,
-    idempotency: Option<&Idempotency>,
+    idempotency: Option<&IdempotencyKey>,
     refusal: ApiError,
 ) -> Result<Response, ApiError> {
     let Some(idempotency) = idempotency else {
@@ -179,7 +179,7 @@ async fn validate_task(
     if !api.settings.reserve.has_room() {
         return Err(ApiError::storage(&"disk space below the reserve"));
     }
-    let Submission {
+    let ValidatedRequest {
         intent,
         metadata,
         callback_url,
@@ -202,7 +202,7 @@ fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
     match &key.models {
         Some(models) if !models.iter().any(|one| one == model) => {
             let message = format!("This API key may not use the model '{model}'.");
-            Err(ApiError::of(ErrorCode::ModelNotAllowed, "model", message))
+            Err(ApiError::for_param(ErrorCode::ModelNotAllowed, "model", message))
         }
         _ => Ok(()),
     }
@@ -224,7 +224,7 @@ async fn find_callback(
     api: &Api,
     project: &str,
     url: Option<String>,
-) -> Result<Option<Callback>, ApiError> {
+) -> Result<Option<TaskCallback>, ApiError> {
     let Some(url) = url else {
         return Ok(None);
     };
@@ -235,45 +235,45 @@ async fn find_callback(
         let message = "This project has no signing secret for callbacks. Ask the operator to make one with `kinora \
                        webhooks add`, or leave out 'callback_url'.";
         let code = ErrorCode::UnsupportedParameter;
-        return Err(ApiError::of(code, "callback_url", message));
+        return Err(ApiError::for_param(code, "callback_url", message));
     };
-    Ok(Some(Callback { webhook, url }))
+    Ok(Some(TaskCallback { webhook, url }))
 }
 
 /// The complete spec; for a final or an edit it comes from an earlier task of the same project.
-async fn resolve_spec(api: &Api, project: &str, intent: Intent) -> Result<VideoSpec, ApiError> {
+async fn resolve_spec(api: &Api, project: &str, intent: SubmitIntent) -> Result<VideoSpec, ApiError> {
     let now_ms = api.clock.now_ms();
     match intent {
-        Intent::New(spec) => Ok(*spec),
-        Intent::FinalOf { model, draft } => {
+        SubmitIntent::New(spec) => Ok(*spec),
+        SubmitIntent::FinalOf { model, draft } => {
             let task = api.tasks.get(project, draft).await?;
-            Ok(lineage::final_spec(task.as_deref(), &model, now_ms)?)
+            Ok(derived_spec::final_spec(task.as_deref(), &model, now_ms)?)
         }
-        Intent::EditOf(edit) => {
+        SubmitIntent::EditOf(edit) => {
             let task = api.tasks.get(project, edit.source).await?;
-            Ok(lineage::edit_spec(task.as_deref(), *edit, now_ms)?)
+            Ok(derived_spec::edit_spec(task.as_deref(), *edit, now_ms)?)
         }
     }
 }
 
-async fn respond(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
+async fn respond(api: &Api, insertion: InsertOutcome) -> Result<Response, ApiError> {
     match insertion {
-        Insertion::Inserted(task) => {
+        InsertOutcome::Inserted(task) => {
             tracing::info!(task = %task.id, model = task.spec.model, "task accepted");
             task_response(api, &task).await
         }
-        Insertion::Replayed(task) => replayed_response(api, &task).await,
-        Insertion::KeyReused => Err(ApiError::of(
+        InsertOutcome::Replayed(task) => replayed_response(api, &task).await,
+        InsertOutcome::KeyReused => Err(ApiError::for_param(
             ErrorCode::IdempotencyKeyReused,
             "Idempotency-Key",
             "This idempotency key was used with another request; use a fresh one.",
         )),
-        Insertion::QueueFull(after) => Err(queue_full("The queue is full.", after)),
-        Insertion::ProjectFull(after) => Err(queue_full(
+        InsertOutcome::QueueFull(after) => Err(queue_full("The queue is full.", after)),
+        InsertOutcome::ProjectFull(after) => Err(queue_full(
             "This project has reached its maximum of unfinished tasks.",
             after,
         )),
-        Insertion::QuotaFull(quota) => Err(quota_refusal(quota)),
+        InsertOutcome::QuotaFull(quota) => Err(quota_refusal(quota)),
     }
 }
 
@@ -285,20 +285,20 @@ fn queue_full(why: &str, RetryAfter { millis }: RetryAfter) -> ApiError {
 }
 
 /// The refusal beyond a quota. Waiting helps only after days, so SDKs must not retry on their own.
-fn quota_refusal(quota: Quota) -> ApiError {
+fn quota_refusal(quota: ExceededQuota) -> ApiError {
     let message = match quota {
-        Quota::Task => {
+        ExceededQuota::Task => {
             let message = "This request takes more storage than a project may use here; send fewer references, or \
                            ask the operator for more.";
             return ApiError::new(ErrorCode::SubmitsNotAllowed, message);
         }
-        Quota::ProjectTasks => {
+        ExceededQuota::ProjectTasks => {
             "This project has reached its maximum of stored tasks; delete finished ones, or wait until some expire."
         }
-        Quota::ProjectBytes => {
+        ExceededQuota::ProjectBytes => {
             "This project has used up its storage; delete finished videos, or wait until some expire."
         }
-        Quota::Bytes => {
+        ExceededQuota::Bytes => {
             "The storage of this service is full; delete finished videos, or ask the operator for more."
         }
     };
@@ -327,15 +327,15 @@ const HEADER: &str = "Idempotency-Key";
 const BOUND_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
 
 /// The idempotency of a request that sends the header.
-fn idempotency_of(
+fn read_idempotency(
     headers: &HeaderMap,
     request: &SubmitRequest,
-) -> Result<Option<Idempotency>, ApiError> {
+) -> Result<Option<IdempotencyKey>, ApiError> {
     let Some(key) = key(headers)? else {
         return Ok(None);
     };
     let fingerprint = request.fingerprint()?;
-    Ok(Some(Idempotency {
+    Ok(Some(IdempotencyKey {
         key,
         fingerprint,
         bound_ms: BOUND_MS,
@@ -354,7 +354,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         let message = format!(
             "'{HEADER}' must be sent once, as 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters."
         );
-        return Err(ApiError::of(ErrorCode::InvalidValue, HEADER, message));
+        return Err(ApiError::for_param(ErrorCode::InvalidValue, HEADER, message));
     }
     Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
 }
@@ -384,14 +384,14 @@ impl SubmitTrace {
     }
 
     /// The submit's span, if its trace is recorded.
-    fn span(&self, api: &Api, new: &NewTask) -> Span {
+    fn span(&self, api: &Api, new: &NewTask) -> TaskSpan {
         let span = api
             .tracer
             .begin(self.name, new.id, self.caller, self.begun_ms);
         if !span.is_recorded() {
             return span;
         }
-        let mut span = span.of_kind(Kind::Server);
+        let mut span = span.with_role(SpanRole::Server);
         if let Some((method, route)) = self.name.split_once(' ') {
             span.set("http.request.method", method);
             span.set("http.route", route);

@@ -13,16 +13,16 @@ use kinora_contract::limits::{
     EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX, EVENTS_RESUMED_MAX,
     PROJECT_EVENT_STREAMS_PER_KEY_MAX, WAITS_MAX, WAITS_PER_KEY_MAX,
 };
-use kinora_store::{Changes, Ended, EndedRequest, Glance, StoreError, TaskChange, Tasks};
+use kinora_store::{ChangeReceiver, EndedTasks, EndedRequest, TaskGlance, StoreError, TaskChange, TaskStore};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use hub::Subject;
+pub(crate) use hub::WatchSubject;
 use hub::{SharedHub, WatchedProject};
 pub(crate) use limits::{KeyHold, WaitPermit, WaitPermits, WatchedKeys};
-pub(crate) use mailbox::Letter;
+pub(crate) use mailbox::TaskUpdate;
 use mailbox::Mailbox;
-pub(crate) use renderings::Rendering;
+pub(crate) use renderings::RenderedTask;
 
 mod hub;
 mod limits;
@@ -31,7 +31,7 @@ mod renderings;
 
 /// The waiting clients of a process. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct TaskWatch {
     hub: Arc<SharedHub>,
     /// Permits for long polls.
     pub(crate) waits: WaitPermits,
@@ -45,14 +45,14 @@ pub struct Watch {
 
 /// A client's place among the waiting; dropping it leaves.
 #[derive(Debug)]
-pub(crate) struct Waiter {
+pub(crate) struct TaskWaiter {
     hub: Arc<SharedHub>,
     project: Arc<WatchedProject>,
-    subject: Subject,
+    subject: WatchSubject,
     mailbox: Arc<Mailbox>,
 }
 
-impl Default for Watch {
+impl Default for TaskWatch {
     fn default() -> Self {
         Self {
             hub: Arc::default(),
@@ -64,15 +64,15 @@ impl Default for Watch {
     }
 }
 
-impl Watch {
+impl TaskWatch {
     /// Starts waiting for changes of `subject`. Delivers every change that is not yet readable when
     /// this returns, until `stopping`.
     pub(crate) fn join(
         &self,
-        subject: Subject,
-        tasks: &Arc<dyn Tasks>,
+        subject: WatchSubject,
+        tasks: &Arc<dyn TaskStore>,
         stopping: &CancellationToken,
-    ) -> Waiter {
+    ) -> TaskWaiter {
         let (project, mailbox) = self.hub.join(&subject, || {
             let shared = Arc::downgrade(&self.hub);
             let (tasks, changes) = (tasks.clone(), tasks.changes());
@@ -82,7 +82,7 @@ impl Watch {
         if stopping.is_cancelled() {
             mailbox.close();
         }
-        Waiter {
+        TaskWaiter {
             hub: self.hub.clone(),
             project,
             subject,
@@ -91,7 +91,7 @@ impl Watch {
     }
 }
 
-impl Waiter {
+impl TaskWaiter {
     /// The changes received so far.
     pub(crate) fn mailbox(&self) -> &Mailbox {
         &self.mailbox
@@ -99,9 +99,9 @@ impl Waiter {
 
     /// Records the tasks that a follower of a project has read itself, so that they are not
     /// delivered again.
-    pub(crate) fn note(&self, unfinished: &[Glance], ended: &Ended) {
-        if let Subject::Project(name) = &self.subject {
-            self.project.hub().note(name, unfinished, ended);
+    pub(crate) fn record_read(&self, unfinished: &[TaskGlance], ended: &EndedTasks) {
+        if let WatchSubject::Project(name) = &self.subject {
+            self.project.hub().record_read(name, unfinished, ended);
         }
     }
 
@@ -109,9 +109,9 @@ impl Waiter {
     /// turns here: the first one calls `render`, and the others get the result.
     pub(crate) async fn rendering<E>(
         &self,
-        letter: Letter,
-        render: impl AsyncFnOnce(Letter) -> Result<Option<Rendering>, E>,
-    ) -> Result<Option<Rendering>, E> {
+        letter: TaskUpdate,
+        render: impl AsyncFnOnce(TaskUpdate) -> Result<Option<RenderedTask>, E>,
+    ) -> Result<Option<RenderedTask>, E> {
         let mut renderings = self.project.renderings.lock().await;
         let (id, change) = (letter.id, letter.change);
         if let Some(rendering) = renderings.after(id, change) {
@@ -132,36 +132,36 @@ impl Waiter {
     }
 }
 
-impl Drop for Waiter {
+impl Drop for TaskWaiter {
     fn drop(&mut self) {
         self.hub.leave(&self.subject, &self.project, &self.mailbox);
     }
 }
 
 /// Maximum number of changes that are read together.
-const HEARD_AT_ONCE: usize = 256;
+const CHANGES_AT_ONCE: usize = 256;
 /// Maximum number of tasks in one query of a check.
-const LOOKED_AT_ONCE: usize = 1_000;
+const CHECKED_AT_ONCE: usize = 1_000;
 /// Minimum pause between two checks.
-const LOOK_PAUSE: Duration = Duration::from_secs(2);
+const CHECK_PAUSE: Duration = Duration::from_secs(2);
 /// Added to that pause for each awaited task and each project, so that checks cost the store
 /// little.
-const LOOK_PAUSE_PER_TASK: Duration = Duration::from_millis(1);
-const LOOK_PAUSE_PER_PROJECT: Duration = Duration::from_millis(20);
+const CHECK_PAUSE_PER_TASK: Duration = Duration::from_millis(1);
+const CHECK_PAUSE_PER_PROJECT: Duration = Duration::from_millis(20);
 /// Pause before a check when a change was missed.
 const MISSED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Follows `changes` until no client waits or the service stops.
 async fn follow(
     hub: Weak<SharedHub>,
-    tasks: Arc<dyn Tasks>,
-    mut changes: Changes,
+    tasks: Arc<dyn TaskStore>,
+    mut changes: ChangeReceiver,
     stopping: CancellationToken,
 ) {
     // Two sources of changes. Notifications are fast, but may be lost: another process's may not
     // arrive, or a read of the store may fail. Checks compare the state of everything that clients
     // wait for, and find whatever was lost. The hub delivers a state once, however it was found.
-    let mut look = pin!(sleep(LOOK_PAUSE));
+    let mut look = pin!(sleep(CHECK_PAUSE));
     // Whether the next check was brought forward.
     let mut is_early = false;
     loop {
@@ -184,13 +184,13 @@ async fn follow(
             return;
         }
         let has_missed = match heard {
-            Some(first) => !hear(&hub, &*tasks, &mut changes, first).await,
+            Some(first) => !deliver_changes(&hub, &*tasks, &mut changes, first).await,
             None => {
-                if let Err(error) = look_at_all(&hub, &*tasks).await {
+                if let Err(error) = check_all(&hub, &*tasks).await {
                     tracing::debug!(%error, "tasks with waiting clients not read");
                 }
                 is_early = false;
-                look.set(sleep(look_pause(&hub)));
+                look.set(sleep(check_pause(&hub)));
                 false
             }
         };
@@ -204,10 +204,10 @@ async fn follow(
 }
 
 /// Delivers `first` and all other changes received by now; returns whether none was missed.
-async fn hear(
+async fn deliver_changes(
     shared: &SharedHub,
-    tasks: &dyn Tasks,
-    changes: &mut Changes,
+    tasks: &dyn TaskStore,
+    changes: &mut ChangeReceiver,
     first: TaskChange,
 ) -> bool {
     let mut ids = BTreeSet::new();
@@ -218,7 +218,7 @@ async fn hear(
             TaskChange::Of(id) => drop(ids.insert(id)),
             TaskChange::Unknown => is_complete = false,
         }
-        next = if ids.len() < HEARD_AT_ONCE {
+        next = if ids.len() < CHANGES_AT_ONCE {
             changes.try_next()
         } else {
             None
@@ -233,7 +233,7 @@ async fn hear(
     read.sort_by_key(|(_, read)| read.as_ref().ok()?.as_ref()?.finished_at_ms);
     for (id, read) in read {
         match read {
-            Ok(task) => shared.tell(id, task.as_ref()),
+            Ok(task) => shared.deliver(id, task.as_ref()),
             Err(_) => is_complete = false,
         }
     }
@@ -241,12 +241,12 @@ async fn hear(
 }
 
 /// Delivers all changes that were missed.
-async fn look_at_all(shared: &SharedHub, tasks: &dyn Tasks) -> Result<(), StoreError> {
-    for some in shared.begin_look().chunks(LOOKED_AT_ONCE) {
+async fn check_all(shared: &SharedHub, tasks: &dyn TaskStore) -> Result<(), StoreError> {
+    for some in shared.begin_check().chunks(CHECKED_AT_ONCE) {
         let ids: Vec<TaskId> = some.iter().map(|(id, _)| *id).collect();
         let glances = tasks.glance(&ids).await?;
         for ((id, project), glance) in some.iter().zip(glances) {
-            project.hub().tell_glance(*id, glance, None);
+            project.hub().deliver_glance(*id, glance, None);
         }
     }
     for (name, since_ms, project) in shared.followed() {
@@ -258,18 +258,18 @@ async fn look_at_all(shared: &SharedHub, tasks: &dyn Tasks) -> Result<(), StoreE
         // Read before the ended tasks, so that a task which ends in between is reported as ended.
         let unfinished = tasks.unfinished(&name).await?;
         let ended = tasks.ended(request).await?;
-        project.hub().tell_project(&name, &unfinished, &ended);
+        project.hub().deliver_project(&name, &unfinished, &ended);
     }
     Ok(())
 }
 
 /// The pause before the next check.
-fn look_pause(hub: &SharedHub) -> Duration {
+fn check_pause(hub: &SharedHub) -> Duration {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let (tasks, followers) = hub.counts();
-    let tasks = LOOK_PAUSE_PER_TASK.saturating_mul(count(tasks));
-    let projects = LOOK_PAUSE_PER_PROJECT.saturating_mul(count(followers));
-    LOOK_PAUSE.max(tasks.saturating_add(projects))
+    let tasks = CHECK_PAUSE_PER_TASK.saturating_mul(count(tasks));
+    let projects = CHECK_PAUSE_PER_PROJECT.saturating_mul(count(followers));
+    CHECK_PAUSE.max(tasks.saturating_add(projects))
 }
 
 #[cfg(test)]

@@ -13,15 +13,15 @@ use kinora_contract::limits::{
     WEBHOOK_DELIVERIES_EACH_MAX, WEBHOOK_DELIVERIES_MAX, WEBHOOK_SECONDS,
 };
 use kinora_contract::webhook::{
-    Event, ID_HEADER, SIGNATURE_HEADER, TEST_EVENT, TIMESTAMP_HEADER, event_type, pause_ms,
+    EventEnvelope, ID_HEADER, SIGNATURE_HEADER, TEST_EVENT, TIMESTAMP_HEADER, event_type, pause_ms,
     signatures,
 };
-use kinora_contract::{Clock, State, Stopwatch, TaskId, TraceContext};
-use kinora_http_fetch::{FetchError, Fetcher, Post};
+use kinora_contract::{Clock, TaskState, Stopwatch, TaskId, TraceContext};
+use kinora_http_fetch::{FetchError, ReferenceFetcher, WebhookPost};
 use kinora_store::{
-    Answer, DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery, Outage, StoreError,
+    ReceiverAnswer, DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery, OutageLog, StoreError,
 };
-use kinora_traces::{Kind, Span};
+use kinora_traces::{SpanRole, TaskSpan};
 use metrics::counter;
 use serde::Serialize;
 use serde_json::json;
@@ -31,15 +31,15 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::listen::Serving;
+use crate::listen::ServeFuture;
 use crate::state::Api;
 
 /// Pause between two looks for due deliveries while no task and no delivery ends. Retries, and
 /// deliveries requested by commands beside the service, wait half of it on average.
-const LOOK_EVERY: Duration = Duration::from_secs(3);
+const CHECK_EVERY: Duration = Duration::from_secs(3);
 /// Pause after the end of a task before a look, so that one look covers several ends in quick
 /// succession.
-const GATHER: Duration = Duration::from_millis(50);
+const HINT_PAUSE: Duration = Duration::from_millis(50);
 /// Pause after a look that found only deliveries to receivers that keep failing.
 const POSTPONED_PAUSE: Duration = Duration::from_millis(100);
 /// Pause between two removals of deliveries beyond the limits.
@@ -54,32 +54,32 @@ const UNREADABLE_MS: u64 = 60_000;
 
 /// Makes the webhook deliveries of a process.
 #[derive(Debug)]
-pub struct Deliverer {
+pub struct WebhookDeliverer {
     api: Api,
-    fetcher: Fetcher,
-    circuits: Circuits,
+    fetcher: ReferenceFetcher,
+    circuits: CircuitBreakers,
 }
 
 /// An event, with the trace of its task.
-struct Message {
+struct WebhookMessage {
     body: Bytes,
     trace: Option<TraceContext>,
 }
 
 /// Why an event cannot be sent.
-enum Unsent {
+enum UnsentCause {
     /// It never can be.
     Gone(&'static str),
     /// It can be, after this many milliseconds.
     NotYet(u64, String),
 }
 
-impl Deliverer {
+impl WebhookDeliverer {
     /// Creates a deliverer. `api` renders the task objects; `fetcher` connects only to addresses from
     /// which references may be fetched.
-    pub fn new(api: Api, fetcher: Fetcher) -> Self {
+    pub fn new(api: Api, fetcher: ReferenceFetcher) -> Self {
         Self {
-            circuits: Circuits::new(api.clock.clone()),
+            circuits: CircuitBreakers::new(api.clock.clone()),
             api,
             fetcher,
         }
@@ -87,12 +87,12 @@ impl Deliverer {
 
     /// Delivers until `stop`, then drops deliveries in progress; they are repeated when their
     /// leases end.
-    pub fn deliver(self, stop: CancellationToken) -> Serving {
+    pub fn deliver(self, stop: CancellationToken) -> ServeFuture {
         Box::pin(self.deliver_until(stop))
     }
 
     async fn deliver_until(self, stop: CancellationToken) {
-        let outage = Outage::of("looks for webhook deliveries", &self.api.clock);
+        let outage = OutageLog::new("looks for webhook deliveries", &self.api.clock);
         let own = Arc::new(self);
         let mut hints = own.api.webhooks.delivery_hints();
         let mut under_way = JoinSet::new();
@@ -104,7 +104,7 @@ impl Deliverer {
             // the same backlog, without end.
             let is_idle = !done.is_empty() && done.iter().all(is_postponed);
             // Outcomes first: they free places of their webhooks.
-            let settled = join_all(done.drain(..).map(|one| own.settle(one)));
+            let settled = join_all(done.drain(..).map(|one| own.record_outcome(one)));
             let request = DeliveryRequest {
                 count: WEBHOOK_DELIVERIES_MAX.saturating_sub(under_way.len()),
                 each: WEBHOOK_DELIVERIES_EACH_MAX,
@@ -113,15 +113,15 @@ impl Deliverer {
             // Both at once, so that one commit of the store's writer takes the outcomes and leases
             // the next deliveries: a receiver gets its backlog at its own speed, not at that of the
             // looks.
-            let (_, taken) = join(settled, own.api.webhooks.take_deliveries(request)).await;
+            let (_, taken) = join(settled, own.api.webhooks.lease_deliveries(request)).await;
             match taken {
                 Ok(due) => {
-                    outage.note_success();
+                    outage.record_success();
                     for one in due {
                         under_way.spawn(own.clone().deliver_one(one));
                     }
                 }
-                Err(error) => outage.note_failure(&error),
+                Err(error) => outage.record_failure(&error),
             }
             if since_trim.elapsed() >= TRIM_EVERY {
                 since_trim.restart();
@@ -136,7 +136,7 @@ impl Deliverer {
                 biased;
                 () = stop.cancelled() => {
                     let last = std::iter::from_fn(|| under_way.try_join_next()).flatten();
-                    join_all(last.map(|one| own.settle(one))).await;
+                    join_all(last.map(|one| own.record_outcome(one))).await;
                     return;
                 }
                 ended = wait(&mut hints, &mut under_way, pace) => done.extend(ended),
@@ -146,11 +146,11 @@ impl Deliverer {
 
     /// Makes one attempt, unless its receiver keeps failing.
     async fn deliver_one(self: Arc<Self>, due: DueDelivery) -> DeliveryDone {
-        let (answer, next) = match self.pass(&due) {
+        let (answer, next) = match self.attempt_permit(&due) {
             Ok(pass) => match self.message(&due).await {
                 Ok(message) => self.attempt(&due, message, pass).await,
-                Err(Unsent::Gone(why)) => (Err(why.to_owned()), DeliveryNext::Failed),
-                Err(Unsent::NotYet(after_ms, why)) => (Err(why), DeliveryNext::Again { after_ms }),
+                Err(UnsentCause::Gone(why)) => (Err(why.to_owned()), DeliveryNext::Failed),
+                Err(UnsentCause::NotYet(after_ms, why)) => (Err(why), DeliveryNext::Again { after_ms }),
             },
             Err(wait) => (Err("the receiver keeps failing".to_owned()), later(wait)),
         };
@@ -164,14 +164,14 @@ impl Deliverer {
 
     /// The right to an attempt at the receiver, or how long to wait. An operator's test always
     /// passes.
-    fn pass(&self, due: &DueDelivery) -> Result<Pass, Duration> {
+    fn attempt_permit(&self, due: &DueDelivery) -> Result<AttemptPermit, Duration> {
         match due.task {
-            Some(_) => self.circuits.enter(&due.project, &due.url),
-            None => Ok(self.circuits.pass(&due.project, &due.url)),
+            Some(_) => self.circuits.acquire(&due.project, &due.url),
+            None => Ok(self.circuits.permit(&due.project, &due.url)),
         }
     }
 
-    async fn settle(&self, done: DeliveryDone) {
+    async fn record_outcome(&self, done: DeliveryDone) {
         let outcome = match done.next {
             DeliveryNext::Delivered => "delivered",
             DeliveryNext::Again { .. } => "retried",
@@ -188,7 +188,7 @@ impl Deliverer {
             }
             _ => tracing::debug!(number, ?answer, outcome, "webhook delivery attempted"),
         }
-        if let Err(error) = self.api.webhooks.settle_delivery(done).await {
+        if let Err(error) = self.api.webhooks.complete_delivery(done).await {
             tracing::warn!(%error, number, "webhook delivery outcome not stored; delivery will be repeated");
         }
     }
@@ -213,16 +213,16 @@ impl Deliverer {
     async fn attempt(
         &self,
         due: &DueDelivery,
-        message: Message,
-        pass: Pass,
-    ) -> (Answer, DeliveryNext) {
-        let Message { body, trace } = message;
+        message: WebhookMessage,
+        pass: AttemptPermit,
+    ) -> (ReceiverAnswer, DeliveryNext) {
+        let WebhookMessage { body, trace } = message;
         let mut span = self.api.tracer.trail(trace).span("webhook");
         span.set("kinora.attempt", due.attempts);
         let now_s = self.api.clock.now_ms() / 1000;
         let signature = signatures(&due.secrets, &due.event, now_s, &body);
         let timestamp = now_s.to_string();
-        let post = Post {
+        let post = WebhookPost {
             project: &due.project,
             url: &due.url,
             headers: &[
@@ -237,7 +237,7 @@ impl Deliverer {
         kinora_system::crash::point("api.before_delivery");
         let sent = self.fetcher.post(post).await;
         kinora_system::crash::point("api.delivered");
-        describe(span.of_kind(Kind::Client), &sent);
+        record_in_span(span.with_role(SpanRole::Client), &sent);
         // Without an answer from the receiver, because a limit of this service came first: the
         // attempt was none, and says nothing about the receiver.
         let retry_after = match &sent {
@@ -260,43 +260,43 @@ impl Deliverer {
         (answer, next)
     }
 
-    async fn message(&self, due: &DueDelivery) -> Result<Message, Unsent> {
+    async fn message(&self, due: &DueDelivery) -> Result<WebhookMessage, UnsentCause> {
         match due.task {
             Some(task) => self.ending(&due.event, task).await,
             None => {
                 let data = json!({"id": due.event, "object": "video"});
-                let body = written(&due.event, self.api.clock.now_ms(), TEST_EVENT, data)?;
-                Ok(Message { body, trace: None })
+                let body = write_event(&due.event, self.api.clock.now_ms(), TEST_EVENT, data)?;
+                Ok(WebhookMessage { body, trace: None })
             }
         }
     }
 
     /// The event for the end of a task, with the current task object.
-    async fn ending(&self, event: &str, task: TaskId) -> Result<Message, Unsent> {
+    async fn ending(&self, event: &str, task: TaskId) -> Result<WebhookMessage, UnsentCause> {
         let found = self.api.tasks.task(task).await.map_err(|error| {
             let after_ms = match error {
                 StoreError::Corrupt(_) => UNREADABLE_MS,
                 _ => SOON_MS,
             };
-            Unsent::NotYet(after_ms, error.to_string())
+            UnsentCause::NotYet(after_ms, error.to_string())
         })?;
-        let task = found.ok_or(Unsent::Gone("the task was deleted"))?;
+        let task = found.ok_or(UnsentCause::Gone("the task was deleted"))?;
         let Some(kind) = event_type(&task.state) else {
             return Err(match task.state {
-                State::Expired => Unsent::Gone("the task has expired"),
+                TaskState::Expired => UnsentCause::Gone("the task has expired"),
                 // Another process ended it a moment ago; this one still has the earlier state in
                 // its cache.
-                _ => Unsent::NotYet(
+                _ => UnsentCause::NotYet(
                     SOON_MS,
                     "this process does not see the end of the task yet".to_owned(),
                 ),
             });
         };
         let object = self.api.object_at(&task, None);
-        let object = object.map_err(|_| Unsent::Gone("the task has expired"))?;
+        let object = object.map_err(|_| UnsentCause::Gone("the task has expired"))?;
         let ended_ms = task.finished_at_ms.unwrap_or(task.created_at_ms);
-        Ok(Message {
-            body: written(event, ended_ms, kind, object)?,
+        Ok(WebhookMessage {
+            body: write_event(event, ended_ms, kind, object)?,
             trace: task.trace,
         })
     }
@@ -304,7 +304,7 @@ impl Deliverer {
 
 /// Records the outcome in the span, without the URL or its host: the receiver is the project's
 /// private business.
-fn describe(mut span: Span, sent: &Result<u16, FetchError>) {
+fn record_in_span(mut span: TaskSpan, sent: &Result<u16, FetchError>) {
     span.set("http.request.method", "POST");
     match sent {
         Ok(status) => {
@@ -341,18 +341,18 @@ async fn wait(
         Some(ended) = under_way.join_next() => ended.ok(),
         // Without hints, rely on the regular looks.
         Ok(()) = hinted(hints) => None,
-        () = tokio::time::sleep(LOOK_EVERY) => None,
+        () = tokio::time::sleep(CHECK_EVERY) => None,
     }
 }
 
 async fn hinted(hints: &mut watch::Receiver<u64>) -> Result<(), RecvError> {
     hints.changed().await?;
-    tokio::time::sleep(GATHER).await;
+    tokio::time::sleep(HINT_PAUSE).await;
     Ok(())
 }
 
-fn written(id: &str, at_ms: u64, kind: &str, data: impl Serialize) -> Result<Bytes, Unsent> {
-    let event = Event {
+fn write_event(id: &str, at_ms: u64, kind: &str, data: impl Serialize) -> Result<Bytes, UnsentCause> {
+    let event = EventEnvelope {
         id,
         object: "event",
         created_at: at_ms / 1000,
@@ -361,7 +361,7 @@ fn written(id: &str, at_ms: u64, kind: &str, data: impl Serialize) -> Result<Byt
     };
     let body = serde_json::to_vec(&event);
     body.map(Bytes::from)
-        .map_err(|_| Unsent::Gone("the event cannot be written"))
+        .map_err(|_| UnsentCause::Gone("the event cannot be written"))
 }
 
 #[cfg(test)]
@@ -383,10 +383,10 @@ mod tests {
             wait(&mut hints, under_way, Duration::ZERO).await;
             begun.elapsed()
         };
-        assert_eq!(waited(&mut under_way).await, LOOK_EVERY);
+        assert_eq!(waited(&mut under_way).await, CHECK_EVERY);
         ended.send_modify(|count| *count += 1);
-        assert_eq!(waited(&mut under_way).await, GATHER);
-        assert_eq!(waited(&mut under_way).await, LOOK_EVERY, "heard once");
+        assert_eq!(waited(&mut under_way).await, HINT_PAUSE);
+        assert_eq!(waited(&mut under_way).await, CHECK_EVERY, "heard once");
         under_way.spawn(async {
             DeliveryDone {
                 number: 1,
@@ -397,7 +397,7 @@ mod tests {
         });
         assert_eq!(waited(&mut under_way).await, Duration::ZERO);
         drop(ended);
-        assert_eq!(waited(&mut under_way).await, LOOK_EVERY);
+        assert_eq!(waited(&mut under_way).await, CHECK_EVERY);
     }
 }
 
@@ -412,7 +412,7 @@ const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
 /// The receivers whose last delivery failed. Clones share them.
 #[derive(Clone, Debug)]
-struct Circuits {
+struct CircuitBreakers {
     hosts: Arc<Mutex<HashMap<HostKey, FailingHost>>>,
     clock: Arc<dyn Clock>,
 }
@@ -431,8 +431,8 @@ struct FailingHost {
 
 /// The right to one attempt. Dropping it without an outcome leaves the circuit as it is.
 #[derive(Debug)]
-struct Pass {
-    circuits: Circuits,
+struct AttemptPermit {
+    circuits: CircuitBreakers,
     key: HostKey,
     is_probe: bool,
 }
@@ -449,7 +449,7 @@ impl FailingHost {
     }
 }
 
-impl Circuits {
+impl CircuitBreakers {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             hosts: Arc::default(),
@@ -458,8 +458,8 @@ impl Circuits {
     }
 
     /// The right to an attempt at this URL, or how long to wait before asking again.
-    pub(crate) fn enter(&self, project: &str, url: &str) -> Result<Pass, Duration> {
-        let mut pass = self.pass(project, url);
+    pub(crate) fn acquire(&self, project: &str, url: &str) -> Result<AttemptPermit, Duration> {
+        let mut pass = self.permit(project, url);
         let mut hosts = self.lock();
         if let Some(host) = hosts.get_mut(&pass.key)
             && let Some(pause) = host.pause()
@@ -480,8 +480,8 @@ impl Circuits {
     }
 
     /// The right to an attempt at this URL, even if its circuit is open.
-    pub(crate) fn pass(&self, project: &str, url: &str) -> Pass {
-        Pass {
+    pub(crate) fn permit(&self, project: &str, url: &str) -> AttemptPermit {
+        AttemptPermit {
             circuits: self.clone(),
             key: (project.to_owned(), host_of(url)),
             is_probe: false,
@@ -493,7 +493,7 @@ impl Circuits {
     }
 }
 
-impl Pass {
+impl AttemptPermit {
     /// Records that the receiver accepted the event, or reported that it is gone: the circuit closes.
     fn succeed(self) {
         self.circuits.lock().remove(&self.key);
@@ -524,7 +524,7 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for AttemptPermit {
     fn drop(&mut self) {
         if self.is_probe
             && let Some(host) = self.circuits.lock().get_mut(&self.key)
@@ -554,22 +554,22 @@ mod circuits_tests {
 
     struct World {
         clock: Arc<ManualClock>,
-        circuits: Circuits,
+        circuits: CircuitBreakers,
     }
 
     impl World {
         /// With an open circuit at [`URL`], for the project `one`.
         fn broken() -> Self {
             let clock = Arc::new(ManualClock::default());
-            let circuits = Circuits::new(clock.clone());
+            let circuits = CircuitBreakers::new(clock.clone());
             for _ in 0..FAILURES_MAX {
-                circuits.enter("one", URL).unwrap().fail();
+                circuits.acquire("one", URL).unwrap().fail();
             }
             Self { clock, circuits }
         }
 
         fn wait(&self) -> Duration {
-            self.circuits.enter("one", URL).unwrap_err()
+            self.circuits.acquire("one", URL).unwrap_err()
         }
 
         fn pass(&self, time: Duration) {
@@ -584,7 +584,7 @@ mod circuits_tests {
         for _ in 0..8 {
             let pause = world.wait();
             world.pass(pause);
-            let probe = world.circuits.enter("one", URL).unwrap();
+            let probe = world.circuits.acquire("one", URL).unwrap();
             let meanwhile = world.wait();
             assert_eq!(meanwhile, Duration::from_secs(WEBHOOK_SECONDS), "one probe");
             probe.fail();
@@ -602,11 +602,11 @@ mod circuits_tests {
             ("one", "https://example.org:8443/a"),
         ] {
             assert!(
-                world.circuits.enter(project, url).is_ok(),
+                world.circuits.acquire(project, url).is_ok(),
                 "{project} {url}"
             );
         }
-        let same = world.circuits.enter("one", "https://EXAMPLE.org.:443/b");
+        let same = world.circuits.acquire("one", "https://EXAMPLE.org.:443/b");
         assert!(same.is_err());
     }
 
@@ -614,16 +614,16 @@ mod circuits_tests {
     fn a_success_closes_the_circuit_and_a_probe_without_outcome_leaves_it() {
         let world = World::broken();
         world.pass(world.wait());
-        drop(world.circuits.enter("one", URL).unwrap());
-        world.circuits.enter("one", URL).unwrap().fail();
-        world.circuits.pass("one", URL).fail();
-        assert!(world.circuits.enter("one", URL).is_err(), "still open");
-        world.circuits.pass("one", URL).succeed();
-        let all = || world.circuits.enter("one", URL).unwrap();
-        let passes: Vec<Pass> = (0..10).map(|_| all()).collect();
+        drop(world.circuits.acquire("one", URL).unwrap());
+        world.circuits.acquire("one", URL).unwrap().fail();
+        world.circuits.permit("one", URL).fail();
+        assert!(world.circuits.acquire("one", URL).is_err(), "still open");
+        world.circuits.permit("one", URL).succeed();
+        let all = || world.circuits.acquire("one", URL).unwrap();
+        let passes: Vec<AttemptPermit> = (0..10).map(|_| all()).collect();
         assert!(world.circuits.lock().is_empty(), "nothing is remembered");
         // All began before the circuit opens again: one pause.
-        passes.into_iter().for_each(Pass::fail);
+        passes.into_iter().for_each(AttemptPermit::fail);
         assert_eq!(world.wait().as_secs(), 5);
     }
 
@@ -632,9 +632,9 @@ mod circuits_tests {
         let World { circuits, .. } = World::broken();
         for number in 0..2 * HOSTS_MAX {
             let url = format!("https://{number}.example.org/");
-            circuits.enter("two", &url).unwrap().fail();
+            circuits.acquire("two", &url).unwrap().fail();
             assert!(circuits.lock().len() <= HOSTS_MAX);
         }
-        assert!(circuits.enter("one", URL).is_err());
+        assert!(circuits.acquire("one", URL).is_err());
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kinora_contract::{Artifact, StoredFile, built_in_cards};
-use kinora_store::{ClaimRequest, Work};
+use kinora_store::{ClaimRequest, WorkerStore};
 
 use crate::outcome::Outcome;
 
@@ -15,7 +15,7 @@ const LEASE_MS: u64 = 600_000;
 const RETENTION_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// Completes every waiting task.
-pub(crate) async fn finish_all(work: &Arc<dyn Work>) -> Outcome<()> {
+pub(crate) async fn finish_all(work: &Arc<dyn WorkerStore>) -> Outcome<()> {
     loop {
         let claims = work.claim(request()).await?;
         if claims.is_empty() {

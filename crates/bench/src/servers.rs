@@ -8,13 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use kinora_api::{Api, ListenSettings, Settings, Stop};
-use kinora_blobs::sign::{Secret, Signer};
-use kinora_blobs::{Reserve, S3Options};
+use kinora_api::{Api, ListenSettings, ApiSettings, ListenerStop};
+use kinora_blobs::sign::{SigningSecret, UrlSigner};
+use kinora_blobs::{DiskReserve, S3Options};
 use kinora_contract::{
-    Catalog, Clock, Entropy, KeyText, NoEntropy, SteadyMs, UnixMs, built_in_cards,
+    ModelCatalog, Clock, EntropySource, KeyText, NoEntropy, SteadyMs, UnixMs, built_in_cards,
 };
-use kinora_store::{Actor, NewKey, OpenOptions, Scope, Stores, Work};
+use kinora_store::{KeyActor, NewKey, OpenOptions, KeyScope, StoreHandles, WorkerStore};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -36,7 +36,7 @@ pub(crate) struct Servers {
 pub(crate) struct Kinora {
     pub(crate) address: SocketAddr,
     /// Its tasks, for what a worker would do.
-    pub(crate) work: Arc<dyn Work>,
+    pub(crate) work: Arc<dyn WorkerStore>,
     served: tokio::task::JoinHandle<()>,
     _data: TempDir,
 }
@@ -130,7 +130,7 @@ async fn start_kinora(key: KeyText, store: Option<String>) -> Outcome<Kinora> {
     let url = store.unwrap_or_else(|| format!("sqlite:{}", path.display()));
     let stores = kinora_store::open(&url, &OpenOptions::new(Arc::new(WallClock))).await?;
     if stores.keys.list_keys().await?.is_empty() {
-        let by = Actor {
+        let by = KeyActor {
             user: "bench".to_owned(),
             host: "localhost".to_owned(),
         };
@@ -147,7 +147,7 @@ async fn start_kinora(key: KeyText, store: Option<String>) -> Outcome<Kinora> {
         clock: Arc::new(WallClock),
     };
     let router = kinora_api::router(api);
-    let served = kinora_api::serve(listener, router, settings, Stop::default());
+    let served = kinora_api::serve(listener, router, settings, ListenerStop::default());
     let served = tokio::spawn(served);
     Ok(Kinora {
         address,
@@ -163,7 +163,7 @@ fn new_key(key: &KeyText) -> NewKey {
         sha256: key.sha256(),
         name: "bench".to_owned(),
         project: "bench".to_owned(),
-        scopes: Scope::VIDEOS.to_vec(),
+        scopes: KeyScope::VIDEOS.to_vec(),
         models: None,
         requests_per_minute: None,
         unfinished_max: Some(u32::MAX),
@@ -172,7 +172,7 @@ fn new_key(key: &KeyText) -> NewKey {
     }
 }
 
-fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
+fn api(stores: &StoreHandles, data: &TempDir) -> Outcome<Api> {
     Ok(Api {
         tasks: stores.tasks.clone(),
         keys: stores.keys.clone(),
@@ -182,30 +182,30 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             &data.path().join("results").display().to_string(),
             &S3Options::default(),
         )?,
-        availability: kinora_api::Availability::new(stores.workers.clone(), Arc::new(WallClock)),
-        catalog: Arc::new(Catalog::new(built_in_cards())?),
-        signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
+        availability: kinora_api::ModelAvailability::new(stores.workers.clone(), Arc::new(WallClock)),
+        catalog: Arc::new(ModelCatalog::new(built_in_cards())?),
+        signer: Arc::new(UrlSigner::new(SigningSecret::new([7; 32]), None)),
         clock: Arc::new(WallClock),
         entropy: Arc::new(Generator::default()),
-        settings: Arc::new(Settings {
+        settings: Arc::new(ApiSettings {
             base_url: "http://bench".to_owned(),
             waiting_max: u64::MAX,
             project_unfinished_max: u64::MAX,
             project_tasks_max: u64::MAX,
             project_bytes_max: u64::MAX,
             bytes_max: u64::MAX,
-            reserve: Reserve::default(),
+            reserve: DiskReserve::default(),
             failed_retention_ms: 1_000_000,
             redirects: false,
             studio: false,
-            reference_ports: kinora_contract::reference_url::Ports::default(),
+            reference_ports: kinora_contract::reference_url::AllowedPorts::default(),
         }),
         gate: None,
-        tracer: kinora_traces::Tracer::default(),
-        turns: kinora_api::Turns::default(),
-        rendered: kinora_api::Rendered::default(),
-        watch: kinora_api::Watch::default(),
-        readiness: kinora_contract::Readiness::default(),
+        tracer: kinora_traces::TaskTracer::default(),
+        turns: kinora_api::RequestTurns::default(),
+        rendered: kinora_api::ObjectCache::default(),
+        watch: kinora_api::TaskWatch::default(),
+        readiness: kinora_contract::WorkerReadiness::default(),
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     })
@@ -260,7 +260,7 @@ impl Clock for WallClock {
 #[derive(Debug, Default)]
 struct Generator(Mutex<Vec<u8>>);
 
-impl Entropy for Generator {
+impl EntropySource for Generator {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
         let mut page = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if page.len() < bytes.len() {

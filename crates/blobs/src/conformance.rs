@@ -224,12 +224,12 @@ async fn a_probe_leaves_nothing(store: &impl BlobStore) {
 }
 
 #[derive(Debug)]
-struct Alternating<S> {
+struct AlternatingStore<S> {
     handles: [S; 2],
     calls: AtomicUsize,
 }
 
-impl<S> Alternating<S> {
+impl<S> AlternatingStore<S> {
     fn between(handles: [S; 2]) -> Self {
         Self {
             handles,
@@ -243,7 +243,7 @@ impl<S> Alternating<S> {
 }
 
 #[async_trait]
-impl<S: BlobStore> BlobStore for Alternating<S> {
+impl<S: BlobStore> BlobStore for AlternatingStore<S> {
     async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError> {
         self.next().put_file(file, from).await
     }

@@ -20,11 +20,11 @@ use crate::{BlobError, BlobStore, ByteStream, DirectLink, EntryStream};
 
 /// The methods of [`BlobStore`] that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Method {
+pub enum BlobMethod {
     /// [`BlobStore::put_file`]. Failing after the call leaves a blob under the key, like a
     /// connection that breaks before the answer.
     PutFile,
-    /// [`BlobStore::put_bytes`], as [`Method::PutFile`].
+    /// [`BlobStore::put_bytes`], as [`BlobMethod::PutFile`].
     PutBytes,
     /// [`BlobStore::checksum`] and everything built on it.
     Checksum,
@@ -44,19 +44,19 @@ pub enum Method {
 #[derive(Debug)]
 pub struct FaultyBlobs {
     inner: Arc<dyn BlobStore>,
-    plan: Arc<Plan<Method>>,
+    plan: Arc<Plan<BlobMethod>>,
 }
 
 impl FaultyBlobs {
     /// Wraps `inner` with the faults of `plan`.
-    pub fn new(inner: Arc<dyn BlobStore>, plan: Arc<Plan<Method>>) -> Self {
+    pub fn new(inner: Arc<dyn BlobStore>, plan: Arc<Plan<BlobMethod>>) -> Self {
         Self { inner, plan }
     }
 
     /// Runs `call`, which must not start before it is awaited, as the plan says.
     async fn call<T>(
         &self,
-        method: Method,
+        method: BlobMethod,
         call: impl Future<Output = Result<T, BlobError>> + Send,
     ) -> Result<T, BlobError> {
         self.plan
@@ -72,25 +72,25 @@ fn injected(how: &str) -> io::Error {
 #[async_trait]
 impl BlobStore for FaultyBlobs {
     async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError> {
-        self.call(Method::PutFile, self.inner.put_file(file, from))
+        self.call(BlobMethod::PutFile, self.inner.put_file(file, from))
             .await
     }
 
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
-        self.call(Method::PutBytes, self.inner.put_bytes(key, bytes))
+        self.call(BlobMethod::PutBytes, self.inner.put_bytes(key, bytes))
             .await
     }
 
     async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
-        self.call(Method::Checksum, self.inner.checksum(key)).await
+        self.call(BlobMethod::Checksum, self.inner.checksum(key)).await
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
-        self.call(Method::Head, self.inner.head(key)).await
+        self.call(BlobMethod::Head, self.inner.head(key)).await
     }
 
     async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
-        let decision = self.plan.decide(Method::Read);
+        let decision = self.plan.decide(BlobMethod::Read);
         decision.pause().await;
         if decision.fault == Some(Fault::Before) {
             return Err(injected("not done").into());
@@ -106,7 +106,7 @@ impl BlobStore for FaultyBlobs {
     }
 
     async fn delete(&self, key: &str) -> Result<(), BlobError> {
-        self.call(Method::Delete, self.inner.delete(key)).await
+        self.call(BlobMethod::Delete, self.inner.delete(key)).await
     }
 
     fn list(&self, prefix: &str) -> EntryStream {
@@ -117,7 +117,7 @@ impl BlobStore for FaultyBlobs {
                 let mut pages = pages;
                 let next = async { pages.try_next().await };
                 let page = plan
-                    .call(Method::List, next, |how| injected(how).into())
+                    .call(BlobMethod::List, next, |how| injected(how).into())
                     .await?;
                 Ok::<_, BlobError>(page.map(|page| (page, pages)))
             }
@@ -126,7 +126,7 @@ impl BlobStore for FaultyBlobs {
     }
 
     async fn probe(&self) -> Result<(), BlobError> {
-        self.call(Method::Probe, self.inner.probe()).await
+        self.call(BlobMethod::Probe, self.inner.probe()).await
     }
 
     async fn direct_url(&self, key: &str, link: &DirectLink<'_>) -> Result<Option<Url>, BlobError> {

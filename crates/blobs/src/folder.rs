@@ -13,22 +13,22 @@ use crate::{BlobError, BlobKey};
 
 /// The folder of a blob store.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct BlobFolder {
     objects: PathBuf,
 }
 
 /// How to transfer a file from one folder to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transfer {
+pub enum TransferMethod {
     /// Hard link: takes no space, and survives the removal of the original.
     Link,
     /// Synced copy.
     Copy,
 }
 
-impl Folder {
+impl BlobFolder {
     /// The store in the folder `root`, which may not exist.
-    pub fn at(root: &Path) -> Self {
+    pub fn new(root: &Path) -> Self {
         Self {
             objects: objects_of(root),
         }
@@ -92,7 +92,7 @@ impl Folder {
     /// # Errors
     /// [`BlobError::NotFound`], or another [`BlobError`] if it cannot be read.
     pub fn measure(&self, key: &str) -> Result<StoredFile, BlobError> {
-        let mut file = File::open(self.file(key)?).map_err(|error| absent(key, error))?;
+        let mut file = File::open(self.file(key)?).map_err(|error| not_found_or(key, error))?;
         let (bytes, sha256) = measure(&mut file)?;
         Ok(StoredFile {
             key: key.to_owned(),
@@ -106,15 +106,15 @@ impl Folder {
     /// # Errors
     /// [`BlobError::NotFound`] if it is absent here, [`BlobError::Exists`] if `to` already has it;
     /// otherwise the error of the link or copy.
-    pub fn transfer(&self, key: &str, to: &Self, how: Transfer) -> Result<(), BlobError> {
+    pub fn transfer(&self, key: &str, to: &Self, how: TransferMethod) -> Result<(), BlobError> {
         let (from, to) = (self.file(key)?, to.file(key)?);
         fs::create_dir_all(to.parent().unwrap_or(&to))?;
         match how {
-            Transfer::Link => fs::hard_link(&from, &to).map_err(|error| match error.kind() {
+            TransferMethod::Link => fs::hard_link(&from, &to).map_err(|error| match error.kind() {
                 ErrorKind::AlreadyExists => BlobError::Exists(key.to_owned()),
-                _ => absent(key, error),
+                _ => not_found_or(key, error),
             }),
-            Transfer::Copy => copy(key, &from, &to),
+            TransferMethod::Copy => copy(key, &from, &to),
         }
     }
 
@@ -138,7 +138,7 @@ impl Folder {
 }
 
 fn copy(key: &str, from: &Path, to: &Path) -> Result<(), BlobError> {
-    let mut from = File::open(from).map_err(|error| absent(key, error))?;
+    let mut from = File::open(from).map_err(|error| not_found_or(key, error))?;
     let mut to = create(key, to)?;
     io::copy(&mut from, &mut to)?;
     Ok(to.sync_all()?)
@@ -151,7 +151,7 @@ fn create(key: &str, path: &Path) -> Result<File, BlobError> {
     })
 }
 
-fn absent(key: &str, error: io::Error) -> BlobError {
+fn not_found_or(key: &str, error: io::Error) -> BlobError {
     if is_absent(&error) {
         return BlobError::NotFound(key.to_owned());
     }
@@ -166,12 +166,12 @@ mod tests {
     fn a_file_is_linked_or_copied_once_and_whole() {
         let root = tempfile::tempdir().unwrap();
         let [from, linked, copied] =
-            ["from", "linked", "copied"].map(|name| Folder::at(&root.path().join(name)));
+            ["from", "linked", "copied"].map(|name| BlobFolder::new(&root.path().join(name)));
         let key = "videos/a/1/video.mp4";
         let path = from.path().join(key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, b"frames").unwrap();
-        for (to, how) in [(&linked, Transfer::Link), (&copied, Transfer::Copy)] {
+        for (to, how) in [(&linked, TransferMethod::Link), (&copied, TransferMethod::Copy)] {
             from.transfer(key, to, how).unwrap();
             assert_eq!(to.measure(key).unwrap(), from.measure(key).unwrap());
             let again = from.transfer(key, to, how);
@@ -201,7 +201,7 @@ mod tests {
             fs::rename(&moved, &path).unwrap();
         }
         assert_eq!(copied.plain_bytes(key).unwrap(), Some(6));
-        let outside = from.transfer("../secret", &copied, Transfer::Copy);
+        let outside = from.transfer("../secret", &copied, TransferMethod::Copy);
         assert!(
             matches!(outside, Err(BlobError::InvalidKey(_))),
             "{outside:?}"

@@ -22,8 +22,8 @@ mod store;
 pub use local::LocalBlobs;
 pub use measure::{measure_bytes, measure_file};
 pub use metered::metered;
-pub use open::{open, open_beside, root, shown};
-pub use reserve::Reserve;
+pub use open::{open, open_beside, local_root, display_location};
+pub use reserve::DiskReserve;
 pub use s3::{S3Blobs, S3Options, S3Variables};
 pub use store::{
     BlobEntry, BlobError, BlobKey, BlobStore, ByteStream, DirectLink, EntryStream, KEY_BYTES_MAX,

@@ -1,16 +1,16 @@
-//! Selects a blob store by its URL. A new implementation is a variant of [`Target`]; the compiler then
-//! asks for its arms. URLs may contain secrets: errors name only the scheme, and people see [`shown`].
+//! Selects a blob store by its URL. A new implementation is a variant of [`StoreTarget`]; the compiler then
+//! asks for its arms. URLs may contain secrets: errors name only the scheme, and people see [`display_location`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::s3::Address;
+use crate::s3::BucketAddress;
 use crate::{BlobError, BlobStore, LocalBlobs, S3Blobs, S3Options};
 
 /// The target of a store's URL.
-enum Target {
+enum StoreTarget {
     Folder(PathBuf),
-    Bucket(Address),
+    Bucket(BucketAddress),
 }
 
 /// Opens the store at `url`: `s3://BUCKET/PREFIX`, with further settings in `s3`; `file:` with a
@@ -20,9 +20,9 @@ enum Target {
 /// # Errors
 /// [`BlobError::UnknownScheme`], [`BlobError::Misconfigured`], or the error of opening the store.
 pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
-    Ok(match target(url)? {
-        Target::Folder(root) => Arc::new(LocalBlobs::open(root)?),
-        Target::Bucket(address) => Arc::new(S3Blobs::new(address, s3, false)?),
+    Ok(match parse_target(url)? {
+        StoreTarget::Folder(root) => Arc::new(LocalBlobs::open(local_root)?),
+        StoreTarget::Bucket(address) => Arc::new(S3Blobs::new(address, s3, false)?),
     })
 }
 
@@ -32,9 +32,9 @@ pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> 
 /// # Errors
 /// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
 pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
-    Ok(match target(url)? {
-        Target::Folder(root) => Arc::new(LocalBlobs::beside(root)),
-        Target::Bucket(address) => Arc::new(S3Blobs::new(address, s3, true)?),
+    Ok(match parse_target(url)? {
+        StoreTarget::Folder(root) => Arc::new(LocalBlobs::beside(local_root)),
+        StoreTarget::Bucket(address) => Arc::new(S3Blobs::new(address, s3, true)?),
     })
 }
 
@@ -42,31 +42,31 @@ pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, Blob
 ///
 /// # Errors
 /// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
-pub fn root(url: &str) -> Result<Option<PathBuf>, BlobError> {
-    Ok(match target(url)? {
-        Target::Folder(root) => Some(root),
-        Target::Bucket(_) => None,
+pub fn local_root(url: &str) -> Result<Option<PathBuf>, BlobError> {
+    Ok(match parse_target(url)? {
+        StoreTarget::Folder(root) => Some(local_root),
+        StoreTarget::Bucket(_) => None,
     })
 }
 
-fn target(url: &str) -> Result<Target, BlobError> {
+fn parse_target(url: &str) -> Result<StoreTarget, BlobError> {
     match url.split_once(':') {
         Some(("file", path)) => {
             let path = path.strip_prefix("//").unwrap_or(path);
-            Ok(Target::Folder(path.into()))
+            Ok(StoreTarget::Folder(path.into()))
         }
-        Some(("s3", rest)) => Ok(Target::Bucket(Address::parse(rest)?)),
+        Some(("s3", rest)) => Ok(StoreTarget::Bucket(BucketAddress::parse(rest)?)),
         // After the known schemes: anything that looks like a URL is an error, so a mistyped
         // `s3:` does not become a folder of that name.
         Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(scheme.to_owned())),
-        _ => Ok(Target::Folder(url.into())),
+        _ => Ok(StoreTarget::Folder(url.into())),
     }
 }
 
 /// The location of the store at `url`, for people and logs: the absolute path of a folder, or
 /// scheme, host and path of a URL. Omits credentials and parameters.
-pub fn shown(url: &str) -> String {
-    match root(url) {
+pub fn display_location(url: &str) -> String {
+    match local_root(url) {
         Ok(Some(folder)) => {
             let folder = std::path::absolute(&folder).unwrap_or(folder);
             folder.display().to_string()
@@ -119,7 +119,7 @@ mod tests {
             format!("{path}/c"),
         ] {
             assert!(open(&good, &S3Options::default()).is_ok(), "{good}");
-            assert!(root(&good).unwrap().is_some(), "{good}");
+            assert!(local_root(&good).unwrap().is_some(), "{good}");
         }
         for wrong in ["S3://bucket", "http://host/", "fil:x"] {
             let opened = open(wrong, &S3Options::default());
@@ -128,7 +128,7 @@ mod tests {
                 "{wrong}"
             );
         }
-        assert_eq!(root("s3://bucket/prefix").unwrap(), None);
+        assert_eq!(local_root("s3://bucket/prefix").unwrap(), None);
     }
 
     #[test]
@@ -143,17 +143,17 @@ mod tests {
             ("file:///srv/results", "/srv/results"),
             ("/srv/results", "/srv/results"),
         ] {
-            assert_eq!(shown(url), wanted);
+            assert_eq!(display_location(url), wanted);
             let s3 = S3Options::default();
             for opened in [
                 open(url, &s3).err(),
                 open_beside(url, &s3).err(),
-                root(url).err(),
+                local_root(url).err(),
             ] {
                 let told = opened.map(|error| format!("{error} {error:?}"));
                 assert!(!told.unwrap_or_default().contains("sec"), "{url}");
             }
         }
-        assert!(shown("results").starts_with('/'));
+        assert!(display_location("results").starts_with('/'));
     }
 }

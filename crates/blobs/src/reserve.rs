@@ -10,43 +10,43 @@ use kinora_contract::{Clock, Stopwatch};
 use rustix::fs::statvfs;
 
 /// How long an answer is cached.
-const FRESH: Duration = Duration::from_millis(500);
+const CACHE_AGE_MAX: Duration = Duration::from_millis(500);
 /// The reserve is at most 1/PART of the file system, so that small ones stay usable.
-const PART: u64 = 50;
+const RESERVE_DIVISOR: u64 = 50;
 
 /// Watches the file systems of some folders; clones share the last answer.
 #[derive(Clone, Debug, Default)]
-pub struct Reserve(Option<Arc<Watched>>);
+pub struct DiskReserve(Option<Arc<WatchedFolders>>);
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedFolders {
     folders: Vec<PathBuf>,
     bytes_min: u64,
     clock: Arc<dyn Clock>,
-    seen: Mutex<Seen>,
+    seen: Mutex<SpaceReading>,
 }
 
 /// The last answer and its age.
 #[derive(Debug)]
-struct Seen {
+struct SpaceReading {
     /// `None` before the first check.
-    at: Option<Stopwatch>,
-    room: bool,
-    is_looking: bool,
+    checked_at: Option<Stopwatch>,
+    has_room: bool,
+    is_checking: bool,
 }
 
-impl Reserve {
+impl DiskReserve {
     /// A reserve of `bytes_min` bytes, or of 2 % if that is less, on the file system of each of
     /// `folders`. 0: none. `clock` measures the age of an answer.
     pub fn new(folders: Vec<PathBuf>, bytes_min: u64, clock: Arc<dyn Clock>) -> Self {
-        let watched = Watched {
+        let watched = WatchedFolders {
             folders,
             bytes_min,
             clock,
-            seen: Mutex::new(Seen {
-                at: None,
-                room: true,
-                is_looking: false,
+            seen: Mutex::new(SpaceReading {
+                checked_at: None,
+                has_room: true,
+                is_checking: false,
             }),
         };
         Self((bytes_min > 0).then(|| Arc::new(watched)))
@@ -63,10 +63,10 @@ impl Reserve {
         );
         if let Some(watched) = &reserve.0 {
             // Looks like a check in progress, so no caller checks again.
-            *watched.seen() = Seen {
-                at: None,
-                room: false,
-                is_looking: true,
+            *watched.last_reading() = SpaceReading {
+                checked_at: None,
+                has_room: false,
+                is_checking: true,
             };
         }
         reserve
@@ -79,16 +79,16 @@ impl Reserve {
     }
 }
 
-impl Watched {
+impl WatchedFolders {
     fn has_room(&self) -> bool {
-        let mut seen = self.seen();
+        let mut seen = self.last_reading();
         // One caller checks at a time: on a file system that hangs, the others do not wait.
-        if seen.is_looking || seen.at.as_ref().is_some_and(|at| at.elapsed() < FRESH) {
-            return seen.room;
+        if seen.is_checking || seen.checked_at.as_ref().is_some_and(|at| at.elapsed() < CACHE_AGE_MAX) {
+            return seen.has_room;
         }
         // `statvfs` blocks for as long as the file system does (NFS without its server). Mark
         // the check as begun and release the lock, so only this caller can hang.
-        seen.is_looking = true;
+        seen.is_checking = true;
         drop(seen);
         let room = self.folders.iter().all(|folder| {
             let Ok(found) = statvfs(folder) else {
@@ -96,15 +96,15 @@ impl Watched {
             };
             let size = found.f_frsize.max(1);
             // f_bavail, not f_bfree: the blocks that only root may use do not help the service.
-            let reserve = (found.f_blocks.saturating_mul(size) / PART).min(self.bytes_min);
+            let reserve = (found.f_blocks.saturating_mul(size) / RESERVE_DIVISOR).min(self.bytes_min);
             found.f_bavail.saturating_mul(size) >= reserve
         });
-        let mut seen = self.seen();
-        let had = seen.room;
-        *seen = Seen {
-            at: Some(Stopwatch::start(&self.clock)),
-            room,
-            is_looking: false,
+        let mut seen = self.last_reading();
+        let had = seen.has_room;
+        *seen = SpaceReading {
+            checked_at: Some(Stopwatch::start(&self.clock)),
+            has_room: room,
+            is_checking: false,
         };
         drop(seen);
         // Log the change, not each refused request.
@@ -114,7 +114,7 @@ impl Watched {
         room
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn last_reading(&self) -> MutexGuard<'_, SpaceReading> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,8 +141,8 @@ mod tests {
     fn what_is_free_or_cannot_be_told_is_room() {
         let folder = tempfile::tempdir().unwrap();
         let folders = vec![folder.path().to_owned()];
-        assert!(Reserve::default().has_room());
-        assert!(Reserve::new(folders, 1, clock()).has_room());
-        assert!(Reserve::new(vec![folder.path().join("absent")], u64::MAX, clock()).has_room());
+        assert!(DiskReserve::default().has_room());
+        assert!(DiskReserve::new(folders, 1, clock()).has_room());
+        assert!(DiskReserve::new(vec![folder.path().join("absent")], u64::MAX, clock()).has_room());
     }
 }

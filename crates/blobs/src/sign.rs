@@ -1,6 +1,6 @@
 //! Signed result URLs: the holder may read one variant of one task's result until it expires, and
 //! nothing else. HMAC-SHA256 (RFC 2104) over everything it grants. Only the exact spelling that
-//! [`Signer::sign`] produces is accepted.
+//! [`UrlSigner::sign`] produces is accepted.
 
 use std::fmt;
 use std::fs;
@@ -17,9 +17,9 @@ const DOMAIN: &str = "kinora result address, version 1";
 
 /// 32 secret bytes. Never printed, not even by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret([u8; 32]);
+pub struct SigningSecret([u8; 32]);
 
-impl Secret {
+impl SigningSecret {
     /// A secret of these bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -63,7 +63,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SigningSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }
@@ -71,26 +71,26 @@ impl fmt::Debug for Secret {
 
 /// Makes and verifies signed URLs.
 #[derive(Debug)]
-pub struct Signer(RwLock<Secrets>);
+pub struct UrlSigner(RwLock<SigningSecrets>);
 
 /// The secrets whose signatures are accepted.
 #[derive(Debug)]
-struct Secrets {
+struct SigningSecrets {
     /// Signs.
-    current: Keyed,
-    previous: Option<Keyed>,
+    current: KeyedMac,
+    previous: Option<KeyedMac>,
 }
 
 /// A secret, ready to sign: the constant part of every signature is computed once.
 #[derive(Clone)]
-struct Keyed {
+struct KeyedMac {
     mac: Hmac<Sha256>,
-    /// [`Secret::id`].
+    /// [`SigningSecret::id`].
     id: String,
 }
 
-impl Keyed {
-    fn new(secret: &Secret) -> Self {
+impl KeyedMac {
+    fn new(secret: &SigningSecret) -> Self {
         // RFC 2104 pads a key shorter than the hash's block with zeros.
         let mut block = [0_u8; 64];
         block[..32].copy_from_slice(&secret.0);
@@ -109,32 +109,32 @@ impl Keyed {
     }
 }
 
-impl fmt::Debug for Keyed {
+impl fmt::Debug for KeyedMac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Keyed(..)")
     }
 }
 
-impl Signer {
+impl UrlSigner {
     /// Signs with `current`, and also accepts signatures of `previous`, so a secret can be rotated
     /// without invalidating existing URLs.
-    pub fn new(current: Secret, previous: Option<Secret>) -> Self {
-        Self(RwLock::new(Secrets {
-            current: Keyed::new(&current),
-            previous: previous.as_ref().map(Keyed::new),
+    pub fn new(current: SigningSecret, previous: Option<SigningSecret>) -> Self {
+        Self(RwLock::new(SigningSecrets {
+            current: KeyedMac::new(&current),
+            previous: previous.as_ref().map(KeyedMac::new),
         }))
     }
 
     /// Signs with `current` from now on, and accepts no other signature.
-    pub fn replace(&self, current: &Secret) {
-        let new = Secrets {
-            current: Keyed::new(current),
+    pub fn replace(&self, current: &SigningSecret) {
+        let new = SigningSecrets {
+            current: KeyedMac::new(current),
             previous: None,
         };
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 
-    fn secrets(&self) -> RwLockReadGuard<'_, Secrets> {
+    fn secrets(&self) -> RwLockReadGuard<'_, SigningSecrets> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,7 +150,7 @@ impl Signer {
     }
 
     /// Verifies the raw query of a request for `variant` of this task's result. Only what
-    /// [`Signer::sign`] returned is accepted, with or without a leading `variant=NAME&`: other
+    /// [`UrlSigner::sign`] returned is accepted, with or without a leading `variant=NAME&`: other
     /// orders, extra or repeated parameters and percent-encodings are refused. The comparison takes
     /// the same time for every wrong signature.
     ///
@@ -169,7 +169,7 @@ impl Signer {
             .and_then(|rest| rest.strip_prefix('&'))
             .unwrap_or(raw_query);
         let (expires_at_s, tag) = parse(signed).ok_or(SignatureError::Malformed)?;
-        let right = |keyed: &Keyed| keyed.mac(task, variant, expires_at_s).verify(&tag.into());
+        let right = |keyed: &KeyedMac| keyed.mac(task, variant, expires_at_s).verify(&tag.into());
         let secrets = self.secrets();
         // Both are always computed, and joined without a short circuit, so the time does not
         // show which secret signed.

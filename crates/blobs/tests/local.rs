@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use kinora_blobs::sign::{Secret, SignatureError, Signer};
+use kinora_blobs::sign::{SigningSecret, SignatureError, UrlSigner};
 use kinora_blobs::{BlobError, BlobStore, LocalBlobs, S3Options, conformance, measure_bytes};
 use kinora_contract::TaskId;
 use proptest::prelude::*;
@@ -240,8 +240,8 @@ fn task(number: u8) -> TaskId {
     TaskId::from_parts(NOW_S * 1000, [number; 10])
 }
 
-fn signer(byte: u8) -> Signer {
-    Signer::new(Secret::new([byte; 32]), None)
+fn signer(byte: u8) -> UrlSigner {
+    UrlSigner::new(SigningSecret::new([byte; 32]), None)
 }
 
 #[test]
@@ -325,13 +325,13 @@ fn only_the_spelling_that_is_handed_out_is_accepted() {
 
 #[test]
 fn a_rotated_secret_opens_old_addresses_and_signs_new_ones() {
-    let (old, new) = (Secret::new([1; 32]), Secret::new([2; 32]));
-    let before = Signer::new(old.clone(), None).sign(task(1), "video", NOW_S + 60);
-    let rotated = Signer::new(new.clone(), Some(old));
+    let (old, new) = (SigningSecret::new([1; 32]), SigningSecret::new([2; 32]));
+    let before = UrlSigner::new(old.clone(), None).sign(task(1), "video", NOW_S + 60);
+    let rotated = UrlSigner::new(new.clone(), Some(old));
     assert_eq!(rotated.verify(task(1), "video", &before, NOW_S), Ok(()));
     let after = rotated.sign(task(1), "video", NOW_S + 60);
     assert_ne!(before, after);
-    let gone = Signer::new(new, None);
+    let gone = UrlSigner::new(new, None);
     assert_eq!(gone.verify(task(1), "video", &after, NOW_S), Ok(()));
     assert_eq!(
         gone.verify(task(1), "video", &before, NOW_S),
@@ -343,11 +343,11 @@ fn a_rotated_secret_opens_old_addresses_and_signs_new_ones() {
 fn a_secret_is_read_and_not_printed() {
     let root = folder();
     let path = root.path().join("secret");
-    assert_eq!(Secret::load(&path).unwrap(), None);
+    assert_eq!(SigningSecret::load(&path).unwrap(), None);
     for end in ["", "\n"] {
         fs::write(&path, format!("{}{end}", "07".repeat(32))).unwrap();
-        let read = Secret::load(&path).unwrap();
-        assert_eq!(read, Some(Secret::new([7; 32])));
+        let read = SigningSecret::load(&path).unwrap();
+        assert_eq!(read, Some(SigningSecret::new([7; 32])));
         assert_eq!(format!("{read:?}"), "Some(Secret(..))");
     }
 }
@@ -358,7 +358,7 @@ fn a_damaged_secret_is_refused_and_kept() {
     let path = root.path().join("secret");
     for damaged in ["", "00", &"g".repeat(64), &"0".repeat(65)] {
         fs::write(&path, damaged).unwrap();
-        assert!(Secret::load(&path).is_err(), "{damaged:?}");
+        assert!(SigningSecret::load(&path).is_err(), "{damaged:?}");
         assert_eq!(fs::read_to_string(&path).unwrap(), damaged);
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use hyper::header::HeaderValue;
 use url::Url;
 
-use crate::client::{Client, Inner};
+use crate::client::{Client, ClientInner};
 use crate::error::Error;
-use crate::http::Http;
+use crate::http::ServiceConnections;
 
 const RETRIES: u32 = 3;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -94,8 +94,8 @@ impl Builder {
     pub fn build(self) -> Result<Client, Error> {
         let base = base(&self.base_url)?;
         let authorization = self.key.as_deref().map(authorization).transpose()?;
-        let http = Http::new(CONNECT_TIMEOUT, self.request_timeout, &self.roots_pem)?;
-        Ok(Client(Arc::new(Inner {
+        let http = ServiceConnections::new(CONNECT_TIMEOUT, self.request_timeout, &self.roots_pem)?;
+        Ok(Client(Arc::new(ClientInner {
             http,
             base,
             authorization,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::Error;
-use crate::http::{Call, Http, Reply};
+use crate::http::{ApiCall, ServiceConnections, ApiReply};
 use crate::model::Model;
 use crate::request::{Edit, NewVideo};
 use crate::retry;
@@ -20,10 +20,10 @@ use crate::video::Video;
 
 /// A client of one service. Clones share its connections.
 #[derive(Clone)]
-pub struct Client(pub(crate) Arc<Inner>);
+pub struct Client(pub(crate) Arc<ClientInner>);
 
-pub(crate) struct Inner {
-    pub(crate) http: Http,
+pub(crate) struct ClientInner {
+    pub(crate) http: ServiceConnections,
     /// `.../v1`
     pub(crate) base: Url,
     pub(crate) authorization: Option<HeaderValue>,
@@ -60,7 +60,7 @@ impl Variant {
 }
 
 #[derive(Deserialize)]
-struct Models {
+struct ModelList {
     data: Vec<Model>,
 }
 
@@ -119,7 +119,7 @@ impl Client {
     /// The models that the key may use.
     pub async fn models(&self) -> Result<Vec<Model>, Error> {
         let reply = self.call(&self.to(Method::GET, &["models"])).await?;
-        Ok(reply.json::<Models>()?.data)
+        Ok(reply.json::<ModelList>()?.data)
     }
 
     /// The latest preview of an unfinished video, or the poster of a completed one: WebP. `None` if
@@ -138,12 +138,12 @@ impl Client {
     }
 
     /// A call to `segments` under `/v1`, with the key.
-    pub(crate) fn to(&self, method: Method, segments: &[&str]) -> Call {
+    pub(crate) fn to(&self, method: Method, segments: &[&str]) -> ApiCall {
         let mut url = self.0.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.extend(segments);
         }
-        let call = Call::new(method, url);
+        let call = ApiCall::new(method, url);
         match &self.0.authorization {
             Some(key) => call.header(AUTHORIZATION, key.clone()),
             None => call,
@@ -151,7 +151,7 @@ impl Client {
     }
 
     /// Makes a call that is safe to repeat, and repeats it after transient failures.
-    pub(crate) async fn call(&self, call: &Call) -> Result<Reply, Error> {
+    pub(crate) async fn call(&self, call: &ApiCall) -> Result<ApiReply, Error> {
         let mut attempt = 0;
         loop {
             let error = match self.0.http.exchange(call).await {

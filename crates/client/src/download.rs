@@ -12,7 +12,7 @@ use kinora_http::{PartialFile, content_range, next_piece, redirect_target};
 
 use crate::client::{Client, Variant};
 use crate::error::Error;
-use crate::http::Call;
+use crate::http::ApiCall;
 use crate::retry;
 
 impl Client {
@@ -94,7 +94,7 @@ impl Client {
     }
 
     /// The answer with the bytes, from the service or from the store that it redirects to.
-    async fn content(&self, call: &Call) -> Result<Response<Incoming>, Error> {
+    async fn content(&self, call: &ApiCall) -> Result<Response<Incoming>, Error> {
         let http = &self.0.http;
         let response = http.accepted(http.open(call).await?).await?;
         if !response.status().is_redirection() {

@@ -18,16 +18,16 @@ const EVENT_BYTES_MAX: usize = 1 << 20;
 
 /// A stream of one task's updates.
 #[derive(Debug)]
-pub(crate) struct Events {
+pub(crate) struct EventStream {
     body: Incoming,
-    parser: Parser,
+    parser: EventParser,
 }
 
-impl Events {
+impl EventStream {
     pub(crate) fn new(body: Incoming) -> Self {
         Self {
             body,
-            parser: Parser::default(),
+            parser: EventParser::default(),
         }
     }
 
@@ -58,21 +58,21 @@ impl Events {
 
 /// One event.
 #[derive(Debug, Default, PartialEq)]
-struct Event {
+struct ServerEvent {
     name: String,
     data: String,
 }
 
 /// Parses bytes into events.
 #[derive(Debug, Default)]
-struct Parser {
+struct EventParser {
     rest: Vec<u8>,
-    current: Event,
+    current: ServerEvent,
     has_data: bool,
     last_id: Option<String>,
 }
 
-impl Parser {
+impl EventParser {
     fn feed(&mut self, bytes: &Bytes) -> Result<(), Error> {
         self.rest.extend_from_slice(bytes);
         if self.rest.len() + self.current.data.len() > EVENT_BYTES_MAX {
@@ -82,7 +82,7 @@ impl Parser {
     }
 
     /// The next complete event.
-    fn event(&mut self) -> Option<Event> {
+    fn event(&mut self) -> Option<ServerEvent> {
         while let Some(line) = self.line() {
             if line.is_empty() {
                 let event = std::mem::take(&mut self.current);
@@ -138,8 +138,8 @@ mod tests {
     const STREAM: &str = ": hello\n\nid: 7\nevent: video.updated\ndata: {\"a\":\ndata: 1}\n\n\
                           event: other\r\ndata:x\r\n\r\nid: 8\n\ndata: y\r\r";
 
-    fn event(name: &str, data: &str) -> Event {
-        Event {
+    fn event(name: &str, data: &str) -> ServerEvent {
+        ServerEvent {
             name: name.to_owned(),
             data: data.to_owned(),
         }
@@ -153,7 +153,7 @@ mod tests {
             event("", "y"),
         ];
         for size in 1..=STREAM.len() {
-            let (mut parser, mut found) = (Parser::default(), Vec::new());
+            let (mut parser, mut found) = (EventParser::default(), Vec::new());
             // One byte more shows that the last CR is a whole end of line.
             let bytes = [STREAM.as_bytes(), b":"].concat();
             for piece in bytes.chunks(size) {
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_event_without_an_end_is_refused() {
-        let mut parser = Parser::default();
+        let mut parser = EventParser::default();
         let piece = Bytes::from(vec![b'x'; EVENT_BYTES_MAX / 2]);
         parser.feed(&piece).unwrap();
         parser.feed(&piece).unwrap();

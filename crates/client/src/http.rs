@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
 use hyper::http::response::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use kinora_http::{ClientOptions, ExchangeError, HttpClient, Roots, innermost, read_body};
+use kinora_http::{ClientOptions, ExchangeError, HttpClient, TrustedRoots, innermost, read_body};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -24,14 +24,14 @@ const USER_AGENT_TEXT: &str = concat!("kinora-client/", env!("CARGO_PKG_VERSION"
 
 /// Connections to services.
 #[derive(Debug)]
-pub(crate) struct Http {
+pub(crate) struct ServiceConnections {
     client: HttpClient,
     limit: Duration,
 }
 
 /// One call.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct ApiCall {
     method: Method,
     url: Url,
     headers: HeaderMap,
@@ -39,7 +39,7 @@ pub(crate) struct Call {
     extra: Duration,
 }
 
-impl Call {
+impl ApiCall {
     pub(crate) fn new(method: Method, url: Url) -> Self {
         Self {
             method,
@@ -96,26 +96,26 @@ impl Call {
 
 /// A complete, successful answer.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ApiReply {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Reply {
+impl ApiReply {
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| Error::Answer(error.to_string()))
     }
 }
 
-impl Http {
+impl ServiceConnections {
     pub(crate) fn new(
         connect_limit: Duration,
         limit: Duration,
         roots_pem: &[u8],
     ) -> Result<Self, Error> {
         let extra = Some(roots_pem).filter(|pem| !pem.is_empty());
-        let roots = Roots::public().with_pem(extra);
-        let tls = roots.and_then(Roots::client_config).map_err(|error| {
+        let roots = TrustedRoots::public().with_pem(extra);
+        let tls = roots.and_then(TrustedRoots::client_config).map_err(|error| {
             Error::Options(format!("the root certificates cannot be used: {error}"))
         })?;
         let options = ClientOptions {
@@ -132,7 +132,7 @@ impl Http {
     }
 
     /// One exchange: returns the complete answer, or its refusal as an error.
-    pub(crate) async fn exchange(&self, call: &Call) -> Result<Reply, Error> {
+    pub(crate) async fn exchange(&self, call: &ApiCall) -> Result<ApiReply, Error> {
         let limit = self.limit + call.extra;
         let exchanging = self
             .client
@@ -145,11 +145,11 @@ impl Http {
             return Err(refused(&head, &body));
         }
         let headers = head.headers;
-        Ok(Reply { headers, body })
+        Ok(ApiReply { headers, body })
     }
 
     /// Reads the head of the answer within the limit, whatever its status; leaves the body unread.
-    pub(crate) async fn open(&self, call: &Call) -> Result<Response<Incoming>, Error> {
+    pub(crate) async fn open(&self, call: &ApiCall) -> Result<Response<Incoming>, Error> {
         let opened = self.client.open(call.request()?, self.limit).await;
         opened.map_err(|error| failure(error, &call.url))
     }
@@ -198,12 +198,12 @@ impl From<ExchangeError> for Error {
 }
 
 #[derive(Deserialize)]
-struct Envelope {
-    error: Detail,
+struct ErrorEnvelope {
+    error: ErrorDetail,
 }
 
 #[derive(Deserialize)]
-struct Detail {
+struct ErrorDetail {
     message: String,
     code: String,
     param: Option<String>,
@@ -214,8 +214,8 @@ fn refused(head: &Parts, body: &[u8]) -> Error {
         let value = head.headers.get(name).and_then(|value| value.to_str().ok());
         value.map(str::to_owned)
     };
-    let detail = serde_json::from_slice::<Envelope>(body).map_or_else(
-        |_| Detail {
+    let detail = serde_json::from_slice::<ErrorEnvelope>(body).map_or_else(
+        |_| ErrorDetail {
             message: quoted(body),
             code: String::new(),
             param: None,

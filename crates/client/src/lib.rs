@@ -20,7 +20,7 @@
 //!    and receives. Unknown fields are kept in `other`, so a newer service works with an older
 //!    client.
 //! 3. `http`: one bounded exchange; `retry`: which calls to retry, and when.
-//! 4. [`Watch`] follows a task by server-sent events (`events`), or by polling.
+//! 4. [`VideoWatch`] follows a task by server-sent events (`events`), or by polling.
 //! 5. `download`: saves a result to a file, and resumes after an interruption.
 //!
 //! A submit always carries an `Idempotency-Key`, so a repeat after a lost answer returns the same
@@ -46,7 +46,7 @@ pub use builder::Builder;
 pub use client::{Client, Variant};
 pub use error::{Error, Refusal};
 pub use model::{Capabilities, Model};
-pub use pages::Pages;
+pub use pages::VideoPages;
 pub use request::{Edit, NewVideo, Seconds};
 pub use video::{Failure, Status, Video, Warning};
-pub use watch::Watch;
+pub use watch::VideoWatch;

@@ -14,7 +14,7 @@ const LIMIT_MAX: u32 = 100;
 
 /// An iterator over the tasks of the key's project; reads pages as needed.
 #[derive(Debug)]
-pub struct Pages {
+pub struct VideoPages {
     client: Client,
     limit: u32,
     ascending: bool,
@@ -24,7 +24,7 @@ pub struct Pages {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct VideoPage {
     data: Vec<Video>,
     last_id: Option<String>,
     has_more: bool,
@@ -42,8 +42,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn list(&self) -> Pages {
-        Pages {
+    pub fn list(&self) -> VideoPages {
+        VideoPages {
             client: self.clone(),
             limit: LIMIT_MAX,
             ascending: false,
@@ -54,7 +54,7 @@ impl Client {
     }
 }
 
-impl Pages {
+impl VideoPages {
     /// Oldest first.
     #[must_use]
     pub fn ascending(mut self) -> Self {
@@ -93,7 +93,7 @@ impl Pages {
         if let Some(after) = &self.after {
             call = call.query("after", after);
         }
-        let page: Page = self.client.call(&call).await?.json()?;
+        let page: VideoPage = self.client.call(&call).await?.json()?;
         // A page may be short, even empty, while more follow; a page that does not advance would
         // repeat for ever.
         self.ended = !page.has_more || page.last_id.is_none() || page.last_id == self.after;

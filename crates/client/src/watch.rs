@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Method};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::events::Events;
+use crate::events::EventStream;
 use crate::retry;
 use crate::video::Video;
 
@@ -26,19 +26,19 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// The updates of one task, each different from the previous; the last one is completed or failed.
 #[derive(Debug)]
-pub struct Watch {
+pub struct VideoWatch {
     client: Client,
     id: String,
-    source: Source,
+    source: UpdateSource,
     last_event: Option<String>,
     last: Option<Video>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum UpdateSource {
     /// The service is not known yet, or a stream has broken.
     Unopened,
-    Events(Box<Events>),
+    Events(Box<EventStream>),
     /// The service has no events; the next poll follows this pause.
     Polls(Duration),
 }
@@ -55,11 +55,11 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn watch(&self, id: &str) -> Watch {
-        Watch {
+    pub fn watch(&self, id: &str) -> VideoWatch {
+        VideoWatch {
             client: self.clone(),
             id: id.to_owned(),
-            source: Source::Unopened,
+            source: UpdateSource::Unopened,
             last_event: None,
             last: None,
         }
@@ -79,7 +79,7 @@ impl Client {
     }
 }
 
-impl Watch {
+impl VideoWatch {
     /// The next update: first the current state, then each change. `None` after a final state.
     /// Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Video>, Error> {
@@ -98,17 +98,17 @@ impl Watch {
     /// The next update from the source; `None` if the source has changed or has nothing to report.
     async fn update(&mut self) -> Result<Option<Video>, Error> {
         match &mut self.source {
-            Source::Unopened => {
+            UpdateSource::Unopened => {
                 self.source = self.open().await?;
                 Ok(None)
             }
-            Source::Polls(pause) => {
+            UpdateSource::Polls(pause) => {
                 tokio::time::sleep(*pause).await;
                 let (video, pause) = self.poll().await?;
-                self.source = Source::Polls(pause);
+                self.source = UpdateSource::Polls(pause);
                 Ok(Some(video))
             }
-            Source::Events(events) => {
+            UpdateSource::Events(events) => {
                 let is_first = self.last.is_none();
                 let silence_max = if is_first { GREETING_MAX } else { SILENCE_MAX };
                 let update = events.next(silence_max).await;
@@ -123,7 +123,7 @@ impl Watch {
                     // is available.
                     _ => {
                         tokio::time::sleep(POLL).await;
-                        self.source = Source::Unopened;
+                        self.source = UpdateSource::Unopened;
                     }
                 }
                 Ok(Some(self.poll().await?.0))
@@ -132,7 +132,7 @@ impl Watch {
     }
 
     /// Opens a stream of events, or falls back to polling.
-    async fn open(&self) -> Result<Source, Error> {
+    async fn open(&self) -> Result<UpdateSource, Error> {
         let mut call = self
             .client
             .to(Method::GET, &["videos", &self.id, "events"])
@@ -148,10 +148,10 @@ impl Watch {
         };
         match opened {
             Ok(response) if is_event_stream(response.headers()) => {
-                Ok(Source::Events(Box::new(Events::new(response.into_body()))))
+                Ok(UpdateSource::Events(Box::new(EventStream::new(response.into_body()))))
             }
             // A poll shows any problem too, and waits until it is over.
-            Ok(_) | Err(_) => Ok(Source::Polls(Duration::ZERO)),
+            Ok(_) | Err(_) => Ok(UpdateSource::Polls(Duration::ZERO)),
         }
     }
 

@@ -78,10 +78,10 @@ pub struct Features {
 }
 
 /// Returns the amount of a feature.
-type Amount = fn(&Features) -> u32;
+type FeatureAmount = fn(&Features) -> u32;
 
 /// Every feature, by name.
-const AMOUNTS: [(&str, Amount); 10] = [
+const AMOUNTS: [(&str, FeatureAmount); 10] = [
     ("text_to_video", |can| can.text_to_video.into()),
     ("first_frame", |can| can.first_frame.into()),
     ("last_frame", |can| can.last_frame.into()),
@@ -111,7 +111,7 @@ impl Features {
 
     /// The names of the features of which `other` has less.
     #[must_use]
-    pub fn beyond(&self, other: Self) -> Vec<&'static str> {
+    pub fn exceeding(&self, other: Self) -> Vec<&'static str> {
         let more = AMOUNTS
             .iter()
             .filter(|(_, amount)| amount(self) > amount(&other));
@@ -215,7 +215,7 @@ impl ModelCard {
 
 /// The models of one deployment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Catalog {
+pub struct ModelCatalog {
     cards: Vec<ModelCard>,
 }
 
@@ -230,7 +230,7 @@ pub enum CatalogError {
     Empty,
 }
 
-impl Catalog {
+impl ModelCatalog {
     /// Creates a catalog of `cards`.
     ///
     /// # Errors
@@ -502,7 +502,7 @@ impl CardRecord {
         if wanted.auto_duration && !any_length {
             return Err(CardError::Auto);
         }
-        let lacking = wanted.beyond(engine);
+        let lacking = wanted.exceeding(engine);
         if lacking.is_empty() {
             return Ok(wanted);
         }

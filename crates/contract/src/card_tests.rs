@@ -21,7 +21,7 @@ fn every_built_in_card_is_read() {
         assert!(built_in_cards().contains(&read), "{}", read.id);
     }
     assert_eq!(built_in_cards().len(), BUILT_IN.len());
-    Catalog::new(built_in_cards()).unwrap();
+    ModelCatalog::new(built_in_cards()).unwrap();
 }
 
 #[test]
@@ -163,10 +163,10 @@ fn a_name_means_one_model() {
     let mut cards = built_in_cards();
     cards[1].aliases.push("kinora-a1".to_owned());
     assert_eq!(
-        Catalog::new(cards),
+        ModelCatalog::new(cards),
         Err(CatalogError::NameTwice("kinora-a1".to_owned()))
     );
-    assert_eq!(Catalog::new(Vec::new()), Err(CatalogError::Empty));
+    assert_eq!(ModelCatalog::new(Vec::new()), Err(CatalogError::Empty));
 }
 
 #[test]

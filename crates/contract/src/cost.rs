@@ -4,8 +4,8 @@
 //! megabytes.
 
 use crate::size::{AspectRatio, Resolution, Size};
-use crate::spec::{FrameSize, Inputs, Seconds, VideoSpec};
-use crate::task::{State, Task};
+use crate::spec::{FrameSize, VideoInputs, VideoLength, VideoSpec};
+use crate::task::{TaskState, Task};
 
 /// Work common to every task: opening, muxing, publishing.
 const BASE: u64 = 10;
@@ -23,8 +23,8 @@ impl VideoSpec {
     /// 24 frames per second are 110. Each task adds 10, and each reference 5. Never 0.
     pub fn cost(&self) -> u64 {
         let seconds = match self.seconds {
-            Seconds::Fixed(seconds) => u64::from(seconds),
-            Seconds::Auto => AUTO_SECONDS,
+            VideoLength::Fixed(seconds) => u64::from(seconds),
+            VideoLength::Auto => AUTO_SECONDS,
         };
         let fps = if self.draft { DRAFT_FPS } else { FPS };
         let pixels = self.cost_size().pixels();
@@ -57,7 +57,7 @@ pub fn listed_bytes(task: &Task) -> usize {
     let metadata = task.metadata.iter();
     let failure = match &task.state {
         // Sent twice: as `error` and as `fail_reason`.
-        State::Failed(failure) => 2 * json_bytes(&failure.message),
+        TaskState::Failed(failure) => 2 * json_bytes(&failure.message),
         _ => 0,
     };
     let warnings = task.warnings.iter();
@@ -73,11 +73,11 @@ pub fn listed_bytes(task: &Task) -> usize {
         + input_bytes(&spec.inputs)
 }
 
-fn input_bytes(inputs: &Inputs) -> usize {
+fn input_bytes(inputs: &VideoInputs) -> usize {
     match inputs {
-        Inputs::Text => 0,
-        Inputs::Frames { first, last } => first.len() + last.as_ref().map_or(0, String::len),
-        Inputs::References { images, audios } => images.iter().chain(audios).map(String::len).sum(),
+        VideoInputs::Text => 0,
+        VideoInputs::Frames { first, last } => first.len() + last.as_ref().map_or(0, String::len),
+        VideoInputs::References { images, audios } => images.iter().chain(audios).map(String::len).sum(),
     }
 }
 
@@ -103,9 +103,9 @@ fn json_bytes(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Inputs, SPEC_VERSION};
+    use crate::spec::{VideoInputs, SPEC_VERSION};
 
-    fn spec(seconds: Seconds, frame: FrameSize) -> VideoSpec {
+    fn spec(seconds: VideoLength, frame: FrameSize) -> VideoSpec {
         VideoSpec {
             version: SPEC_VERSION,
             model: "kinora-a1".to_owned(),
@@ -115,7 +115,7 @@ mod tests {
             frame,
             seed: 1,
             generate_audio: false,
-            inputs: Inputs::Text,
+            inputs: VideoInputs::Text,
             draft: false,
             final_of: None,
             edit: None,
@@ -127,20 +127,20 @@ mod tests {
         let hd = FrameSize::Fixed(Size::new(1280, 720));
         let small = FrameSize::Fixed(Size::new(854, 480));
         let wide = FrameSize::Fixed(Size::new(2520, 1080));
-        assert_eq!(spec(Seconds::Fixed(5), hd).cost(), 120);
-        assert_eq!(spec(Seconds::Fixed(2), small).cost(), 29);
-        assert_eq!(spec(Seconds::Fixed(15), wide).cost(), 989);
-        let mut with_images = spec(Seconds::Fixed(5), hd);
-        with_images.inputs = Inputs::References {
+        assert_eq!(spec(VideoLength::Fixed(5), hd).cost(), 120);
+        assert_eq!(spec(VideoLength::Fixed(2), small).cost(), 29);
+        assert_eq!(spec(VideoLength::Fixed(15), wide).cost(), 989);
+        let mut with_images = spec(VideoLength::Fixed(5), hd);
+        with_images.inputs = VideoInputs::References {
             images: vec!["https://example.org/i".to_owned(); 9],
             audios: vec!["https://example.org/a".to_owned(); 3],
         };
         assert_eq!(with_images.cost(), 120 + 60);
-        let mut draft = spec(Seconds::Fixed(5), hd);
+        let mut draft = spec(VideoLength::Fixed(5), hd);
         draft.draft = true;
         assert!(draft.cost() < 50, "{}", draft.cost());
         let adaptive = FrameSize::Adaptive(Resolution::P720);
-        assert_eq!(spec(Seconds::Auto, adaptive).cost(), 186);
+        assert_eq!(spec(VideoLength::Auto, adaptive).cost(), 186);
     }
 
     #[test]

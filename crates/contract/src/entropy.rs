@@ -1,8 +1,8 @@
-//! Randomness as a value: code that needs random bytes takes an [`Entropy`]. The binary holds the
+//! Randomness as a value: code that needs random bytes takes an [`EntropySource`]. The binary holds the
 //! machine's generator; tests use a seeded one.
 
 /// Gives unpredictable bytes.
-pub trait Entropy: Send + Sync + std::fmt::Debug {
+pub trait EntropySource: Send + Sync + std::fmt::Debug {
     /// Fills `bytes`.
     ///
     /// # Errors

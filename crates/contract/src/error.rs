@@ -160,7 +160,7 @@ impl ErrorKind {
 /// A refused request; contains only what the client may see.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
-pub struct Refusal {
+pub struct RequestRefusal {
     /// The stable code.
     pub code: ErrorCode,
     /// What is wrong and what to do.
@@ -169,7 +169,7 @@ pub struct Refusal {
     pub param: Option<String>,
 }
 
-impl Refusal {
+impl RequestRefusal {
     /// A refusal that no single field causes.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
@@ -180,7 +180,7 @@ impl Refusal {
     }
 
     /// A refusal caused by `param`.
-    pub fn of(code: ErrorCode, param: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn for_param(code: ErrorCode, param: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -328,7 +328,7 @@ impl Failure {
 
     /// The same failure for the field `param`, named at the start of the message.
     #[must_use]
-    pub fn of(self, param: impl Into<String>) -> Self {
+    pub fn with_param(self, param: impl Into<String>) -> Self {
         let param = param.into();
         Self {
             // Clients of `fail_reason` see only the sentence, so the field is named there as well.
@@ -460,7 +460,7 @@ mod tests {
             FailureCode::ReferenceUnreachable,
             "the server answered 404.",
         );
-        let failure = failure.of("reference_images[1]");
+        let failure = failure.with_param("reference_images[1]");
         assert_eq!(failure.param.as_deref(), Some("reference_images[1]"));
         let message = "reference_images[1]: the server answered 404.";
         assert_eq!(failure.message, message);

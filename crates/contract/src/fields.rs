@@ -8,12 +8,12 @@ use std::slice;
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
-use crate::error::{ErrorCode, Refusal};
+use crate::error::{ErrorCode, RequestRefusal};
 use crate::task::Priority;
 
 /// How a field's text part of a form becomes a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FieldKind {
     /// Stays text; `null` means absent.
     Text,
     /// Stays text, even `null`: a prompt may say so.
@@ -31,77 +31,77 @@ pub(crate) enum Kind {
 }
 
 /// A type of field: its description, and how to read it.
-pub(crate) struct Reader<T> {
-    pub(crate) kind: Kind,
+pub(crate) struct FieldReader<T> {
+    pub(crate) kind: FieldKind,
     /// The type as the documents name it.
     pub(crate) type_name: &'static str,
     /// The value of a field by its name; refuses another type.
-    pub(crate) read: fn(&str, Value) -> Result<T, Refusal>,
+    pub(crate) read: fn(&str, Value) -> Result<T, RequestRefusal>,
     /// The URLs in a value.
     pub(crate) urls: fn(&T) -> &[String],
 }
 
-pub(crate) const TEXT: Reader<String> = Reader {
-    kind: Kind::Text,
+pub(crate) const TEXT: FieldReader<String> = FieldReader {
+    kind: FieldKind::Text,
     type_name: "string",
     read: text,
     urls: |_| &[],
 };
-pub(crate) const PROSE: Reader<String> = Reader {
-    kind: Kind::Prose,
+pub(crate) const PROSE: FieldReader<String> = FieldReader {
+    kind: FieldKind::Prose,
     ..TEXT
 };
 /// One of few words, which a refusal names: other services take a number.
-pub(crate) const PRIORITY: Reader<String> = Reader {
+pub(crate) const PRIORITY: FieldReader<String> = FieldReader {
     read: |name, value| {
         let words = format!("one of {}", Priority::names());
         text(name, value).map_err(|_| wrong_type(name, &words))
     },
     ..TEXT
 };
-pub(crate) const URL: Reader<String> = Reader {
+pub(crate) const URL: FieldReader<String> = FieldReader {
     type_name: "URL",
     urls: slice::from_ref,
     ..TEXT
 };
-pub(crate) const INPUT_REFERENCE: Reader<String> = Reader {
-    kind: Kind::InputReference,
+pub(crate) const INPUT_REFERENCE: FieldReader<String> = FieldReader {
+    kind: FieldKind::InputReference,
     type_name: "URL, or `{\"image_url\": URL}`",
     read: input_reference,
     urls: slice::from_ref,
 };
-pub(crate) const URLS: Reader<Vec<String>> = Reader {
-    kind: Kind::Texts,
+pub(crate) const URLS: FieldReader<Vec<String>> = FieldReader {
+    kind: FieldKind::Texts,
     type_name: "array of URLs",
     read: texts,
     urls: Vec::as_slice,
 };
-pub(crate) const SECONDS: Reader<SecondsField> = Reader {
-    kind: Kind::Text,
+pub(crate) const SECONDS: FieldReader<SecondsField> = FieldReader {
+    kind: FieldKind::Text,
     type_name: "integer, or a string that holds one",
     read: seconds,
     urls: |_| &[],
 };
-pub(crate) const FLAG: Reader<bool> = Reader {
-    kind: Kind::Flag,
+pub(crate) const FLAG: FieldReader<bool> = FieldReader {
+    kind: FieldKind::Flag,
     type_name: "boolean",
     read: flag,
     urls: |_| &[],
 };
-pub(crate) const INTEGER: Reader<i64> = Reader {
-    kind: Kind::Number,
+pub(crate) const INTEGER: FieldReader<i64> = FieldReader {
+    kind: FieldKind::Number,
     type_name: "integer",
     read: integer,
     urls: |_| &[],
 };
-pub(crate) const NUMBER: Reader<f64> = Reader {
-    kind: Kind::Number,
+pub(crate) const NUMBER: FieldReader<f64> = FieldReader {
+    kind: FieldKind::Number,
     type_name: "number",
     read: number,
     urls: |_| &[],
 };
-pub(crate) const PAIRS: Reader<BTreeMap<String, String>> = Reader {
-    kind: Kind::Pairs,
+pub(crate) const PAIRS: FieldReader<BTreeMap<String, String>> = FieldReader {
+    kind: FieldKind::Pairs,
     type_name: "object of strings",
     read: pairs,
     urls: |_| &[],
@@ -131,30 +131,30 @@ pub enum SecondsField {
     Other(String),
 }
 
-pub(crate) fn wrong_type(param: impl Into<String>, expected: &str) -> Refusal {
+pub(crate) fn wrong_type(param: impl Into<String>, expected: &str) -> RequestRefusal {
     let param = param.into();
     let message = format!("'{param}' must be {expected}.");
-    Refusal::of(ErrorCode::InvalidType, param, message)
+    RequestRefusal::for_param(ErrorCode::InvalidType, param, message)
 }
 
 /// Takes the field `name` out of those sent; `None` where it is absent.
 pub(crate) fn take<T>(
     sent: &mut Map<String, Value>,
     name: &str,
-    reader: &Reader<T>,
-) -> Result<Option<T>, Refusal> {
+    reader: &FieldReader<T>,
+) -> Result<Option<T>, RequestRefusal> {
     let value = sent.remove(name).map(|value| (reader.read)(name, value));
     value.transpose()
 }
 
-fn text(name: &str, value: Value) -> Result<String, Refusal> {
+fn text(name: &str, value: Value) -> Result<String, RequestRefusal> {
     match value {
         Value::String(text) => Ok(text),
         _ => Err(wrong_type(name, "a string")),
     }
 }
 
-fn flag(name: &str, value: Value) -> Result<bool, Refusal> {
+fn flag(name: &str, value: Value) -> Result<bool, RequestRefusal> {
     let flag = value.as_bool();
     flag.ok_or_else(|| wrong_type(name, "true or false"))
 }
@@ -176,18 +176,18 @@ fn whole(value: &Value) -> Option<i64> {
     (real.fract() == 0.0).then_some(real as i64)
 }
 
-fn integer(name: &str, value: Value) -> Result<i64, Refusal> {
+fn integer(name: &str, value: Value) -> Result<i64, RequestRefusal> {
     whole(&value).ok_or_else(|| wrong_type(name, "an integer"))
 }
 
-fn number(name: &str, value: Value) -> Result<f64, Refusal> {
+fn number(name: &str, value: Value) -> Result<f64, RequestRefusal> {
     let number = value.as_f64();
     number.ok_or_else(|| wrong_type(name, "a number"))
 }
 
 /// `seconds` is a number, or a string that holds one or "auto"; other strings are wrong values, not wrong types.
 /// A form sends text for both, so that text is parsed as a JSON number.
-fn seconds(name: &str, value: Value) -> Result<SecondsField, Refusal> {
+fn seconds(name: &str, value: Value) -> Result<SecondsField, RequestRefusal> {
     let field = match &value {
         Value::Number(number) => whole(&value).map_or_else(
             || SecondsField::Other(number.to_string()),
@@ -209,7 +209,7 @@ fn seconds(name: &str, value: Value) -> Result<SecondsField, Refusal> {
 }
 
 /// A URL, or OpenAI's object `{"image_url": URL}`.
-fn input_reference(name: &str, value: Value) -> Result<String, Refusal> {
+fn input_reference(name: &str, value: Value) -> Result<String, RequestRefusal> {
     let mut object = match value {
         Value::String(url) => return Ok(url),
         Value::Object(object) => object,
@@ -223,7 +223,7 @@ fn input_reference(name: &str, value: Value) -> Result<String, Refusal> {
     if let Some(other) = object.keys().find(|key| *key != "image_url") {
         let param = format!("{name}.{}", other.chars().take(64).collect::<String>());
         let message = format!("'{name}' takes only 'image_url'.");
-        return Err(Refusal::of(ErrorCode::UnknownParameter, param, message));
+        return Err(RequestRefusal::for_param(ErrorCode::UnknownParameter, param, message));
     }
     match object.remove("image_url") {
         Some(Value::String(url)) => Ok(url),
@@ -231,7 +231,7 @@ fn input_reference(name: &str, value: Value) -> Result<String, Refusal> {
     }
 }
 
-fn texts(name: &str, value: Value) -> Result<Vec<String>, Refusal> {
+fn texts(name: &str, value: Value) -> Result<Vec<String>, RequestRefusal> {
     let Value::Array(items) = value else {
         return Err(wrong_type(name, "an array of URL strings"));
     };
@@ -245,7 +245,7 @@ fn texts(name: &str, value: Value) -> Result<Vec<String>, Refusal> {
         .collect()
 }
 
-fn pairs(name: &str, value: Value) -> Result<BTreeMap<String, String>, Refusal> {
+fn pairs(name: &str, value: Value) -> Result<BTreeMap<String, String>, RequestRefusal> {
     let Value::Object(object) = value else {
         return Err(wrong_type(name, "an object of strings"));
     };
@@ -367,7 +367,7 @@ const PEERS: &[(&[&str], &str)] = &[
 pub(crate) fn unknown_field(
     name: &str,
     known: impl Iterator<Item = &'static str> + Clone,
-) -> Refusal {
+) -> RequestRefusal {
     // The name comes from the client: quote only its beginning, whatever its length.
     let shown: String = name.chars().take(64).collect();
     let plain = plain(&shown);
@@ -378,7 +378,7 @@ pub(crate) fn unknown_field(
             .map_or_else(String::new, |known| format!(" Did you mean '{known}'?")),
     };
     let message = format!("Unknown parameter: '{shown}'.{hint}");
-    Refusal::of(ErrorCode::UnknownParameter, shown, message)
+    RequestRefusal::for_param(ErrorCode::UnknownParameter, shown, message)
 }
 
 /// `aspectRatio` and `aspect-ratio` as `aspectratio`.

@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::{Map, Number, Value};
 
-use crate::error::{ErrorCode, Refusal};
+use crate::error::{ErrorCode, RequestRefusal};
 use crate::limits::JSON_VALUES_MAX;
 
 /// Reads `text` as one JSON object whose names `check_name` accepts. Reading stops at the first
@@ -20,21 +20,21 @@ use crate::limits::JSON_VALUES_MAX;
 ///
 /// # Errors
 /// `invalid_json`, with the position; `invalid_value` for too many values; the error of `check_name`.
-pub(crate) fn object(
+pub(crate) fn parse_object(
     text: &[u8],
-    check_name: fn(&str) -> Result<(), Refusal>,
-) -> Result<Map<String, Value>, Refusal> {
-    let mut bounds = Bounds {
+    check_name: fn(&str) -> Result<(), RequestRefusal>,
+) -> Result<Map<String, Value>, RequestRefusal> {
+    let mut bounds = ReadBounds {
         values_left: JSON_VALUES_MAX,
         refusal: None,
     };
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     if is_utf16(text) {
         let message = "The body is in UTF-16; send JSON in UTF-8.";
-        return Err(Refusal::new(ErrorCode::InvalidJson, message));
+        return Err(RequestRefusal::new(ErrorCode::InvalidJson, message));
     }
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let fields = reader.deserialize_any(Fields {
+    let fields = reader.deserialize_any(ObjectVisitor {
         bounds: &mut bounds,
         check_name,
     });
@@ -56,7 +56,7 @@ fn is_utf16(text: &[u8]) -> bool {
     )
 }
 
-fn refusal(error: &serde_json::Error) -> Refusal {
+fn refusal(error: &serde_json::Error) -> RequestRefusal {
     let place = format!("line {} column {}", error.line(), error.column());
     let message = match error.classify() {
         Category::Eof => format!("The JSON body ends too early, at {place}."),
@@ -65,18 +65,18 @@ fn refusal(error: &serde_json::Error) -> Refusal {
         }
         _ => format!("The body is not valid JSON, at {place}."),
     };
-    Refusal::new(ErrorCode::InvalidJson, message)
+    RequestRefusal::new(ErrorCode::InvalidJson, message)
 }
 
 /// The number of values that may still be read, and the refusal that stopped the reading.
-struct Bounds {
+struct ReadBounds {
     values_left: usize,
-    refusal: Option<Refusal>,
+    refusal: Option<RequestRefusal>,
 }
 
-impl Bounds {
+impl ReadBounds {
     /// Counts one more value within the field `name`.
-    fn count<E: Error>(&mut self, name: &str) -> Result<(), E> {
+    fn count_value<E: Error>(&mut self, name: &str) -> Result<(), E> {
         match self.values_left.checked_sub(1) {
             Some(left) => self.values_left = left,
             None => {
@@ -84,7 +84,7 @@ impl Bounds {
                 let message = format!(
                     "'{shown}' has too many entries; a body may hold {JSON_VALUES_MAX} values in all."
                 );
-                self.refusal = Some(Refusal::of(ErrorCode::InvalidValue, shown, message));
+                self.refusal = Some(RequestRefusal::for_param(ErrorCode::InvalidValue, shown, message));
                 return Err(E::custom("too many values"));
             }
         }
@@ -93,12 +93,12 @@ impl Bounds {
 }
 
 /// Reads the whole object: fields without duplicate names.
-struct Fields<'b> {
-    bounds: &'b mut Bounds,
-    check_name: fn(&str) -> Result<(), Refusal>,
+struct ObjectVisitor<'b> {
+    bounds: &'b mut ReadBounds,
+    check_name: fn(&str) -> Result<(), RequestRefusal>,
 }
 
-impl<'de> Visitor<'de> for Fields<'_> {
+impl<'de> Visitor<'de> for ObjectVisitor<'_> {
     type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,12 +110,12 @@ impl<'de> Visitor<'de> for Fields<'_> {
         let mut fields = Map::new();
         while let Some(name) = map.next_key::<String>()? {
             let value = match check_name(&name) {
-                Ok(()) => map.next_value_seed(Unique {
+                Ok(()) => map.next_value_seed(UniqueValue {
                     bounds: &mut *bounds,
                     field: &name,
                 })?,
                 Err(refusal) => {
-                    bounds.count(&name)?;
+                    bounds.count_value(&name)?;
                     // `null` means absent; of any other value nothing is read.
                     // `()` reads `null` and nothing else. An array of a million items under an
                     // unknown name fails at its first byte.
@@ -136,31 +136,31 @@ impl<'de> Visitor<'de> for Fields<'_> {
 
 /// A value within the field `field`, without duplicate names at any level; `Value` itself keeps
 /// only the last duplicate and would silently drop the others.
-struct Unique<'b> {
-    bounds: &'b mut Bounds,
+struct UniqueValue<'b> {
+    bounds: &'b mut ReadBounds,
     field: &'b str,
 }
 
-impl<'de> DeserializeSeed<'de> for Unique<'_> {
+impl<'de> DeserializeSeed<'de> for UniqueValue<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.bounds.count(self.field)?;
+        self.bounds.count_value(self.field)?;
         deserializer.deserialize_any(self)
     }
 }
 
-impl Unique<'_> {
+impl UniqueValue<'_> {
     /// The seed of a value within this one.
-    fn inner(&mut self) -> Unique<'_> {
-        Unique {
+    fn inner(&mut self) -> UniqueValue<'_> {
+        UniqueValue {
             bounds: &mut *self.bounds,
             field: self.field,
         }
     }
 }
 
-impl<'de> Visitor<'de> for Unique<'_> {
+impl<'de> Visitor<'de> for UniqueValue<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -222,7 +222,7 @@ mod tests {
     use crate::request::json_fields;
 
     /// A body that ends in the middle, so that a reader that goes on to its end says so.
-    fn cut(start: &str, entry: impl Fn(usize) -> String, entries: usize) -> Refusal {
+    fn cut(start: &str, entry: impl Fn(usize) -> String, entries: usize) -> RequestRefusal {
         let entries: Vec<String> = (0..entries).map(entry).collect();
         json_fields(format!("{start}{},", entries.join(",")).as_bytes()).unwrap_err()
     }

@@ -14,7 +14,7 @@
 
 pub mod card;
 mod cost;
-pub mod edit_call;
+pub mod edit_endpoints;
 pub mod entropy;
 pub mod error;
 mod fields;
@@ -25,7 +25,7 @@ mod json;
 pub mod key;
 pub mod lifecycle;
 pub mod limits;
-pub mod lineage;
+pub mod derived_spec;
 pub mod object;
 pub mod page;
 mod ranges;
@@ -40,28 +40,28 @@ pub mod trace;
 pub mod validate;
 pub mod webhook;
 
-pub use card::{Capabilities, Catalog, Features, ModelCard};
+pub use card::{Capabilities, ModelCatalog, Features, ModelCard};
 pub use card::{CardError, CardRecord, built_in_cards};
 pub use cost::listed_bytes;
-pub use entropy::{Entropy, NoEntropy};
-pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};
+pub use entropy::{EntropySource, NoEntropy};
+pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, RequestRefusal};
 pub use error::{Warning, WarningCode};
-pub use form::Form;
+pub use form::FormFields;
 pub use id::{ID_AHEAD_MS_MAX, TaskId};
 pub use key::KeyText;
-pub use lifecycle::Tally;
-pub use object::{Links, VideoDeleted, VideoList, VideoObject};
+pub use lifecycle::TaskTally;
+pub use object::{ResultLinks, VideoDeleted, VideoList, VideoObject};
 pub use page::PageQuery;
-pub use readiness::{Alive, Readiness, Standstill};
+pub use readiness::{AliveGuard, WorkerReadiness, StandstillReason};
 pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
-pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoSpec};
+pub use spec::{EditSpec, FrameSize, VideoInputs, ReferenceItem, SPEC_VERSION, VideoLength, VideoSpec};
 pub use task::Priority;
-pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
+pub use task::{Artifact, TaskPhase, TaskState, Status, StoredFile, Task};
 pub use time::{
-    Clock, LeaseMs, ManualClock, RELEASED_MS, Reading, RunningClock, SteadyMs, Stopwatch, UnixMs,
+    Clock, LeaseMs, ManualClock, RELEASED_MS, ClockReading, RunningClock, SteadyMs, Stopwatch, UnixMs,
 };
 pub use time::{iso_date, iso_day, parse_iso_day};
 pub use trace::TraceContext;
-pub use validate::{Intent, Submission, validate};
+pub use validate::{SubmitIntent, ValidatedRequest, validate};
 pub use webhook::WebhookSecret;

@@ -17,7 +17,7 @@ macro_rules! limits {
 
 /// A row of [`TABLE`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
+pub struct LimitRow {
     /// The constant's name.
     pub name: &'static str,
     /// Its value.

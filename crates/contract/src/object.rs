@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::error::{Failure, Warning};
-use crate::spec::{FrameSize, Seconds};
-use crate::task::{Priority, State, Status, Task};
+use crate::spec::{FrameSize, VideoLength};
+use crate::task::{Priority, TaskState, Status, Task};
 use crate::time::UnixMs;
 
 /// A video task as clients see it. Fields without a value are omitted.
@@ -110,7 +110,7 @@ pub struct VideoObject {
 
 /// The URLs of a completed task's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Links {
+pub struct ResultLinks {
     /// URL of the MP4.
     pub video: String,
     /// URL of the poster image.
@@ -124,15 +124,15 @@ const fn seconds_of(ms: UnixMs) -> u64 {
 impl VideoObject {
     /// The object of `task`; `links` makes the URLs of its files and is called only for a completed
     /// task. `None` for an expired task.
-    pub fn of(
+    pub fn from_task(
         task: &Task,
         queue_position: Option<u64>,
-        links: impl FnOnce(&Task) -> Links,
+        links: impl FnOnce(&Task) -> ResultLinks,
     ) -> Option<Self> {
         let status = task.status()?;
         let mut object = Self::unfinished(task, status);
         match &task.state {
-            State::Completed(artifact) => {
+            TaskState::Completed(artifact) => {
                 let links = links(task);
                 object.progress = 100;
                 // Measured values replace the requested ones, which may have been "auto" and
@@ -147,7 +147,7 @@ impl VideoObject {
                 object.frames = Some(artifact.frames);
                 object.has_audio = Some(artifact.has_audio);
             }
-            State::Failed(failure) => {
+            TaskState::Failed(failure) => {
                 object.fail_reason = Some(failure.message.clone());
                 object.error = Some(failure.clone());
             }
@@ -169,8 +169,8 @@ impl VideoObject {
             created_at: seconds_of(task.created_at_ms),
             prompt: spec.prompt.clone(),
             seconds: match spec.seconds {
-                Seconds::Fixed(seconds) => seconds.to_string(),
-                Seconds::Auto => "auto".to_owned(),
+                VideoLength::Fixed(seconds) => seconds.to_string(),
+                VideoLength::Auto => "auto".to_owned(),
             },
             size: match spec.frame {
                 FrameSize::Fixed(size) => spec.render_size().unwrap_or(size).to_string(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{ErrorCode, Refusal};
+use crate::error::{ErrorCode, RequestRefusal};
 use crate::id::TaskId;
 use crate::limits::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN};
 
@@ -23,14 +23,14 @@ impl PageQuery {
     ///
     /// # Errors
     /// `unknown_parameter` or `invalid_value`, with the name as `param`.
-    pub fn parse<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, Refusal> {
+    pub fn parse<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, RequestRefusal> {
         let mut seen = BTreeMap::new();
         for (name, value) in pairs {
             if !matches!(name, "after" | "limit" | "order") {
                 let shown: String = name.chars().take(64).collect();
                 let message =
                     format!("Unknown parameter: '{shown}'. A list takes after, limit, order.");
-                return Err(Refusal::of(ErrorCode::UnknownParameter, shown, message));
+                return Err(RequestRefusal::for_param(ErrorCode::UnknownParameter, shown, message));
             }
             // Which of two values a server takes differs between servers; refuse instead of
             // choosing.
@@ -50,16 +50,16 @@ impl PageQuery {
     }
 }
 
-fn invalid(param: &str, message: impl Into<String>) -> Refusal {
-    Refusal::of(ErrorCode::InvalidValue, param, message)
+fn invalid(param: &str, message: impl Into<String>) -> RequestRefusal {
+    RequestRefusal::for_param(ErrorCode::InvalidValue, param, message)
 }
 
-fn after(text: &str) -> Result<TaskId, Refusal> {
+fn after(text: &str) -> Result<TaskId, RequestRefusal> {
     text.parse()
         .map_err(|_| invalid("after", "'after' must be the id of a task."))
 }
 
-fn limit(text: &str) -> Result<usize, Refusal> {
+fn limit(text: &str) -> Result<usize, RequestRefusal> {
     let range = PAGE_LIMIT_MIN..=PAGE_LIMIT_MAX;
     let number = text
         .bytes()
@@ -76,7 +76,7 @@ fn limit(text: &str) -> Result<usize, Refusal> {
         })
 }
 
-fn ascending(text: &str) -> Result<bool, Refusal> {
+fn ascending(text: &str) -> Result<bool, RequestRefusal> {
     match text {
         "asc" => Ok(true),
         "desc" => Ok(false),

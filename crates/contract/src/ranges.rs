@@ -3,7 +3,7 @@
 //! them.
 
 use crate::card::ModelCard;
-use crate::error::{ErrorCode, Refusal};
+use crate::error::{ErrorCode, RequestRefusal};
 use crate::id::TaskId;
 use crate::limits::{
     METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_CHARS_MAX,
@@ -11,17 +11,17 @@ use crate::limits::{
 };
 use crate::request::{FIELDS, FieldKey, SecondsField, SubmitRequest};
 use crate::size::{AspectRatio, Resolution, Size};
-use crate::spec::{FrameSize, Seconds};
+use crate::spec::{FrameSize, VideoLength};
 use crate::task::Priority;
 
 /// Default of `edit_strength`.
 pub(crate) const EDIT_STRENGTH_DEFAULT: f64 = 0.6;
 
 /// The fields that have a range, within it and with their defaults.
-pub(crate) struct Ranged {
+pub(crate) struct RangedFields {
     pub(crate) prompt: Option<String>,
     pub(crate) negative_prompt: Option<String>,
-    pub(crate) seconds: Seconds,
+    pub(crate) seconds: VideoLength,
     pub(crate) frame: FrameSize,
     pub(crate) seed: u32,
     pub(crate) strength: f64,
@@ -33,15 +33,15 @@ pub(crate) struct Ranged {
 }
 
 /// Checks every field in the order of the public table, which is that of [`FIELDS`].
-pub(crate) fn check(
+pub(crate) fn check_ranges(
     request: &SubmitRequest,
     card: &ModelCard,
     random_seed: u32,
-) -> Result<Ranged, Refusal> {
-    let mut ranged = Ranged {
+) -> Result<RangedFields, RequestRefusal> {
+    let mut ranged = RangedFields {
         prompt: None,
         negative_prompt: None,
-        seconds: Seconds::Auto,
+        seconds: VideoLength::Auto,
         frame: FrameSize::Fixed(card.capabilities.size_default()),
         seed: random_seed,
         strength: EDIT_STRENGTH_DEFAULT,
@@ -52,19 +52,19 @@ pub(crate) fn check(
         resolution: None,
     };
     for field in FIELDS {
-        ranged.judge(field.key, request, card)?;
+        ranged.check_field(field.key, request, card)?;
     }
     Ok(ranged)
 }
 
-impl Ranged {
+impl RangedFields {
     /// Checks one field, and stores its value or default.
-    fn judge(
+    fn check_field(
         &mut self,
         field: FieldKey,
         request: &SubmitRequest,
         card: &ModelCard,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RequestRefusal> {
         let features = &card.capabilities.features;
         match field {
             FieldKey::prompt => self.prompt = prompt(request)?,
@@ -118,16 +118,16 @@ impl Ranged {
     }
 }
 
-pub(crate) fn missing(param: &str) -> Refusal {
+pub(crate) fn missing(param: &str) -> RequestRefusal {
     let message = format!("Missing required parameter: '{param}'.");
-    Refusal::of(ErrorCode::MissingRequiredParameter, param, message)
+    RequestRefusal::for_param(ErrorCode::MissingRequiredParameter, param, message)
 }
 
-fn invalid(param: &str, message: impl Into<String>) -> Refusal {
-    Refusal::of(ErrorCode::InvalidValue, param, message)
+fn invalid(param: &str, message: impl Into<String>) -> RequestRefusal {
+    RequestRefusal::for_param(ErrorCode::InvalidValue, param, message)
 }
 
-fn prompt(request: &SubmitRequest) -> Result<Option<String>, Refusal> {
+fn prompt(request: &SubmitRequest) -> Result<Option<String>, RequestRefusal> {
     let prompt = trimmed("prompt", request.prompt.as_ref(), PROMPT_CHARS_MAX)?;
     match &prompt {
         // A final takes the prompt of its draft.
@@ -139,7 +139,7 @@ fn prompt(request: &SubmitRequest) -> Result<Option<String>, Refusal> {
 
 /// The text without surrounding white space, if it has at most `limit` characters (Unicode scalar
 /// values).
-fn trimmed(param: &str, text: Option<&String>, limit: usize) -> Result<Option<String>, Refusal> {
+fn trimmed(param: &str, text: Option<&String>, limit: usize) -> Result<Option<String>, RequestRefusal> {
     let Some(text) = text.map(|text| text.trim()) else {
         return Ok(None);
     };
@@ -151,22 +151,22 @@ fn trimmed(param: &str, text: Option<&String>, limit: usize) -> Result<Option<St
     Ok(Some(text.to_owned()))
 }
 
-fn negative_prompt(request: &SubmitRequest) -> Result<Option<String>, Refusal> {
+fn negative_prompt(request: &SubmitRequest) -> Result<Option<String>, RequestRefusal> {
     let text = request.negative_prompt.as_ref();
     let text = trimmed("negative_prompt", text, NEGATIVE_PROMPT_CHARS_MAX)?;
     Ok(text.filter(|text| !text.is_empty()))
 }
 
-fn seconds(request: &SubmitRequest, card: &ModelCard) -> Result<Seconds, Refusal> {
+fn seconds(request: &SubmitRequest, card: &ModelCard) -> Result<VideoLength, RequestRefusal> {
     let can = &card.capabilities;
     let (min, max) = (can.seconds_min, can.seconds_max);
     match &request.seconds {
-        None => Ok(Seconds::Fixed(can.seconds_default)),
-        Some(SecondsField::Auto) => Ok(Seconds::Auto),
+        None => Ok(VideoLength::Fixed(can.seconds_default)),
+        Some(SecondsField::Auto) => Ok(VideoLength::Auto),
         Some(SecondsField::Number(number))
             if u32::try_from(*number).is_ok_and(|seconds| can.makes(seconds)) =>
         {
-            Ok(Seconds::Fixed(u32::try_from(*number).unwrap_or(max)))
+            Ok(VideoLength::Fixed(u32::try_from(*number).unwrap_or(max)))
         }
         Some(_) => {
             let auto = if can.features.auto_duration {
@@ -184,7 +184,7 @@ fn seconds(request: &SubmitRequest, card: &ModelCard) -> Result<Seconds, Refusal
     }
 }
 
-fn size(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Size>, Refusal> {
+fn size(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Size>, RequestRefusal> {
     let Some(text) = &request.size else {
         return Ok(None);
     };
@@ -200,13 +200,13 @@ fn size(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Size>, Refus
 /// The frame that `resolution` and `aspect_ratio` name; the card supplies an omitted one.
 fn frame_of_parts(
     resolution: Option<Resolution>,
-    shape: Option<Shape>,
+    shape: Option<RequestedShape>,
     card: &ModelCard,
-) -> Result<FrameSize, Refusal> {
+) -> Result<FrameSize, RequestRefusal> {
     let can = &card.capabilities;
     let refuse = |param, message| {
         let code = ErrorCode::UnsupportedValue;
-        Err(Refusal::of(code, param, message))
+        Err(RequestRefusal::for_param(code, param, message))
     };
     // A card need not have the default resolution and shape, so the default size is the card's, not
     // composed of two defaults.
@@ -217,15 +217,15 @@ fn frame_of_parts(
         // The client named only a shape: choose a resolution that has it.
         can.resolution_default(|one| match shape {
             None => can.offers(one),
-            Some(Shape::Ratio(ratio)) => can.has(one, ratio),
-            Some(Shape::Adaptive) => can.adapts(one),
+            Some(RequestedShape::Ratio(ratio)) => can.has(one, ratio),
+            Some(RequestedShape::Adaptive) => can.adapts(one),
         })
     });
     let ratio = match shape {
         None => can.ratio_default(chosen),
-        Some(Shape::Ratio(ratio)) => ratio,
-        Some(Shape::Adaptive) if can.adapts(chosen) => return Ok(FrameSize::Adaptive(chosen)),
-        Some(Shape::Adaptive) => {
+        Some(RequestedShape::Ratio(ratio)) => ratio,
+        Some(RequestedShape::Adaptive) if can.adapts(chosen) => return Ok(FrameSize::Adaptive(chosen)),
+        Some(RequestedShape::Adaptive) => {
             let (id, name) = (&card.id, chosen.name());
             let what = format!("'adaptive' is not supported on the model '{id}' at {name}.");
             return refuse("aspect_ratio", what);
@@ -248,12 +248,12 @@ fn frame_of_parts(
 
 /// The value of `aspect_ratio`.
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+enum RequestedShape {
     Ratio(AspectRatio),
     Adaptive,
 }
 
-fn resolution(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Resolution>, Refusal> {
+fn resolution(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Resolution>, RequestRefusal> {
     let Some(name) = &request.resolution else {
         return Ok(None);
     };
@@ -265,18 +265,18 @@ fn resolution(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Resolu
     if !card.capabilities.offers(resolution) {
         let message = format!("{name} is not offered on the model '{}'.", card.id);
         let code = ErrorCode::UnsupportedValue;
-        return Err(Refusal::of(code, "resolution", message));
+        return Err(RequestRefusal::for_param(code, "resolution", message));
     }
     Ok(Some(resolution))
 }
 
-fn shape(request: &SubmitRequest) -> Result<Option<Shape>, Refusal> {
+fn shape(request: &SubmitRequest) -> Result<Option<RequestedShape>, RequestRefusal> {
     let ratio = match request.aspect_ratio.as_deref() {
         None => return Ok(None),
-        Some("adaptive") => return Ok(Some(Shape::Adaptive)),
+        Some("adaptive") => return Ok(Some(RequestedShape::Adaptive)),
         Some(name) => AspectRatio::from_name(name),
     };
-    ratio.map(|ratio| Some(Shape::Ratio(ratio))).ok_or_else(|| {
+    ratio.map(|ratio| Some(RequestedShape::Ratio(ratio))).ok_or_else(|| {
         let names: Vec<&str> = AspectRatio::ALL.iter().map(|one| one.name()).collect();
         let message = format!(
             "'aspect_ratio' must be one of {}, adaptive.",
@@ -286,7 +286,7 @@ fn shape(request: &SubmitRequest) -> Result<Option<Shape>, Refusal> {
     })
 }
 
-fn priority(request: &SubmitRequest) -> Result<Priority, Refusal> {
+fn priority(request: &SubmitRequest) -> Result<Priority, RequestRefusal> {
     let Some(name) = &request.priority else {
         return Ok(Priority::default());
     };
@@ -301,7 +301,7 @@ fn joined<T: ToString>(items: &[T]) -> String {
     items.join(", ")
 }
 
-fn seed(request: &SubmitRequest, random_seed: u32) -> Result<u32, Refusal> {
+fn seed(request: &SubmitRequest, random_seed: u32) -> Result<u32, RequestRefusal> {
     match request.seed {
         None | Some(-1) => Ok(random_seed),
         Some(seed) => u32::try_from(seed).map_err(|_| {
@@ -313,7 +313,7 @@ fn seed(request: &SubmitRequest, random_seed: u32) -> Result<u32, Refusal> {
     }
 }
 
-fn strength(request: &SubmitRequest) -> Result<f64, Refusal> {
+fn strength(request: &SubmitRequest) -> Result<f64, RequestRefusal> {
     match request.edit_strength {
         None => Ok(EDIT_STRENGTH_DEFAULT),
         Some(strength) if (0.0..=1.0).contains(&strength) => Ok(strength),
@@ -324,13 +324,13 @@ fn strength(request: &SubmitRequest) -> Result<f64, Refusal> {
     }
 }
 
-fn task_id(text: Option<&String>, param: &str, code: ErrorCode) -> Result<Option<TaskId>, Refusal> {
+fn task_id(text: Option<&String>, param: &str, code: ErrorCode) -> Result<Option<TaskId>, RequestRefusal> {
     let Some(text) = text else {
         return Ok(None);
     };
     let id = text
         .parse()
-        .map_err(|_| Refusal::of(code, param, format!("'{param}' is not a valid task id.")))?;
+        .map_err(|_| RequestRefusal::for_param(code, param, format!("'{param}' is not a valid task id.")))?;
     Ok(Some(id))
 }
 
@@ -340,7 +340,7 @@ fn count(
     urls: Option<&Vec<String>>,
     max: u32,
     card: &ModelCard,
-) -> Result<(), Refusal> {
+) -> Result<(), RequestRefusal> {
     let count = urls.map(Vec::len);
     if count.is_none_or(|count| (1..=max as usize).contains(&count)) {
         return Ok(());
@@ -350,7 +350,7 @@ fn count(
     Err(invalid(param, message))
 }
 
-fn check_metadata(request: &SubmitRequest) -> Result<(), Refusal> {
+fn check_metadata(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     let Some(pairs) = &request.metadata else {
         return Ok(());
     };

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether tasks can run; initially they can. Clones share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<State>);
+pub struct WorkerReadiness(Arc<ReadinessFlags>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ReadinessFlags {
     results_away: AtomicBool,
     engines_away: AtomicBool,
     worker_dead: AtomicBool,
@@ -18,7 +18,7 @@ struct State {
 
 /// Why accepted tasks do not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standstill {
+pub enum StandstillReason {
     /// Results cannot be stored. The worker recovers by itself.
     Results,
     /// Every place of every engine is in quarantine. It recovers when one of them works again.
@@ -32,9 +32,9 @@ pub enum Standstill {
 /// An essential part of the worker. The worker counts as dead once one of them is dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct Alive(Readiness);
+pub struct AliveGuard(WorkerReadiness);
 
-impl Readiness {
+impl WorkerReadiness {
     /// Sets whether results can be stored.
     pub fn set_storable(&self, storable: bool) {
         self.0.results_away.store(!storable, Ordering::Release);
@@ -52,28 +52,28 @@ impl Readiness {
 
     /// Registers the caller as a part of the worker, until the returned value is dropped. A process
     /// without a worker registers none.
-    pub fn alive(&self) -> Alive {
-        Alive(self.clone())
+    pub fn register_part(&self) -> AliveGuard {
+        AliveGuard(self.clone())
     }
 
     /// The reason why no task runs, if there is one.
-    pub fn standstill(&self) -> Option<Standstill> {
+    pub fn standstill(&self) -> Option<StandstillReason> {
         // The gravest reason first: only a restart helps against it, and the others may pass.
         if self.0.worker_dead.load(Ordering::Acquire) {
-            return Some(Standstill::Worker);
+            return Some(StandstillReason::Worker);
         }
         if self.0.results_away.load(Ordering::Acquire) {
-            return Some(Standstill::Results);
+            return Some(StandstillReason::Results);
         }
         if self.0.engines_away.load(Ordering::Acquire) {
-            return Some(Standstill::Engines);
+            return Some(StandstillReason::Engines);
         }
         let warming_up = self.0.warming_up.load(Ordering::Acquire);
-        warming_up.then_some(Standstill::WarmUp)
+        warming_up.then_some(StandstillReason::WarmUp)
     }
 }
 
-impl Drop for Alive {
+impl Drop for AliveGuard {
     fn drop(&mut self) {
         self.0.0.worker_dead.store(true, Ordering::Release);
     }
@@ -86,18 +86,18 @@ mod tests {
     #[test]
     fn clones_share_one_state() {
         let (worker, api) = {
-            let readiness = Readiness::default();
+            let readiness = WorkerReadiness::default();
             (readiness.clone(), readiness)
         };
         assert_eq!(api.standstill(), None);
         worker.set_storable(false);
-        assert_eq!(api.standstill(), Some(Standstill::Results));
+        assert_eq!(api.standstill(), Some(StandstillReason::Results));
         worker.set_storable(true);
         assert_eq!(api.standstill(), None);
         worker.set_warming_up(true);
-        assert_eq!(api.standstill(), Some(Standstill::WarmUp));
+        assert_eq!(api.standstill(), Some(StandstillReason::WarmUp));
         worker.set_storable(false);
-        assert_eq!(api.standstill(), Some(Standstill::Results));
+        assert_eq!(api.standstill(), Some(StandstillReason::Results));
         worker.set_storable(true);
         worker.set_warming_up(false);
         assert_eq!(api.standstill(), None);
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn a_worker_is_dead_when_one_of_its_parts_is() {
-        let readiness = Readiness::default();
-        let (_loop_of_claims, keeper) = (readiness.alive(), readiness.alive());
+        let readiness = WorkerReadiness::default();
+        let (_loop_of_claims, keeper) = (readiness.register_part(), readiness.register_part());
         assert_eq!(readiness.standstill(), None);
         drop(keeper);
-        assert_eq!(readiness.standstill(), Some(Standstill::Worker));
+        assert_eq!(readiness.standstill(), Some(StandstillReason::Worker));
     }
 }

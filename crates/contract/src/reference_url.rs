@@ -3,15 +3,15 @@
 
 use url::Url;
 
-use crate::error::{ErrorCode, Refusal};
+use crate::error::{ErrorCode, RequestRefusal};
 use crate::limits::URL_BYTES_MAX;
 
 /// Checks the syntax of `text`, sent as `param`.
 ///
 /// # Errors
 /// `invalid_url`; the message never quotes the URL, which may carry a signature.
-pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
-    let refuse = |message: &str| Err(Refusal::of(ErrorCode::InvalidUrl, param, message));
+pub fn check(text: &str, param: &str) -> Result<(), RequestRefusal> {
+    let refuse = |message: &str| Err(RequestRefusal::for_param(ErrorCode::InvalidUrl, param, message));
     if text.len() > URL_BYTES_MAX {
         return refuse(&format!("The URL is longer than {URL_BYTES_MAX} bytes."));
     }
@@ -37,13 +37,13 @@ pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
 
 /// Ports that reference URLs may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ports {
+pub struct AllowedPorts {
     named: Vec<u16>,
 }
 
-impl Ports {
+impl AllowedPorts {
     /// The usual ports and those that the operator names.
-    pub const fn usual_and(named: Vec<u16>) -> Self {
+    pub const fn with_extra(named: Vec<u16>) -> Self {
         Self { named }
     }
 
@@ -63,14 +63,14 @@ pub const fn is_usual_port(port: u16) -> bool {
 ///
 /// # Errors
 /// `invalid_url` for a port that no host may use.
-pub fn check_port(text: &str, param: &str, ports: &Ports) -> Result<(), Refusal> {
+pub fn check_port(text: &str, param: &str, ports: &AllowedPorts) -> Result<(), RequestRefusal> {
     let port = Url::parse(text)
         .ok()
         .and_then(|url| url.port_or_known_default());
     match port {
         Some(port) if !ports.contains(port) => {
             let message = format!("Port {port} is not allowed; use 80, 443 or one from 1024 up.");
-            Err(Refusal::of(ErrorCode::InvalidUrl, param, message))
+            Err(RequestRefusal::for_param(ErrorCode::InvalidUrl, param, message))
         }
         _ => Ok(()),
     }
@@ -138,11 +138,11 @@ mod tests {
 
     #[test]
     fn a_port_that_is_never_asked_is_refused() {
-        let check = |port: u16, ports: &Ports| {
+        let check = |port: u16, ports: &AllowedPorts| {
             let url = format!("http://example.com:{port}/a.png");
             check_port(&url, "first_frame", ports).map_err(|refusal| refusal.code)
         };
-        let (usual, named) = (Ports::default(), Ports::usual_and(vec![81]));
+        let (usual, named) = (AllowedPorts::default(), AllowedPorts::with_extra(vec![81]));
         for port in [80, 443, 1024, 8080, u16::MAX] {
             assert_eq!(check(port, &usual), Ok(()), "{port}");
         }

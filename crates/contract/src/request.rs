@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::card::Features;
-use crate::error::{ErrorCode, Refusal};
+use crate::error::{ErrorCode, RequestRefusal};
 pub use crate::fields::SecondsField;
 use crate::fields::unknown_field;
 use crate::fields::{
-    self, FLAG, INPUT_REFERENCE, INTEGER, Kind, NEVER_SUPPORTED, NUMBER, PAIRS, PRIORITY, PROSE,
+    self, FLAG, INPUT_REFERENCE, INTEGER, FieldKind, NEVER_SUPPORTED, NUMBER, PAIRS, PRIORITY, PROSE,
     SECONDS, TEXT, URL, URLS,
 };
 use crate::json;
 
 /// The rules for a field. [`mod@crate::validate`] checks them.
 #[derive(Clone, Copy)]
-pub(crate) struct Rules {
+pub(crate) struct FieldRules {
     /// Whether a model takes the field.
     pub(crate) taken: fn(&Features) -> bool,
     /// Fields that this one cannot be combined with.
@@ -37,7 +37,7 @@ pub(crate) struct Rules {
 }
 
 /// A field that every model takes and that can be combined with every other, except in a final.
-const FREE: Rules = Rules {
+const FREE: FieldRules = FieldRules {
     taken: |_| true,
     excludes: &[],
     needs: &[],
@@ -46,27 +46,27 @@ const FREE: Rules = Rules {
 };
 
 /// A field that determines the form of a video, which an edit takes from its source.
-const OF_FORM: Rules = Rules {
+const OF_FORM: FieldRules = FieldRules {
     in_edit: false,
     ..FREE
 };
 
 /// One field of a submit request.
-pub struct Field {
+pub struct RequestField {
     /// Which one, for code that must know every field.
     pub key: FieldKey,
     /// Its name, in JSON and in a form.
     pub name: &'static str,
     /// Its type in words.
     pub type_name: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) rules: Rules,
+    pub(crate) kind: FieldKind,
+    pub(crate) rules: FieldRules,
     about: &'static str,
     sent: fn(&SubmitRequest) -> bool,
     urls: fn(&SubmitRequest) -> &[String],
 }
 
-impl Field {
+impl RequestField {
     /// Its meaning, in Markdown.
     pub fn about(&self) -> &'static str {
         self.about.trim_start()
@@ -107,7 +107,7 @@ impl Field {
         let urls = (self.urls)(request).iter().enumerate();
         urls.map(move |(index, url)| {
             let param = match self.kind {
-                Kind::Texts => format!("{}[{index}]", self.name),
+                FieldKind::Texts => format!("{}[{index}]", self.name),
                 _ => self.name.to_owned(),
             };
             (param, url.as_str())
@@ -115,7 +115,7 @@ impl Field {
     }
 }
 
-impl fmt::Debug for Field {
+impl fmt::Debug for RequestField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
@@ -175,7 +175,7 @@ macro_rules! request_fields {
 request_fields! {
     /// The model, by identifier or alias of `GET /v1/models`. Required.
     #[schema(required, example = "kinora-a1")]
-    model: String = TEXT, Rules { in_final: true, ..FREE };
+    model: String = TEXT, FieldRules { in_final: true, ..FREE };
 
     /// Description of the video; 1 to 5,000 characters after trimming. Required, except with
     /// `draft_task_id`.
@@ -183,7 +183,7 @@ request_fields! {
     prompt: String = PROSE, FREE;
 
     /// Things to avoid; up to 2,500 characters after trimming. Empty is the same as absent.
-    negative_prompt: String = PROSE, Rules { taken: |can| can.negative_prompt, ..FREE };
+    negative_prompt: String = PROSE, FieldRules { taken: |can| can.negative_prompt, ..FREE };
 
     /// Length in seconds, as a number or a numeric string, within the model's range; `"auto"` (or
     /// -1) lets the model choose, where it supports this. Default 5, or the model's
@@ -198,40 +198,40 @@ request_fields! {
 
     /// `480p`, `720p` (default) or `1080p`: with `aspect_ratio`, another way to name a listed size.
     #[schema(example = "720p")]
-    resolution: String = TEXT, Rules { excludes: &["size"], ..OF_FORM };
+    resolution: String = TEXT, FieldRules { excludes: &["size"], ..OF_FORM };
 
     /// `16:9` (default), `9:16`, `1:1`, `4:3`, `3:4`, `21:9`, or `adaptive`: the shape nearest to
     /// that of the first image. `adaptive` requires an image, and a model that offers every shape
     /// of the resolution.
     #[schema(example = "16:9")]
-    aspect_ratio: String = TEXT, Rules { excludes: &["size"], ..OF_FORM };
+    aspect_ratio: String = TEXT, FieldRules { excludes: &["size"], ..OF_FORM };
 
     /// OpenAI's name for `first_frame`: a URL, or an object with `image_url`.
-    input_reference: String = INPUT_REFERENCE, Rules {
+    input_reference: String = INPUT_REFERENCE, FieldRules {
         taken: |can| can.first_frame,
         excludes: &["first_frame"],
         ..OF_FORM
     };
 
     /// URL of the image that the video starts with.
-    first_frame: String = URL, Rules { taken: |can| can.first_frame, ..OF_FORM };
+    first_frame: String = URL, FieldRules { taken: |can| can.first_frame, ..OF_FORM };
 
     /// URL of the image that the video ends with.
-    last_frame: String = URL, Rules {
+    last_frame: String = URL, FieldRules {
         taken: |can| can.last_frame,
         needs: &["first_frame", "input_reference"],
         ..OF_FORM
     };
 
     /// URLs of images to show: at least one, at most as many as the model takes.
-    reference_images: Vec<String> = URLS, Rules {
+    reference_images: Vec<String> = URLS, FieldRules {
         taken: |can| can.reference_images_max > 0,
         excludes: &["input_reference", "first_frame", "last_frame"],
         ..FREE
     };
 
     /// URLs of sound to hear: at least one, 15 seconds in all.
-    reference_audios: Vec<String> = URLS, Rules {
+    reference_audios: Vec<String> = URLS, FieldRules {
         taken: |can| can.reference_audios_max > 0,
         needs: &["reference_images"],
         ..OF_FORM
@@ -239,48 +239,48 @@ request_fields! {
 
     /// Whether the result has a sound track. Default `true` on models with sound; other models do
     /// not take it.
-    generate_audio: bool = FLAG, Rules { taken: |can| can.audio_output, ..OF_FORM };
+    generate_audio: bool = FLAG, FieldRules { taken: |can| can.audio_output, ..OF_FORM };
 
     /// 0 to 4,294,967,295, or -1 (default) for a random one. The seed used is returned.
     seed: i64 = INTEGER, FREE;
 
     /// `true` for a quick preview at 480p in the shape of the video. Its final uses the same
     /// seed and inputs.
-    draft: bool = FLAG, Rules { taken: |can| can.draft, ..OF_FORM };
+    draft: bool = FLAG, FieldRules { taken: |can| can.draft, ..OF_FORM };
 
     /// A completed draft of this project and model, to render as a final. Only `model`, `metadata`,
     /// `callback_url` and `priority` may accompany it.
-    draft_task_id: String = TEXT, Rules { taken: |can| can.draft, in_final: true, ..FREE };
+    draft_task_id: String = TEXT, FieldRules { taken: |can| can.draft, in_final: true, ..FREE };
 
     /// A completed task of this project, of any model, whose video to edit. The edit takes its
     /// length and size, and has no sound.
-    edit_task_id: String = TEXT, Rules { taken: |can| can.edit, ..FREE };
+    edit_task_id: String = TEXT, FieldRules { taken: |can| can.edit, ..FREE };
 
     /// 0.0 to 1.0 (default 0.6): how far an edit may depart from its source.
-    edit_strength: f64 = NUMBER, Rules { taken: |can| can.edit, needs: &["edit_task_id"], ..FREE };
+    edit_strength: f64 = NUMBER, FieldRules { taken: |can| can.edit, needs: &["edit_task_id"], ..FREE };
 
     /// Up to 16 pairs of strings, returned unchanged: keys of 1 to 64, values of up to 512
     /// characters.
-    metadata: BTreeMap<String, String> = PAIRS, Rules { in_final: true, ..FREE };
+    metadata: BTreeMap<String, String> = PAIRS, FieldRules { in_final: true, ..FREE };
 
     /// URL that receives a signed POST when the task ends (see `docs/webhooks.md`). The operator
     /// must have created a signing secret for the project's callbacks.
     // Omitted from the fingerprint if absent, so that fingerprints of earlier versions stay valid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    callback_url: String = URL, Rules { in_final: true, ..FREE };
+    callback_url: String = URL, FieldRules { in_final: true, ..FREE };
 
     /// `low`, `normal` (default) or `high`: the order of the project's own waiting tasks. It has no
     /// effect between projects; finals and edits do not inherit it.
     #[schema(example = "normal")]
     // Omitted from the fingerprint if absent, too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    priority: String = PRIORITY, Rules { in_final: true, ..FREE };
+    priority: String = PRIORITY, FieldRules { in_final: true, ..FREE };
 }
 
 /// The type of the field `name`. Only `edits` has `video`, an object.
-pub(crate) fn kind(name: &str) -> Option<Kind> {
+pub(crate) fn kind(name: &str) -> Option<FieldKind> {
     if name == "video" {
-        return Some(Kind::Pairs);
+        return Some(FieldKind::Pairs);
     }
     let field = FIELDS.iter().find(|field| field.name == name)?;
     Some(field.kind)
@@ -290,7 +290,7 @@ pub(crate) fn is_known(name: &str) -> bool {
     FIELDS.iter().any(|field| field.name == name) || NEVER_SUPPORTED.contains(&name)
 }
 
-fn unknown(name: &str) -> Refusal {
+fn unknown(name: &str) -> RequestRefusal {
     unknown_field(name, FIELDS.iter().map(|field| field.name))
 }
 
@@ -299,8 +299,8 @@ fn unknown(name: &str) -> Refusal {
 ///
 /// # Errors
 /// `invalid_json`, `unknown_parameter` or `invalid_value`, whichever comes first in the body.
-pub fn json_fields(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
-    json::object(body, |name| {
+pub fn json_fields(body: &[u8]) -> Result<Map<String, Value>, RequestRefusal> {
+    json::parse_object(body, |name| {
         if is_known(name) {
             Ok(())
         } else {
@@ -314,7 +314,7 @@ impl SubmitRequest {
     ///
     /// # Errors
     /// As [`json_fields`] and [`SubmitRequest::from_fields`].
-    pub fn from_json(body: &[u8]) -> Result<Self, Refusal> {
+    pub fn from_json(body: &[u8]) -> Result<Self, RequestRefusal> {
         Self::from_fields(json_fields(body)?)
     }
 
@@ -322,7 +322,7 @@ impl SubmitRequest {
     ///
     /// # Errors
     /// `invalid_type` or `unknown_parameter`, in this order.
-    pub fn from_fields(mut sent: Map<String, Value>) -> Result<Self, Refusal> {
+    pub fn from_fields(mut sent: Map<String, Value>) -> Result<Self, RequestRefusal> {
         // `null` means absent, even for an unknown name: clients serialise their unset fields like
         // that.
         sent.retain(|_, value| !value.is_null());
@@ -356,12 +356,12 @@ impl SubmitRequest {
     ///
     /// # Errors
     /// `invalid_value` if a field cannot be serialised, which never happens to a parsed request.
-    pub fn fingerprint(&self) -> Result<[u8; 32], Refusal> {
+    pub fn fingerprint(&self) -> Result<[u8; 32], RequestRefusal> {
         // Fields are serialised in the order of the table, and maps by key, so equal requests have
         // equal bytes. Absent fields of newer versions are left out: the fingerprints that a store
         // holds stay valid.
         let normal = serde_json::to_vec(self)
-            .map_err(|_| Refusal::new(ErrorCode::InvalidValue, "the request cannot be written"))?;
+            .map_err(|_| RequestRefusal::new(ErrorCode::InvalidValue, "the request cannot be written"))?;
         Ok(Sha256::digest(normal).into())
     }
 }

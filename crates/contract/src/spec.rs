@@ -23,7 +23,7 @@ pub struct VideoSpec {
     /// Things to avoid.
     pub negative_prompt: Option<String>,
     /// Length of the result.
-    pub seconds: Seconds,
+    pub seconds: VideoLength,
     /// Size of the result.
     pub frame: FrameSize,
     /// Seed of all randomness; a random one is drawn before the spec is made.
@@ -31,19 +31,19 @@ pub struct VideoSpec {
     /// Whether the result has a sound track.
     pub generate_audio: bool,
     /// Reference material.
-    pub inputs: Inputs,
+    pub inputs: VideoInputs,
     /// A quick 480p preview of this spec instead of the final.
     pub draft: bool,
     /// The draft that this spec renders as a final.
     pub final_of: Option<TaskId>,
     /// The earlier video that this spec edits.
-    pub edit: Option<Edit>,
+    pub edit: Option<EditSpec>,
 }
 
 /// Length of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Seconds {
+pub enum VideoLength {
     /// Length in whole seconds.
     Fixed(u32),
     /// The engine chooses.
@@ -63,7 +63,7 @@ pub enum FrameSize {
 /// Reference material, by URL. The three forms exclude each other.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Inputs {
+pub enum VideoInputs {
     /// Text alone.
     #[default]
     Text,
@@ -86,7 +86,7 @@ pub enum Inputs {
 /// The source of an edit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Edit {
+pub struct EditSpec {
     /// The completed task whose video is edited.
     pub task_id: TaskId,
     /// 0.0 keeps the source, 1.0 keeps only its length, size and rhythm.
@@ -95,14 +95,14 @@ pub struct Edit {
 
 /// One item of reference material.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reference<'a> {
+pub enum ReferenceItem<'a> {
     /// An image, by URL.
     Image(&'a str),
     /// Sound, by URL.
     Audio(&'a str),
 }
 
-impl<'a> Reference<'a> {
+impl<'a> ReferenceItem<'a> {
     /// Its URL.
     pub const fn url(self) -> &'a str {
         match self {
@@ -111,18 +111,18 @@ impl<'a> Reference<'a> {
     }
 }
 
-impl Inputs {
+impl VideoInputs {
     /// Every item, in one fixed order: first and last frame; or images, then sound.
-    pub fn references(&self) -> Vec<Reference<'_>> {
+    pub fn references(&self) -> Vec<ReferenceItem<'_>> {
         match self {
             Self::Text => Vec::new(),
             Self::Frames { first, last } => std::iter::once(first)
                 .chain(last)
-                .map(|url| Reference::Image(url))
+                .map(|url| ReferenceItem::Image(url))
                 .collect(),
             Self::References { images, audios } => {
-                let images = images.iter().map(|url| Reference::Image(url));
-                let audios = audios.iter().map(|url| Reference::Audio(url));
+                let images = images.iter().map(|url| ReferenceItem::Image(url));
+                let audios = audios.iter().map(|url| ReferenceItem::Audio(url));
                 images.chain(audios).collect()
             }
         }
@@ -144,7 +144,7 @@ impl Inputs {
         }
     }
 
-    /// The request's name for the item at `index` of [`Inputs::references`], such as
+    /// The request's name for the item at `index` of [`VideoInputs::references`], such as
     /// `reference_images[1]`. A first frame is always `first_frame`, under whichever of its two
     /// names it was sent. `None` past the last item.
     pub fn param(&self, index: usize) -> Option<String> {
@@ -188,22 +188,22 @@ mod tests {
     #[test]
     fn every_reference_has_the_name_that_it_was_sent_under() {
         let url = || "https://example.com/a".to_owned();
-        let names = |inputs: &Inputs| {
+        let names = |inputs: &VideoInputs| {
             let all = (0..inputs.references().len()).map(|index| inputs.param(index).unwrap());
             assert_eq!(inputs.param(inputs.references().len()), None);
             all.collect::<Vec<_>>()
         };
-        assert!(names(&Inputs::Text).is_empty());
-        let mut frames = Inputs::Frames {
+        assert!(names(&VideoInputs::Text).is_empty());
+        let mut frames = VideoInputs::Frames {
             first: url(),
             last: None,
         };
         assert_eq!(names(&frames), ["first_frame"]);
-        if let Inputs::Frames { last, .. } = &mut frames {
+        if let VideoInputs::Frames { last, .. } = &mut frames {
             *last = Some(url());
         }
         assert_eq!(names(&frames), ["first_frame", "last_frame"]);
-        let references = Inputs::References {
+        let references = VideoInputs::References {
             images: vec![url(), url()],
             audios: vec![url(), url()],
         };

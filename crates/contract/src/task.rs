@@ -25,7 +25,7 @@ pub struct Task {
     /// Priority within the project.
     pub priority: Priority,
     /// State of the task.
-    pub state: State,
+    pub state: TaskState,
     /// 0 to 100; never falls; 100 only when completed.
     pub progress: u8,
     /// Time of acceptance.
@@ -48,7 +48,7 @@ pub struct Task {
 
 /// The state of a task.
 #[derive(Clone, Debug, PartialEq)]
-pub enum State {
+pub enum TaskState {
     /// Waits for a worker, for the first time or again.
     Waiting,
     /// A worker holds its lease.
@@ -61,22 +61,22 @@ pub enum State {
     Expired,
 }
 
-/// The kinds of [`State`], without their contents.
+/// The kinds of [`TaskState`], without their contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Phase {
-    /// [`State::Waiting`].
+pub enum TaskPhase {
+    /// [`TaskState::Waiting`].
     Waiting,
-    /// [`State::Running`].
+    /// [`TaskState::Running`].
     Running,
-    /// [`State::Completed`].
+    /// [`TaskState::Completed`].
     Completed,
-    /// [`State::Failed`].
+    /// [`TaskState::Failed`].
     Failed,
-    /// [`State::Expired`].
+    /// [`TaskState::Expired`].
     Expired,
 }
 
-impl Phase {
+impl TaskPhase {
     /// Every phase.
     pub const ALL: [Self; 5] = [
         Self::Waiting,
@@ -88,7 +88,7 @@ impl Phase {
 
     /// Whether a task may change from this phase to `next` in one step.
     pub const fn may_become(self, next: Self) -> bool {
-        use Phase::{Completed, Expired, Failed, Running, Waiting};
+        use TaskPhase::{Completed, Expired, Failed, Running, Waiting};
         matches!(
             (self, next),
             (Waiting, Running | Failed)
@@ -130,15 +130,15 @@ impl Status {
     }
 }
 
-impl State {
+impl TaskState {
     /// The kind of this state.
-    pub const fn phase(&self) -> Phase {
+    pub const fn phase(&self) -> TaskPhase {
         match self {
-            Self::Waiting => Phase::Waiting,
-            Self::Running => Phase::Running,
-            Self::Completed(_) => Phase::Completed,
-            Self::Failed(_) => Phase::Failed,
-            Self::Expired => Phase::Expired,
+            Self::Waiting => TaskPhase::Waiting,
+            Self::Running => TaskPhase::Running,
+            Self::Completed(_) => TaskPhase::Completed,
+            Self::Failed(_) => TaskPhase::Failed,
+            Self::Expired => TaskPhase::Expired,
         }
     }
 }
@@ -150,11 +150,11 @@ impl Task {
         match self.state {
             // A status never goes back: a requeued task has started before, so it stays
             // `in_progress`.
-            State::Waiting if self.started_at_ms.is_none() => Some(Status::Queued),
-            State::Waiting | State::Running => Some(Status::InProgress),
-            State::Completed(_) => Some(Status::Completed),
-            State::Failed(_) => Some(Status::Failed),
-            State::Expired => None,
+            TaskState::Waiting if self.started_at_ms.is_none() => Some(Status::Queued),
+            TaskState::Waiting | TaskState::Running => Some(Status::InProgress),
+            TaskState::Completed(_) => Some(Status::Completed),
+            TaskState::Failed(_) => Some(Status::Failed),
+            TaskState::Expired => None,
         }
     }
 }
@@ -273,22 +273,22 @@ mod tests {
 
     #[test]
     fn terminal_phases_lead_nowhere_but_to_expiry() {
-        for phase in Phase::ALL {
-            let next: Vec<Phase> = Phase::ALL
+        for phase in TaskPhase::ALL {
+            let next: Vec<TaskPhase> = TaskPhase::ALL
                 .into_iter()
                 .filter(|next| phase.may_become(*next))
                 .collect();
             match phase {
-                Phase::Waiting => assert_eq!(next, [Phase::Running, Phase::Failed]),
-                Phase::Running => {
-                    assert_eq!(next, [Phase::Waiting, Phase::Completed, Phase::Failed]);
+                TaskPhase::Waiting => assert_eq!(next, [TaskPhase::Running, TaskPhase::Failed]),
+                TaskPhase::Running => {
+                    assert_eq!(next, [TaskPhase::Waiting, TaskPhase::Completed, TaskPhase::Failed]);
                 }
-                Phase::Completed | Phase::Failed => assert_eq!(next, [Phase::Expired]),
-                Phase::Expired => assert!(next.is_empty()),
+                TaskPhase::Completed | TaskPhase::Failed => assert_eq!(next, [TaskPhase::Expired]),
+                TaskPhase::Expired => assert!(next.is_empty()),
             }
             assert_eq!(
                 phase.is_terminal(),
-                next.iter().all(|next| *next == Phase::Expired)
+                next.iter().all(|next| *next == TaskPhase::Expired)
             );
         }
     }

@@ -68,7 +68,7 @@ impl Stopwatch {
 /// Both clocks at one moment: wall time of the store, steady time of this process, by which a step of
 /// the former shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ClockReading {
     /// Wall time.
     pub wall_ms: UnixMs,
     /// Steady time.
@@ -77,8 +77,8 @@ pub struct Reading {
 
 impl dyn Clock + '_ {
     /// Both clocks, wall time first.
-    pub fn read(&self) -> Reading {
-        Reading {
+    pub fn read(&self) -> ClockReading {
+        ClockReading {
             wall_ms: self.now_ms(),
             steady_ms: self.steady_ms(),
         }

@@ -1,26 +1,26 @@
-//! Validation: turns a request and the catalog into a [`Submission`], or returns the first error.
+//! Validation: turns a request and the catalog into a [`ValidatedRequest`], or returns the first error.
 //! The order of the checks is part of the contract: model, fields that the model does not take,
 //! ranges, combinations, URL syntax, total text (syntax, types and unknown fields were checked
 //! before). Looks up nothing: drafts and sources of edits are found by the caller.
 
 use std::collections::BTreeMap;
 
-use crate::card::{Catalog, Features, ModelCard};
-use crate::error::{ErrorCode, Refusal};
+use crate::card::{ModelCatalog, Features, ModelCard};
+use crate::error::{ErrorCode, RequestRefusal};
 use crate::id::TaskId;
 use crate::limits::{MODEL_CHARS_MAX, REFERENCES_MAX, REQUEST_TEXT_BYTES_MAX};
-use crate::ranges::Ranged;
-use crate::reference_url::Ports;
-use crate::request::{FIELDS, Field, SecondsField, SubmitRequest};
-use crate::spec::{Inputs, SPEC_VERSION, VideoSpec};
+use crate::ranges::RangedFields;
+use crate::reference_url::AllowedPorts;
+use crate::request::{FIELDS, RequestField, SecondsField, SubmitRequest};
+use crate::spec::{VideoInputs, SPEC_VERSION, VideoSpec};
 use crate::task::Priority;
 use crate::{ranges, reference_url};
 
 /// A valid request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Submission {
+pub struct ValidatedRequest {
     /// The video to make.
-    pub intent: Intent,
+    pub intent: SubmitIntent,
     /// The caller's own notes.
     pub metadata: BTreeMap<String, String>,
     /// The webhook to call when the task ends.
@@ -31,7 +31,7 @@ pub struct Submission {
 
 /// The kind of the requested video.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Intent {
+pub enum SubmitIntent {
     /// A new video; the spec is complete.
     New(Box<VideoSpec>),
     /// The final of a draft: its spec comes from the draft ([`crate::lineage::final_spec`]).
@@ -64,13 +64,13 @@ pub struct EditRequest {
     pub seed: u32,
 }
 
-impl Submission {
+impl ValidatedRequest {
     /// The canonical identifier of the model.
     pub fn model(&self) -> &str {
         match &self.intent {
-            Intent::New(spec) => &spec.model,
-            Intent::FinalOf { model, .. } => model,
-            Intent::EditOf(edit) => &edit.model,
+            SubmitIntent::New(spec) => &spec.model,
+            SubmitIntent::FinalOf { model, .. } => model,
+            SubmitIntent::EditOf(edit) => &edit.model,
         }
     }
 }
@@ -81,17 +81,17 @@ impl Submission {
 /// The first violation in the documented order, with its `param`.
 pub fn validate(
     request: &SubmitRequest,
-    catalog: &Catalog,
+    catalog: &ModelCatalog,
     random_seed: u32,
-) -> Result<Submission, Refusal> {
+) -> Result<ValidatedRequest, RequestRefusal> {
     // The order is documented, and clients see only the first error: do not reorder.
     let card = find_model(request, catalog)?;
     check_supported(request, card)?;
-    let ranged = ranges::check(request, card, random_seed)?;
+    let ranged = ranges::check_ranges(request, card, random_seed)?;
     check_combinations(request)?;
     check_urls(request)?;
     check_text(request)?;
-    Ok(Submission {
+    Ok(ValidatedRequest {
         priority: ranged.priority,
         intent: ranged.into_intent(request, card)?,
         metadata: request.metadata.clone().unwrap_or_default(),
@@ -99,7 +99,7 @@ pub fn validate(
     })
 }
 
-fn find_model<'c>(request: &SubmitRequest, catalog: &'c Catalog) -> Result<&'c ModelCard, Refusal> {
+fn find_model<'c>(request: &SubmitRequest, catalog: &'c ModelCatalog) -> Result<&'c ModelCard, RequestRefusal> {
     let Some(name) = &request.model else {
         return Err(ranges::missing("model"));
     };
@@ -115,16 +115,16 @@ fn find_model<'c>(request: &SubmitRequest, catalog: &'c Catalog) -> Result<&'c M
             "The model '{shown}' does not exist; available: {}.",
             known.join(", ")
         );
-        Refusal::of(ErrorCode::ModelNotFound, "model", message)
+        RequestRefusal::for_param(ErrorCode::ModelNotFound, "model", message)
     })
 }
 
 /// Refuses fields, and values that name a capability, that the model does not take.
-fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal> {
+fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), RequestRefusal> {
     let can: &Features = &card.capabilities.features;
     let unsupported = |param: &str| {
         let message = format!("'{param}' is not supported on the model '{}'.", card.id);
-        Refusal::of(ErrorCode::UnsupportedParameter, param, message)
+        RequestRefusal::for_param(ErrorCode::UnsupportedParameter, param, message)
     };
     if let Some(name) = request.never_supported {
         return Err(unsupported(name));
@@ -138,7 +138,7 @@ fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refu
             "'{value}' as '{param}' is not supported on the model '{}'.",
             card.id
         );
-        Refusal::of(ErrorCode::UnsupportedValue, param, message)
+        RequestRefusal::for_param(ErrorCode::UnsupportedValue, param, message)
     };
     if request.seconds == Some(SecondsField::Auto) && !can.auto_duration {
         return Err(unsupported_value("seconds", "auto"));
@@ -150,7 +150,7 @@ fn check_supported(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refu
 }
 
 /// Requires an image if the model starts from one.
-fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal> {
+fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), RequestRefusal> {
     let can = &card.capabilities.features;
     let is_of_another = request.draft_task_id.is_some() || request.edit_task_id.is_some();
     if can.text_to_video || is_of_another || request.has_image() {
@@ -166,10 +166,10 @@ fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal>
         card.id
     );
     let code = ErrorCode::MissingRequiredParameter;
-    Err(Refusal::of(code, param, message))
+    Err(RequestRefusal::for_param(code, param, message))
 }
 
-fn check_urls(request: &SubmitRequest) -> Result<(), Refusal> {
+fn check_urls(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     for (param, url) in request.urls() {
         reference_url::check(url, &param)?;
     }
@@ -180,7 +180,7 @@ fn check_urls(request: &SubmitRequest) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// `invalid_url`.
-pub fn check_ports(request: &SubmitRequest, ports: &Ports) -> Result<(), Refusal> {
+pub fn check_ports(request: &SubmitRequest, ports: &AllowedPorts) -> Result<(), RequestRefusal> {
     for (param, url) in request.urls() {
         reference_url::check_port(url, &param, ports)?;
     }
@@ -188,7 +188,7 @@ pub fn check_ports(request: &SubmitRequest, ports: &Ports) -> Result<(), Refusal
 }
 
 /// Refuses a request whose texts exceed the total limit although each part is within its own.
-fn check_text(request: &SubmitRequest) -> Result<(), Refusal> {
+fn check_text(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     // Prompts count as they will be stored, without surrounding white space.
     let prompts = [&request.prompt, &request.negative_prompt];
     let prompts = prompts.into_iter().flatten().map(|text| text.trim().len());
@@ -203,20 +203,20 @@ fn check_text(request: &SubmitRequest) -> Result<(), Refusal> {
         "Prompts, URLs and metadata have {bytes} bytes together; at most \
          {REQUEST_TEXT_BYTES_MAX} are allowed. Shorten one of them."
     );
-    Err(Refusal::new(ErrorCode::InvalidValue, message))
+    Err(RequestRefusal::new(ErrorCode::InvalidValue, message))
 }
 
-impl Ranged {
-    fn into_intent(self, request: &SubmitRequest, card: &ModelCard) -> Result<Intent, Refusal> {
+impl RangedFields {
+    fn into_intent(self, request: &SubmitRequest, card: &ModelCard) -> Result<SubmitIntent, RequestRefusal> {
         if let Some(draft) = self.draft_task {
-            return Ok(Intent::FinalOf {
+            return Ok(SubmitIntent::FinalOf {
                 model: card.id.clone(),
                 draft,
             });
         }
         let prompt = self.prompt.ok_or_else(|| ranges::missing("prompt"))?;
         if let Some(source) = self.edit_task {
-            return Ok(Intent::EditOf(Box::new(EditRequest {
+            return Ok(SubmitIntent::EditOf(Box::new(EditRequest {
                 model: card.id.clone(),
                 source,
                 prompt,
@@ -228,7 +228,7 @@ impl Ranged {
         }
         // Sound is on by default where the model has it.
         let can_sound = card.capabilities.features.audio_output;
-        Ok(Intent::New(Box::new(VideoSpec {
+        Ok(SubmitIntent::New(Box::new(VideoSpec {
             version: SPEC_VERSION,
             model: card.id.clone(),
             prompt,
@@ -245,31 +245,31 @@ impl Ranged {
     }
 }
 
-fn inputs(request: &SubmitRequest) -> Inputs {
+fn inputs(request: &SubmitRequest) -> VideoInputs {
     let first = request
         .first_frame
         .as_ref()
         .or(request.input_reference.as_ref());
     match (first, &request.reference_images) {
-        (Some(first), _) => Inputs::Frames {
+        (Some(first), _) => VideoInputs::Frames {
             first: first.clone(),
             last: request.last_frame.clone(),
         },
-        (None, Some(images)) => Inputs::References {
+        (None, Some(images)) => VideoInputs::References {
             images: images.clone(),
             audios: request.reference_audios.clone().unwrap_or_default(),
         },
-        (None, None) => Inputs::Text,
+        (None, None) => VideoInputs::Text,
     }
 }
 
-fn clash(param: &str, message: impl Into<String>) -> Refusal {
-    Refusal::of(ErrorCode::UnsupportedCombination, param, message)
+fn clash(param: &str, message: impl Into<String>) -> RequestRefusal {
+    RequestRefusal::for_param(ErrorCode::UnsupportedCombination, param, message)
 }
 
 /// Checks which fields exclude or need each other, in the documented order: fields in the order of their
 /// table, then the request as a whole. The error names the field to remove.
-fn check_combinations(request: &SubmitRequest) -> Result<(), Refusal> {
+fn check_combinations(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     for field in sent(request) {
         excluded(field, request)?;
         needed(field, request)?;
@@ -280,7 +280,7 @@ fn check_combinations(request: &SubmitRequest) -> Result<(), Refusal> {
     edit_takes_its_form_from_the_source(request)
 }
 
-fn sent(request: &SubmitRequest) -> impl Iterator<Item = &'static Field> {
+fn sent(request: &SubmitRequest) -> impl Iterator<Item = &'static RequestField> {
     FIELDS.iter().filter(|field| field.is_in(request))
 }
 
@@ -295,7 +295,7 @@ fn first_sent(request: &SubmitRequest, names: &[&str]) -> Option<&'static str> {
         .map(|field| field.name)
 }
 
-fn excluded(field: &Field, request: &SubmitRequest) -> Result<(), Refusal> {
+fn excluded(field: &RequestField, request: &SubmitRequest) -> Result<(), RequestRefusal> {
     let name = field.name;
     let Some(other) = first_sent(request, field.rules.excludes) else {
         return Ok(());
@@ -312,7 +312,7 @@ fn excluded(field: &Field, request: &SubmitRequest) -> Result<(), Refusal> {
     ))
 }
 
-fn needed(field: &Field, request: &SubmitRequest) -> Result<(), Refusal> {
+fn needed(field: &RequestField, request: &SubmitRequest) -> Result<(), RequestRefusal> {
     let needs = field.rules.needs;
     match needs.first() {
         Some(first) if first_sent(request, needs).is_none() => {
@@ -323,7 +323,7 @@ fn needed(field: &Field, request: &SubmitRequest) -> Result<(), Refusal> {
     }
 }
 
-fn count_of_references(request: &SubmitRequest) -> Result<(), Refusal> {
+fn count_of_references(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     let lists = [&request.reference_images, &request.reference_audios];
     let count: usize = lists.into_iter().flatten().map(Vec::len).sum();
     if count > REFERENCES_MAX {
@@ -333,7 +333,7 @@ fn count_of_references(request: &SubmitRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn adaptive_needs_an_image(request: &SubmitRequest) -> Result<(), Refusal> {
+fn adaptive_needs_an_image(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     if request.aspect_ratio.as_deref() == Some("adaptive") && !request.has_image() {
         let message = "'aspect_ratio' 'adaptive' follows the first image, and there is none.";
         return Err(clash("aspect_ratio", message));
@@ -341,7 +341,7 @@ fn adaptive_needs_an_image(request: &SubmitRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn draft_task_stands_alone(request: &SubmitRequest) -> Result<(), Refusal> {
+fn draft_task_stands_alone(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     // The field that cannot stay is named, not `draft_task_id`, whose presence says what the client
     // wants.
     let stranger = sent(request).find(|field| !field.rules.in_final);
@@ -355,7 +355,7 @@ fn draft_task_stands_alone(request: &SubmitRequest) -> Result<(), Refusal> {
     Err(clash(other.name, message))
 }
 
-fn edit_takes_its_form_from_the_source(request: &SubmitRequest) -> Result<(), Refusal> {
+fn edit_takes_its_form_from_the_source(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     let stranger = sent(request).find(|field| !field.rules.in_edit);
     let Some(other) = stranger.filter(|_| request.edit_task_id.is_some()) else {
         return Ok(());

@@ -13,7 +13,7 @@ use sha2::Sha256;
 
 use crate::id::TaskId;
 use crate::limits::WEBHOOK_ATTEMPTS_MAX;
-use crate::task::State;
+use crate::task::TaskState;
 
 /// The header with the event's id, the same for each attempt.
 pub const ID_HEADER: &str = "webhook-id";
@@ -87,17 +87,17 @@ pub fn event_id(task: TaskId) -> String {
 
 /// The type of the event for a task that ended in this state; `None` if it is unfinished or
 /// expired.
-pub const fn event_type(state: &State) -> Option<&'static str> {
+pub const fn event_type(state: &TaskState) -> Option<&'static str> {
     match state {
-        State::Completed(_) => Some("video.completed"),
-        State::Failed(_) => Some("video.failed"),
-        State::Waiting | State::Running | State::Expired => None,
+        TaskState::Completed(_) => Some("video.completed"),
+        TaskState::Failed(_) => Some("video.failed"),
+        TaskState::Waiting | TaskState::Running | TaskState::Expired => None,
     }
 }
 
 /// An event in its wire form.
 #[derive(Clone, Debug, Serialize)]
-pub struct Event<'a, T> {
+pub struct EventEnvelope<'a, T> {
     /// The event's id, also in [`ID_HEADER`].
     pub id: &'a str,
     /// Always `event`.
@@ -168,14 +168,14 @@ mod tests {
 
     #[test]
     fn an_end_is_one_event_and_nothing_else_is() {
-        let failed = State::Failed(Failure::from(FailureCode::Cancelled));
+        let failed = TaskState::Failed(Failure::from(FailureCode::Cancelled));
         assert_eq!(event_type(&failed), Some("video.failed"));
-        for state in [State::Waiting, State::Running, State::Expired] {
+        for state in [TaskState::Waiting, TaskState::Running, TaskState::Expired] {
             assert_eq!(event_type(&state), None);
         }
         let id = event_id(TaskId::from_parts(1_760_000_000_000, [7; 10]));
         assert!(id.starts_with("evt_") && id.len() == 30, "{id}");
-        let event = Event {
+        let event = EventEnvelope {
             id: &id,
             object: "event",
             created_at: 9,

@@ -14,9 +14,9 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
+use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
 use kinora_engine::{
-    CHANNELS, Control, Engine, EngineError, Job, Materials, Picture, Planner, SAMPLE_RATE_HZ, Sink,
+    CHANNELS, JobControl, Engine, EngineError, FrameJob, JobMaterials, RgbPicture, ClipPlanner, SAMPLE_RATE_HZ, ClipSink,
 };
 use kinora_engine_diffusion::{Model, Native, Settings, check};
 
@@ -52,11 +52,11 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
         model: "clip".to_owned(),
         prompt: "a fox in the snow".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(5),
+        seconds: VideoLength::Fixed(5),
         frame: FrameSize::Fixed(Size::new(832, 480)),
         seed: 1,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -67,7 +67,7 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
         match key {
             "prompt" => value.clone_into(&mut spec.prompt),
             "size" => spec.frame = FrameSize::Fixed(value.parse()?),
-            "seconds" => spec.seconds = Seconds::Fixed(value.parse()?),
+            "seconds" => spec.seconds = VideoLength::Fixed(value.parse()?),
             "seed" => spec.seed = value.parse()?,
             "repeat" => repeat = value.parse()?,
             "sound" => spec.generate_audio = value.parse()?,
@@ -102,7 +102,7 @@ fn options(arguments: &[String]) -> Result<Options, Box<dyn Error>> {
 #[derive(Default)]
 struct First(Vec<u8>, u32, usize);
 
-impl Sink for First {
+impl ClipSink for First {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         if self.0.is_empty() {
             self.0.extend_from_slice(rgb);
@@ -118,22 +118,22 @@ impl Sink for First {
 }
 
 /// A first frame of one grey, where one is given, and a last.
-fn materials(spec: &mut VideoSpec, first: Option<u8>, last: Option<u8>) -> Materials {
+fn materials(spec: &mut VideoSpec, first: Option<u8>, last: Option<u8>) -> JobMaterials {
     const SIZE: Size = Size::new(64, 64);
     if first.is_some() {
-        spec.inputs = Inputs::Frames {
+        spec.inputs = VideoInputs::Frames {
             first: "https://a.example/1.png".to_owned(),
             last: last.map(|_| "https://a.example/2.png".to_owned()),
         };
     }
-    let picture = |grey| Picture {
+    let picture = |grey| RgbPicture {
         size: SIZE,
         rgb: vec![grey; SIZE.pixels() as usize * 3],
     };
-    Materials {
+    JobMaterials {
         first_frame: first.map(picture),
         last_frame: last.map(picture),
-        ..Materials::default()
+        ..JobMaterials::default()
     }
 }
 
@@ -145,8 +145,8 @@ fn memory() -> String {
 }
 
 /// Makes a clip; and when each step was done, in seconds, which its preview tells.
-fn generate(native: &Native, job: &Job<'_>) -> Result<(First, Vec<f64>), EngineError> {
-    let (control, begin) = (Control::default(), Instant::now());
+fn generate(native: &Native, job: &FrameJob<'_>) -> Result<(First, Vec<f64>), EngineError> {
+    let (control, begin) = (JobControl::default(), Instant::now());
     let (mut first, mut steps) = (First::default(), Vec::new());
     let mut look = || {
         let shown = control.preview.take();
@@ -183,7 +183,7 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let clip = native.plan(&spec, &materials)?;
     for _ in 0..repeat {
         let begin = Instant::now();
-        let job = Job {
+        let job = FrameJob {
             spec: &spec,
             materials: &materials,
             clip,

@@ -2,7 +2,7 @@
 //! materials before any work. It opens no files and calls no library.
 
 use kinora_contract::Size;
-use kinora_engine::{Clip, Crop, Keep, Materials, Picture};
+use kinora_engine::{ClipPlan, FrameCrop, FrameSelection, JobMaterials, RgbPicture};
 
 use crate::settings::{Sampler, Scheduler};
 
@@ -19,7 +19,7 @@ pub enum Given {
 
 impl Given {
     /// The picture itself.
-    pub fn of(self, materials: &Materials) -> Option<&Picture> {
+    pub fn of(self, materials: &JobMaterials) -> Option<&RgbPicture> {
         match self {
             Self::FirstFrame => materials.first_frame.as_ref(),
             Self::LastFrame => materials.last_frame.as_ref(),
@@ -38,11 +38,11 @@ pub struct Generation {
     /// The rendered size: the requested one, rounded up to the model's multiple.
     pub rendered: Size,
     /// The delivered part of a rendered frame.
-    pub crop: Crop,
+    pub crop: FrameCrop,
     /// The number of rendered frames, on the model's grid.
     pub frames: u32,
     /// The delivered ones among them.
-    pub keep: Keep,
+    pub keep: FrameSelection,
     /// Frames per second.
     pub fps: u32,
     /// Denoising steps of both experts together.
@@ -67,7 +67,7 @@ pub struct Generation {
     pub end: Option<Given>,
     /// How closely the given frames are followed; only LTX-2 supports less than 1.0.
     pub strength: f32,
-    /// Whether the frames of [`Materials::source`] control the clip (VACE).
+    /// Whether the frames of [`JobMaterials::source`] control the clip (VACE).
     pub control: bool,
     /// How closely they control it: 1.0 as in training, 0.0 not at all.
     pub control_strength: f32,
@@ -79,8 +79,8 @@ pub struct Generation {
 
 impl Generation {
     /// The delivered clip.
-    pub fn clip(&self) -> Clip {
-        Clip {
+    pub fn clip(&self) -> ClipPlan {
+        ClipPlan {
             size: self.crop.size,
             fps: self.fps,
             frames: self.keep.count(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kinora_engine::{
-    Engine, EngineError, EngineKind, FilesReport, FrameKind, KindError, Needs, Output, Planner,
+    Engine, EngineError, EngineKind, FilesReport, FrameKind, KindError, SandboxNeeds, EngineOutput, ClipPlanner,
 };
 use serde::Deserialize;
 
@@ -30,8 +30,8 @@ impl EngineKind for DiffusionKind {
             .map_err(|error| KindError(error.to_string()))
     }
 
-    fn output(&self) -> Output<'_> {
-        Output::Frames(self)
+    fn output(&self) -> EngineOutput<'_> {
+        EngineOutput::Frames(self)
     }
 
     fn device(&self) -> Option<String> {
@@ -40,7 +40,7 @@ impl EngineKind for DiffusionKind {
 }
 
 impl FrameKind for DiffusionKind {
-    fn planner(&self, name: &str) -> Result<Arc<dyn Planner>, KindError> {
+    fn planner(&self, name: &str) -> Result<Arc<dyn ClipPlanner>, KindError> {
         let model = Model::new(name, self.model.clone());
         let model = model.map_err(|error| KindError(error.to_string()))?;
         Ok(Arc::new(model))
@@ -58,8 +58,8 @@ impl FrameKind for DiffusionKind {
         Err(EngineError::Unsupported(format!("{name}: {NOT_BUILT_IN}")))
     }
 
-    fn needs(&self) -> Needs {
-        Needs {
+    fn needs(&self) -> SandboxNeeds {
+        SandboxNeeds {
             files: self
                 .model
                 .files()

@@ -1,9 +1,9 @@
 //! A model according to its settings: its features, and the parameters for a request. Opens and
 //! loads nothing; refuses specs that the model does not support.
 
-use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
+use kinora_contract::{EditSpec, VideoInputs, VideoLength, Size, VideoSpec};
 use kinora_engine::{
-    Clip, Crop, Description, EngineError, Features, Grid, Keep, Materials, Planner, frames_of_edit,
+    ClipPlan, FrameCrop, EngineDescription, EngineError, Features, RenderGrid, FrameSelection, JobMaterials, ClipPlanner, frames_of_edit,
     refuse_unsupported,
 };
 
@@ -20,7 +20,7 @@ const FRAMES_MAX: u32 = 3600;
 #[derive(Clone, Debug)]
 pub struct Model {
     settings: Settings,
-    description: Description,
+    description: EngineDescription,
 }
 
 fn unsupported<T>(what: &str) -> Result<T, EngineError> {
@@ -32,14 +32,14 @@ fn missing<T>(what: &str) -> Result<T, EngineError> {
     Err(EngineError::Failed(format!("{what} is missing or broken")))
 }
 
-impl Planner for Model {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for Model {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
     /// The requested size, and the requested seconds at the model's own rate. An edit has the size
     /// and the length of its source.
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         Ok(self.generation(spec, materials)?.clip())
     }
 }
@@ -62,7 +62,7 @@ impl Model {
             ..settings.family.features(settings.variant())
         };
         Ok(Self {
-            description: Description {
+            description: EngineDescription {
                 name,
                 version: LIBRARY.to_owned(),
                 features,
@@ -86,14 +86,14 @@ impl Model {
     pub fn generation(
         &self,
         spec: &VideoSpec,
-        materials: &Materials,
+        materials: &JobMaterials,
     ) -> Result<Generation, EngineError> {
         refuse_unsupported(self.description.features, spec)?;
         let (initial, end) = self.pictures(spec, materials)?;
         let outline = self.outline(spec, materials)?;
         let settings = &self.settings;
         let traits = settings.traits();
-        let grid = Grid {
+        let grid = RenderGrid {
             size_multiple: traits.size_multiple,
             frame_step: traits.frame_step,
             frame_offset: 1,
@@ -106,12 +106,12 @@ impl Model {
                 spec.negative_prompt.as_deref().unwrap_or_default(),
             ),
             rendered,
-            crop: Crop::middle(outline.size, rendered),
+            crop: FrameCrop::middle(outline.size, rendered),
             frames,
             // Frames beyond the requested length are cut off, unless the last one was given.
             keep: match end {
-                Some(_) => Keep::Spread(outline.frames),
-                None => Keep::First(outline.frames),
+                Some(_) => FrameSelection::Spread(outline.frames),
+                None => FrameSelection::First(outline.frames),
             },
             fps: settings.fps(),
             steps: if spec.draft {
@@ -139,11 +139,11 @@ impl Model {
     fn pictures(
         &self,
         spec: &VideoSpec,
-        materials: &Materials,
+        materials: &JobMaterials,
     ) -> Result<(Option<Given>, Option<Given>), EngineError> {
         match &spec.inputs {
-            Inputs::Text => Ok((None, None)),
-            Inputs::Frames { last, .. } => {
+            VideoInputs::Text => Ok((None, None)),
+            VideoInputs::Frames { last, .. } => {
                 let end = last.as_ref().map(|_| Given::LastFrame);
                 if !is_usable(Given::FirstFrame, materials) {
                     return missing("the first frame");
@@ -153,7 +153,7 @@ impl Model {
                 }
                 Ok((Some(Given::FirstFrame), end))
             }
-            Inputs::References { images, .. } => {
+            VideoInputs::References { images, .. } => {
                 let initial = (!images.is_empty()).then_some(Given::Image(0));
                 if !initial.is_none_or(|image| is_usable(image, materials)) {
                     return missing("the reference image");
@@ -163,14 +163,14 @@ impl Model {
         }
     }
 
-    fn outline(&self, spec: &VideoSpec, materials: &Materials) -> Result<Outline, EngineError> {
+    fn outline(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipOutline, EngineError> {
         let outline = if let Some(edit) = &spec.edit {
             self.edited(edit, materials)?
         } else {
             let Some(size) = spec.render_size() else {
                 return unsupported("a shape that follows an image");
             };
-            let Seconds::Fixed(seconds) = spec.seconds else {
+            let VideoLength::Fixed(seconds) = spec.seconds else {
                 return unsupported("a length of the model's choice");
             };
             // The final follows its draft as closely as the model was trained to.
@@ -179,7 +179,7 @@ impl Model {
                 (Some(_), Some(_)) => Some(1.0),
                 (Some(_), None) => return missing("the draft's video"),
             };
-            Outline {
+            ClipOutline {
                 size,
                 frames: seconds.saturating_mul(self.settings.fps()),
                 control_strength,
@@ -196,13 +196,13 @@ impl Model {
     }
 
     /// An edit has the size of its source, and its length at the model's own rate.
-    fn edited(&self, edit: &Edit, materials: &Materials) -> Result<Outline, EngineError> {
+    fn edited(&self, edit: &EditSpec, materials: &JobMaterials) -> Result<ClipOutline, EngineError> {
         let source = materials.source.as_deref();
         let frames = source.and_then(|source| frames_of_edit(source, self.settings.fps()));
         let Some((source, frames)) = source.zip(frames) else {
             return missing("the source video");
         };
-        Ok(Outline {
+        Ok(ClipOutline {
             size: source.size(),
             frames,
             control_strength: Some(control_strength(edit.strength)),
@@ -211,13 +211,13 @@ impl Model {
 }
 
 /// Whether the picture is there, and its bytes match its size.
-fn is_usable(given: Given, materials: &Materials) -> bool {
+fn is_usable(given: Given, materials: &JobMaterials) -> bool {
     given.of(materials).is_some_and(|picture| {
         picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
     })
 }
 
-struct Outline {
+struct ClipOutline {
     size: Size,
     frames: u32,
     control_strength: Option<f32>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_contract::{FrameSize, Resolution, SPEC_VERSION, TaskId, size::listed_sizes};
-use kinora_engine::{Footage, Picture, Playback};
+use kinora_engine::{SourceVideo, RgbPicture, VideoPlayback};
 use proptest::prelude::*;
 
 use super::*;
@@ -34,11 +34,11 @@ fn spec(size: Size, seconds: u32) -> VideoSpec {
         model: "test".to_owned(),
         prompt: "a (quiet) fox".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(seconds),
+        seconds: VideoLength::Fixed(seconds),
         frame: FrameSize::Fixed(size),
         seed: 7,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -49,30 +49,30 @@ fn task() -> TaskId {
     "video_00000000000000000000000000".parse().unwrap()
 }
 
-fn edit(strength: f64) -> Edit {
-    Edit {
+fn edit(strength: f64) -> EditSpec {
+    EditSpec {
         task_id: task(),
         strength,
     }
 }
 
-fn picture() -> Option<Picture> {
-    Some(Picture {
+fn picture() -> Option<RgbPicture> {
+    Some(RgbPicture {
         size: Size::new(2, 2),
         rgb: vec![9; 12],
     })
 }
 
-fn frames(last: bool) -> Inputs {
-    Inputs::Frames {
+fn frames(last: bool) -> VideoInputs {
+    VideoInputs::Frames {
         first: "https://a.example/1.png".to_owned(),
         last: last.then(|| "https://a.example/2.png".to_owned()),
     }
 }
 
-fn references(images: usize, audios: usize) -> Inputs {
+fn references(images: usize, audios: usize) -> VideoInputs {
     let urls = |count| vec!["https://a.example/x".to_owned(); count];
-    Inputs::References {
+    VideoInputs::References {
         images: urls(images),
         audios: urls(audios),
     }
@@ -81,7 +81,7 @@ fn references(images: usize, audios: usize) -> Inputs {
 #[derive(Debug)]
 struct Source(Size, u32, u32);
 
-impl Footage for Source {
+impl SourceVideo for Source {
     fn size(&self) -> Size {
         self.0
     }
@@ -91,13 +91,13 @@ impl Footage for Source {
     fn frames(&self) -> u32 {
         self.2
     }
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         Err(EngineError::Failed("not played here".to_owned()))
     }
 }
 
-fn everything() -> Materials {
-    Materials {
+fn everything() -> JobMaterials {
+    JobMaterials {
         first_frame: picture(),
         last_frame: picture(),
         images: picture().into_iter().collect(),
@@ -166,13 +166,13 @@ fn assert_refused(model: &Model, change: impl FnOnce(&mut VideoSpec)) {
 fn what_is_not_offered_is_refused_and_never_dropped() {
     assert_refused(&of(Family::Wan), |spec| spec.inputs = frames(false));
     assert_refused(&wan(Variant::I2v), |spec| spec.inputs = frames(true));
-    assert_refused(&wan(Variant::I2v), |spec| spec.inputs = Inputs::Text);
+    assert_refused(&wan(Variant::I2v), |spec| spec.inputs = VideoInputs::Text);
     assert_refused(&of(Family::WanVace), |spec| spec.inputs = references(2, 0));
     assert_refused(&of(Family::WanVace), |spec| spec.inputs = references(1, 1));
     assert_refused(&of(Family::Ltx), |spec| spec.generate_audio = true);
     assert_refused(&of(Family::Ltx), |spec| spec.draft = true);
     assert_refused(&of(Family::Wan), |spec| spec.final_of = Some(task()));
-    assert_refused(&of(Family::Wan), |spec| spec.seconds = Seconds::Auto);
+    assert_refused(&of(Family::Wan), |spec| spec.seconds = VideoLength::Auto);
     assert_refused(&of(Family::Wan), |spec| spec.edit = Some(edit(0.5)));
     let unguided = model(Settings {
         guidance: Some(1.0),
@@ -190,24 +190,24 @@ fn missing_material_is_the_service_s_fault() {
         inputs: frames(false),
         ..spec(size, 5)
     };
-    let failed = wan(Variant::I2v).plan(&first, &Materials::default());
+    let failed = wan(Variant::I2v).plan(&first, &JobMaterials::default());
     assert!(matches!(failed, Err(EngineError::Failed(_))), "{failed:?}");
     let last_of_draft = VideoSpec {
         final_of: Some(task()),
         ..spec(size, 5)
     };
-    let failed = of(Family::WanVace).plan(&last_of_draft, &Materials::default());
+    let failed = of(Family::WanVace).plan(&last_of_draft, &JobMaterials::default());
     assert!(matches!(failed, Err(EngineError::Failed(_))), "{failed:?}");
 }
 
 #[test]
 fn five_seconds_of_wan_are_eighty_of_eighty_one_frames() {
     let made = of(Family::Wan)
-        .generation(&spec(Size::new(854, 480), 5), &Materials::default())
+        .generation(&spec(Size::new(854, 480), 5), &JobMaterials::default())
         .unwrap();
     assert_eq!(made.rendered, Size::new(864, 480));
     assert_eq!((made.crop.left, made.crop.top), (5, 0));
-    assert_eq!((made.frames, made.keep), (81, Keep::First(80)));
+    assert_eq!((made.frames, made.keep), (81, FrameSelection::First(80)));
     assert_eq!((made.steps, made.seed, made.fps), (30, 7, 16));
     assert_eq!(made.prompt, "a \\(quiet) fox");
     assert_eq!((made.initial, made.end, made.control), (None, None, false));
@@ -216,10 +216,10 @@ fn five_seconds_of_wan_are_eighty_of_eighty_one_frames() {
 #[test]
 fn ltx_works_on_its_own_grid() {
     let made = of(Family::Ltx)
-        .generation(&spec(Size::new(1280, 720), 5), &Materials::default())
+        .generation(&spec(Size::new(1280, 720), 5), &JobMaterials::default())
         .unwrap();
     assert_eq!(made.rendered, Size::new(1280, 736));
-    assert_eq!((made.frames, made.keep), (121, Keep::First(120)));
+    assert_eq!((made.frames, made.keep), (121, FrameSelection::First(120)));
     // Its prompts go through the same parser.
     assert_eq!(made.prompt, "a \\(quiet) fox");
 }
@@ -235,7 +235,7 @@ fn a_given_last_frame_stays_the_last() {
         .unwrap();
     assert_eq!(made.initial, Some(Given::FirstFrame));
     assert_eq!(made.end, Some(Given::LastFrame));
-    assert_eq!(made.keep, Keep::Spread(80));
+    assert_eq!(made.keep, FrameSelection::Spread(80));
     assert_eq!(made.keep.source(79, made.frames), 80);
 }
 
@@ -264,7 +264,7 @@ fn a_draft_is_small_and_quick_and_its_final_follows_it() {
         draft: true,
         ..spec(Size::new(1920, 1080), 4)
     };
-    let made = vace.generation(&draft, &Materials::default()).unwrap();
+    let made = vace.generation(&draft, &JobMaterials::default()).unwrap();
     assert_eq!(made.clip().size, Size::new(854, 480));
     assert_eq!((made.steps, made.control), (12, false));
     let last = VideoSpec {
@@ -287,7 +287,7 @@ fn an_undecided_shape_is_refused() {
     };
     assert!(
         of(Family::Wan)
-            .plan(&adaptive, &Materials::default())
+            .plan(&adaptive, &JobMaterials::default())
             .is_err()
     );
 }
@@ -310,7 +310,7 @@ proptest! {
         seed: u32,
     ) {
         let spec = VideoSpec { seed, ..spec(size, seconds) };
-        let made = model.generation(&spec, &Materials::default()).unwrap();
+        let made = model.generation(&spec, &JobMaterials::default()).unwrap();
         let traits = model.settings().traits();
         prop_assert_eq!(made.rendered.width % traits.size_multiple, 0);
         prop_assert_eq!(made.rendered.height % traits.size_multiple, 0);
@@ -323,13 +323,13 @@ proptest! {
         let clip = made.clip();
         prop_assert_eq!((clip.size, clip.frames), (size, seconds * clip.fps));
         prop_assert!(made.seed >= 0 && made.seed == i64::from(seed));
-        prop_assert_eq!(model.plan(&spec, &Materials::default()).unwrap(), clip);
+        prop_assert_eq!(model.plan(&spec, &JobMaterials::default()).unwrap(), clip);
     }
 
     #[test]
     fn spread_frames_keep_both_ends_and_their_order(rendered in 2_u32..500, dropped in 0_u32..8) {
         let count = rendered.saturating_sub(dropped).max(2);
-        let keep = Keep::Spread(count);
+        let keep = FrameSelection::Spread(count);
         let picked: Vec<u32> = (0..count).map(|i| keep.source(i, rendered)).collect();
         prop_assert_eq!(picked[0], 0);
         prop_assert_eq!(*picked.last().unwrap(), rendered - 1);
@@ -339,7 +339,7 @@ proptest! {
     #[test]
     fn control_frames_never_run_backwards_or_out(fps in 1_u32..60, frames in 1_u32..400) {
         let made = of(Family::WanVace)
-            .generation(&spec(Size::new(64, 64), 3), &Materials::default())
+            .generation(&spec(Size::new(64, 64), 3), &JobMaterials::default())
             .unwrap();
         let picked: Vec<u32> =
             (0..made.frames).map(|i| made.control_frame(i, fps, frames)).collect();

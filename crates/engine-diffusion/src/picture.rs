@@ -3,16 +3,16 @@
 //! Nothing is ever distorted.
 
 use kinora_contract::Size;
-use kinora_engine::{Crop, EngineError, Picture};
+use kinora_engine::{FrameCrop, EngineError, RgbPicture};
 
 const CHANNELS: usize = 3;
 
-/// Scales `picture` to fill `crop.size`, where [`Crop::cut`] will find it; its edges are repeated in the
+/// Scales `picture` to fill `crop.size`, where [`FrameCrop::cut`] will find it; its edges are repeated in the
 /// rest of `rendered`.
 ///
 /// # Errors
 /// [`EngineError::Failed`] for an empty picture, or one whose bytes do not match its size.
-pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Picture, EngineError> {
+pub(crate) fn fit(picture: &RgbPicture, crop: FrameCrop, rendered: Size) -> Result<RgbPicture, EngineError> {
     let whole = picture.size.pixels() * CHANNELS as u64;
     if whole == 0 || picture.rgb.len() as u64 != whole {
         return Err(EngineError::Failed(
@@ -24,7 +24,7 @@ pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Pictu
     } else {
         let (from, to) = (picture.size, crop.size);
         let (from, to) = ((from.width, from.height), (to.width, to.height));
-        kinora_media_resize::covering(&picture.rgb, from, to)
+        kinora_media_resize::crop_and_resize(&picture.rgb, from, to)
             .map_err(|error| EngineError::Failed(error.to_string()))?
     };
     let mut rgb = Vec::with_capacity(rendered.pixels() as usize * CHANNELS);
@@ -40,7 +40,7 @@ pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Pictu
         rgb.extend_from_slice(row);
         (0..right).for_each(|_| rgb.extend_from_slice(last));
     }
-    Ok(Picture {
+    Ok(RgbPicture {
         size: rendered,
         rgb,
     })
@@ -50,18 +50,18 @@ pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Pictu
 mod tests {
     use super::*;
 
-    fn picture(size: Size) -> Picture {
+    fn picture(size: Size) -> RgbPicture {
         let rgb = (0..size.pixels() * 3)
             .map(|i| (i * 7 % 251) as u8)
             .collect();
-        Picture { size, rgb }
+        RgbPicture { size, rgb }
     }
 
     #[test]
     fn a_picture_of_the_asked_size_comes_back_untouched() {
         let asked = Size::new(22, 10);
         let rendered = Size::new(32, 16);
-        let middle = Crop::middle(asked, rendered);
+        let middle = FrameCrop::middle(asked, rendered);
         let given = picture(asked);
         let fitted = fit(&given, middle, rendered).unwrap();
         assert_eq!(fitted.size, rendered);
@@ -83,8 +83,8 @@ mod tests {
             .collect();
         let asked = Size::new(16, 16);
         let fitted = fit(
-            &Picture { size: given, rgb },
-            Crop::middle(asked, asked),
+            &RgbPicture { size: given, rgb },
+            FrameCrop::middle(asked, asked),
             asked,
         )
         .unwrap();
@@ -95,7 +95,7 @@ mod tests {
     fn a_broken_picture_is_an_error() {
         let size = Size::new(16, 16);
         for rgb in [Vec::new(), vec![0; 3], vec![0; 16 * 16 * 3 + 1]] {
-            assert!(fit(&Picture { size, rgb }, Crop::middle(size, size), size).is_err());
+            assert!(fit(&RgbPicture { size, rgb }, FrameCrop::middle(size, size), size).is_err());
         }
     }
 }

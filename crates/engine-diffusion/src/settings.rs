@@ -257,11 +257,11 @@ impl Settings {
                 return Err(SettingsError::Useless { role, family });
             }
         }
-        self.meaning()?;
-        self.ranges()
+        self.check_applicability()?;
+        self.check_ranges()
     }
 
-    fn meaning(&self) -> Result<(), SettingsError> {
+    fn check_applicability(&self) -> Result<(), SettingsError> {
         match (self.family, self.variant) {
             (Family::WanVace, Some(_)) => return meaningless("variant", "wan-vace"),
             (Family::Ltx, Some(_)) => return meaningless("variant", "ltx"),
@@ -293,21 +293,21 @@ impl Settings {
         Ok(())
     }
 
-    fn ranges(&self) -> Result<(), SettingsError> {
+    fn check_ranges(&self) -> Result<(), SettingsError> {
         let steps = self.steps();
-        whole("steps", self.steps, STEPS_MAX)?;
-        whole("draft_steps", self.draft_steps, steps)?;
-        whole("fps", self.fps, FPS_MAX)?;
-        whole("threads", self.threads, THREADS_MAX)?;
-        real("guidance", self.guidance, 1.0, GUIDANCE_MAX)?;
+        check_integer("steps", self.steps, STEPS_MAX)?;
+        check_integer("draft_steps", self.draft_steps, steps)?;
+        check_integer("fps", self.fps, FPS_MAX)?;
+        check_integer("threads", self.threads, THREADS_MAX)?;
+        check_float("guidance", self.guidance, 1.0, GUIDANCE_MAX)?;
         let high_noise = self.high_noise_guidance;
-        real("high_noise_guidance", high_noise, 1.0, GUIDANCE_MAX)?;
-        real("moe_boundary", self.moe_boundary, 0.0, 1.0)?;
-        real("flow_shift", self.flow_shift, 0.01, FLOW_SHIFT_MAX)?;
+        check_float("high_noise_guidance", high_noise, 1.0, GUIDANCE_MAX)?;
+        check_float("moe_boundary", self.moe_boundary, 0.0, 1.0)?;
+        check_float("flow_shift", self.flow_shift, 0.01, FLOW_SHIFT_MAX)?;
         match self.max_vram_gib {
             // -1.0 is the library's own value for "all free memory but 1 GiB".
             Some(gib) if (gib + 1.0).abs() < f32::EPSILON => Ok(()),
-            other => real("max_vram_gib", other, 0.1, 10_000.0),
+            other => check_float("max_vram_gib", other, 0.1, 10_000.0),
         }
     }
 }
@@ -316,7 +316,7 @@ fn meaningless(key: &'static str, family: &'static str) -> Result<(), SettingsEr
     Err(SettingsError::Meaningless { key, family })
 }
 
-fn whole(key: &'static str, value: Option<u32>, max: u32) -> Result<(), SettingsError> {
+fn check_integer(key: &'static str, value: Option<u32>, max: u32) -> Result<(), SettingsError> {
     match value {
         Some(value) if !(1..=max).contains(&value) => Err(SettingsError::Range {
             key,
@@ -327,7 +327,7 @@ fn whole(key: &'static str, value: Option<u32>, max: u32) -> Result<(), Settings
     }
 }
 
-fn real(key: &'static str, value: Option<f32>, min: f32, max: f32) -> Result<(), SettingsError> {
+fn check_float(key: &'static str, value: Option<f32>, min: f32, max: f32) -> Result<(), SettingsError> {
     match value {
         // NaN is in no range.
         Some(value) if !(min..=max).contains(&value) => Err(SettingsError::Range {

@@ -4,7 +4,7 @@
 
 use std::f64::consts::PI;
 
-use kinora_engine::{Clip, SAMPLE_RATE_HZ};
+use kinora_engine::{ClipPlan, SAMPLE_RATE_HZ};
 
 /// Zero crossings of the kernel on each side; 16 keep aliases below -80 dB.
 const WINGS: usize = 16;
@@ -19,7 +19,7 @@ pub(crate) struct Made<'a> {
 }
 
 /// Interleaved stereo at [`SAMPLE_RATE_HZ`], exactly as long as `clip`.
-pub(crate) fn for_clip(made: Made<'_>, clip: &Clip) -> Vec<f32> {
+pub(crate) fn for_clip(made: Made<'_>, clip: &ClipPlan) -> Vec<f32> {
     let length = u64::from(clip.frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(clip.fps.max(1));
     let length = length as usize;
     let channels = made.channels.max(1);
@@ -92,8 +92,8 @@ mod tests {
 
     use super::*;
 
-    fn clip(frames: u32, fps: u32) -> Clip {
-        Clip {
+    fn clip(frames: u32, fps: u32) -> ClipPlan {
+        ClipPlan {
             size: Size::new(2, 2),
             fps,
             frames,

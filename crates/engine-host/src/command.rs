@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch};
 
-use crate::process::{Heard, Process};
-use crate::wire::{Bounds, Message};
+use crate::process::{Received, ChildProcess};
+use crate::wire::{MessageBounds, WireMessage};
 
 /// How often to ask the caller, and to see whether the command has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -55,8 +55,8 @@ pub fn run_command(
 ) -> Result<(), CommandError> {
     let start = Stopwatch::start(clock);
     // Dropping this kills the command.
-    let mut process = Process::<Input, Output>::start(name, command, None, Bounds::default())?;
-    process.order(Input(input));
+    let mut process = ChildProcess::<Input, Output>::start(name, command, None, MessageBounds::default())?;
+    process.send(Input(input));
     process.close_input();
     while process.is_alive() {
         if !go_on() {
@@ -67,7 +67,7 @@ pub fn run_command(
             return Err(CommandError::TimedOut { limit, stderr });
         }
         // Its output may end long before its work does.
-        if matches!(process.listen(POLL_INTERVAL), Heard::Gone) {
+        if matches!(process.receive(POLL_INTERVAL), Received::Closed) {
             std::thread::sleep(POLL_INTERVAL);
         }
     }
@@ -83,8 +83,8 @@ pub fn run_command(
 /// All that the command reads.
 struct Input(String);
 
-impl Message for Input {
-    fn body_bytes_max(_: u8, _: &Bounds) -> u32 {
+impl WireMessage for Input {
+    fn body_bytes_max(_: u8, _: &MessageBounds) -> u32 {
         0
     }
 
@@ -105,8 +105,8 @@ impl Message for Input {
 /// What the command prints, which nobody reads.
 struct Output;
 
-impl Message for Output {
-    fn body_bytes_max(_: u8, _: &Bounds) -> u32 {
+impl WireMessage for Output {
+    fn body_bytes_max(_: u8, _: &MessageBounds) -> u32 {
         0
     }
 
@@ -118,7 +118,7 @@ impl Message for Output {
         Ok(None)
     }
 
-    fn read(from: &mut impl Read, _: &Bounds) -> io::Result<Option<Self>> {
+    fn read(from: &mut impl Read, _: &MessageBounds) -> io::Result<Option<Self>> {
         io::copy(from, &mut io::sink())?;
         Ok(None)
     }

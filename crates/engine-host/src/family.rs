@@ -14,33 +14,33 @@ const MARK: &str = "ENGINE_PROCESS_MARK";
 const ROUNDS_MAX: usize = 50;
 
 /// A process as `/proc/PID/stat` shows it (proc_pid_stat(5)).
-struct Entry {
+struct ProcessEntry {
     id: u32,
     parent: u32,
     group: u32,
 }
 
 /// All processes that have not ended.
-fn living() -> Option<Vec<Entry>> {
+fn living_processes() -> Option<Vec<ProcessEntry>> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    Some(numbers.filter_map(entry).collect())
+    Some(numbers.filter_map(read_process).collect())
 }
 
 /// Reads one process; `None` for zombies and dead ones, which only wait to be reaped.
-fn entry(id: u32) -> Option<Entry> {
+fn read_process(id: u32) -> Option<ProcessEntry> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name is in parentheses and may itself contain parentheses and spaces: search from the end.
     let (_, after) = stat.rsplit_once(')')?;
     let mut fields = after.split_whitespace();
     let state = fields.next()?;
     let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    (!matches!(state, "Z" | "X")).then_some(Entry { id, parent, group })
+    (!matches!(state, "Z" | "X")).then_some(ProcessEntry { id, parent, group })
 }
 
 /// The living processes of a tree: `root`, its process group, and all descendants of these.
-pub(crate) fn of(root: u32) -> Option<BTreeSet<u32>> {
-    let living = living()?;
+pub(crate) fn process_tree(root: u32) -> Option<BTreeSet<u32>> {
+    let living = living_processes()?;
     let mut found: BTreeSet<u32> = living
         .iter()
         .filter(|entry| entry.id == root || entry.group == root)
@@ -63,8 +63,8 @@ pub(crate) fn of(root: u32) -> Option<BTreeSet<u32>> {
 }
 
 /// Whether any process of the tree other than `root` is alive.
-pub(crate) fn is_left(root: u32) -> bool {
-    of(root).is_some_and(|family| family.iter().any(|id| *id != root))
+pub(crate) fn has_descendants(root: u32) -> bool {
+    process_tree(root).is_some_and(|family| family.iter().any(|id| *id != root))
 }
 
 /// A mark that is unique within this service, as name and value of an environment variable.
@@ -73,9 +73,9 @@ pub(crate) fn mark(number: usize) -> (&'static str, String) {
 }
 
 /// The living processes with `mark`, including any that were reparented after their parent died.
-fn marked(mark: &str) -> BTreeSet<u32> {
+fn processes_with_mark(mark: &str) -> BTreeSet<u32> {
     let variable = format!("{MARK}={mark}");
-    let living = living().unwrap_or_default();
+    let living = living_processes().unwrap_or_default();
     living
         .into_iter()
         .map(|entry| entry.id)
@@ -92,14 +92,14 @@ fn marked(mark: &str) -> BTreeSet<u32> {
 
 /// Kills every process of the tree except `root`, which is stopped meanwhile so that it starts
 /// no others.
-pub(crate) fn end(root: u32, mark: &str) {
+pub(crate) fn kill_tree(root: u32, mark: &str) {
     send(root, Signal::STOP);
     // Each listing of `/proc` is a snapshot: a process found in it may fork before the signal
     // arrives. The next round finds that child, because a killed parent hands its children to
     // `root`, which adopts orphans and, being stopped, starts none itself.
     for _ in 0..ROUNDS_MAX {
-        let mut left = of(root).unwrap_or_default();
-        left.extend(marked(mark));
+        let mut left = process_tree(root).unwrap_or_default();
+        left.extend(processes_with_mark(mark));
         left.remove(&root);
         if left.is_empty() {
             return;
@@ -133,7 +133,7 @@ pub(crate) fn resident_bytes(process_id: u32) -> Option<u64> {
 /// Resident memory in bytes of a process tree. Shared pages count once for each process.
 pub(crate) fn family_resident_bytes(process_id: u32) -> Option<u64> {
     // A process that ended after the listing has no entry any more and counts as 0.
-    let held = of(process_id)?.into_iter().filter_map(resident_bytes);
+    let held = process_tree(process_id)?.into_iter().filter_map(resident_bytes);
     Some(held.sum())
 }
 
@@ -168,12 +168,12 @@ mod tests {
     fn a_family_is_a_process_its_group_and_their_descendants() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let own = std::process::id();
-        assert!(of(own).unwrap().is_superset(&[own, child.id()].into()));
-        assert_eq!(of(child.id()).unwrap(), [child.id()].into());
-        assert!(is_left(own) && !is_left(child.id()));
+        assert!(process_tree(own).unwrap().is_superset(&[own, child.id()].into()));
+        assert_eq!(process_tree(child.id()).unwrap(), [child.id()].into());
+        assert!(has_descendants(own) && !has_descendants(child.id()));
         child.kill().unwrap();
         // A zombie is none of its family.
-        while of(own).unwrap().contains(&child.id()) {
+        while process_tree(own).unwrap().contains(&child.id()) {
             std::thread::yield_now();
         }
         child.wait().unwrap();

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch};
-use kinora_media::{FilmFormat, Films, InProcess, MediaError};
+use kinora_media::{FilmFormat, FilmOpener, InProcessFilms, MediaError};
 
-use crate::film_message::{FilmFailure, FilmOrder, FilmTold, InfoHead};
-use crate::wire::{Bounds, Message, invalid_data};
+use crate::film_message::{FilmFailure, FilmOrder, FilmResponse, ProbeInfoHead};
+use crate::wire::{MessageBounds, WireMessage, invalid_data};
 use crate::{family, sandbox};
 
 /// Time between keep-alive messages.
-const PULSE: Duration = Duration::from_millis(100);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reads one film for the service that started this process. Takes over standard input and output.
 /// `clock` times the keep-alive messages.
@@ -34,40 +34,40 @@ pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
     let FilmOrder::Confine(confinement) = read_order(&mut from)? else {
         return Err(invalid_data("the first order is not a confinement"));
     };
-    FilmTold::Confined(sandbox::lock_in(&confinement)).write(&mut to)?;
+    FilmResponse::Confined(sandbox::lock_in(&confinement)).write(&mut to)?;
     let ended = match read_order(&mut from)? {
         FilmOrder::Examine(path, asked) => examine(&path, &asked.into(), &mut to, clock),
-        FilmOrder::Look(path) => look(&path, &mut to),
+        FilmOrder::Look(path) => send_index(&path, &mut to),
         FilmOrder::Play(path) => play(&path, &mut to),
         FilmOrder::Confine(_) => return Err(invalid_data("a second confinement")),
     };
     match ended {
-        Ok(()) => FilmTold::Done.write(&mut to),
-        Err(Ended::Unheard(error)) => Err(error),
-        Err(Ended::Film(error)) => FilmTold::Failed(FilmFailure::from(error)).write(&mut to),
+        Ok(()) => FilmResponse::Done.write(&mut to),
+        Err(OrderError::ServiceGone(error)) => Err(error),
+        Err(OrderError::Film(error)) => FilmResponse::Failed(FilmFailure::from(error)).write(&mut to),
     }
 }
 
 fn read_order(from: &mut impl Read) -> io::Result<FilmOrder> {
-    let order = FilmOrder::read(from, &Bounds::trusted())?;
+    let order = FilmOrder::read(from, &MessageBounds::trusted())?;
     order.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
 }
 
 /// Why an order failed.
-enum Ended {
+enum OrderError {
     Film(MediaError),
     /// The service no longer reads our messages.
-    Unheard(io::Error),
+    ServiceGone(io::Error),
 }
 
-impl From<MediaError> for Ended {
+impl From<MediaError> for OrderError {
     fn from(error: MediaError) -> Self {
         Self::Film(error)
     }
 }
 
-fn tell(told: FilmTold, to: &mut impl Write) -> Result<(), Ended> {
-    told.write(to).map_err(Ended::Unheard)
+fn send(told: FilmResponse, to: &mut impl Write) -> Result<(), OrderError> {
+    told.write(to).map_err(OrderError::ServiceGone)
 }
 
 fn examine(
@@ -75,37 +75,37 @@ fn examine(
     asked: &FilmFormat,
     to: &mut impl Write,
     clock: &Arc<dyn Clock>,
-) -> Result<(), Ended> {
+) -> Result<(), OrderError> {
     let (mut told, mut unheard) = (Stopwatch::start(clock), None);
     let mut go_on = || {
         // `examine` calls this for each decoded frame. The service takes silence for a hang, so
         // the process must prove its life, but not at the rate of the frames.
-        if told.elapsed() >= PULSE {
+        if told.elapsed() >= KEEP_ALIVE_INTERVAL {
             told.restart();
-            unheard = FilmTold::Alive.write(to).err();
+            unheard = FilmResponse::Alive.write(to).err();
         }
         unheard.is_none()
     };
-    let examined = InProcess.examine(path, asked, &mut go_on);
+    let examined = InProcessFilms.examine(path, asked, &mut go_on);
     if let Some(error) = unheard {
-        return Err(Ended::Unheard(error));
+        return Err(OrderError::ServiceGone(error));
     }
     let recording = examined?;
-    tell(FilmTold::Info(InfoHead::from(&recording.info)), to)?;
-    tell(FilmTold::Poster(recording.poster_webp), to)?;
-    tell(FilmTold::Spritesheet(recording.spritesheet_jpeg), to)
+    send(FilmResponse::Info(ProbeInfoHead::from(&recording.info)), to)?;
+    send(FilmResponse::Poster(recording.poster_webp), to)?;
+    send(FilmResponse::Spritesheet(recording.spritesheet_jpeg), to)
 }
 
-fn look(path: &Path, to: &mut impl Write) -> Result<(), Ended> {
-    let info = InProcess.look(path)?;
-    tell(FilmTold::Info(InfoHead::from(&info)), to)
+fn send_index(path: &Path, to: &mut impl Write) -> Result<(), OrderError> {
+    let info = InProcessFilms.look(path)?;
+    send(FilmResponse::Info(ProbeInfoHead::from(&info)), to)
 }
 
-fn play(path: &Path, to: &mut impl Write) -> Result<(), Ended> {
-    let info = InProcess.look(path)?;
-    let mut film = InProcess.play(path, &info)?;
+fn play(path: &Path, to: &mut impl Write) -> Result<(), OrderError> {
+    let info = InProcessFilms.look(path)?;
+    let mut film = InProcessFilms.play(path, &info)?;
     while let Some(rgb) = film.next_frame()? {
-        tell(FilmTold::Frame(rgb), to)?;
+        send(FilmResponse::Frame(rgb), to)?;
     }
     Ok(())
 }

@@ -4,11 +4,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use kinora_media::{FilmFormat, MediaError, ProbeInfo, Undecodable};
+use kinora_media::{FilmFormat, MediaError, ProbeInfo, UndecodablePolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Confinement;
-use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX};
+use crate::wire::{MessageBounds, WireMessage, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX};
 
 /// Maximum size of a poster or spritesheet: 1,600 by 1,600 pixels take less even uncompressed.
 const STILL_BYTES_MAX: u32 = 8 << 20;
@@ -19,7 +19,7 @@ pub(crate) enum FilmOrder {
     /// The first order: the process confines itself to this, and reports that it did.
     Confine(Confinement),
     /// Examine the film.
-    Examine(PathBuf, AskedHead),
+    Examine(PathBuf, FilmFormatHead),
     /// Read the film's index.
     Look(PathBuf),
     /// Play the film's frames, starting with the first.
@@ -28,13 +28,13 @@ pub(crate) enum FilmOrder {
 
 /// Messages from a process that reads films to the service.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum FilmTold {
+pub(crate) enum FilmResponse {
     /// The process has confined itself, except for these parts.
     Confined(Vec<String>),
     /// Keep-alive.
     Alive,
     /// The content of the film's index.
-    Info(InfoHead),
+    Info(ProbeInfoHead),
     /// The poster, WebP.
     Poster(Vec<u8>),
     /// The spritesheet, JPEG.
@@ -49,7 +49,7 @@ pub(crate) enum FilmTold {
 
 /// [`FilmFormat`] in serialisable form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct AskedHead {
+pub(crate) struct FilmFormatHead {
     width: u32,
     height: u32,
     seconds: Option<u32>,
@@ -60,7 +60,7 @@ pub(crate) struct AskedHead {
 
 /// [`ProbeInfo`] in serialisable form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct InfoHead {
+pub(crate) struct ProbeInfoHead {
     duration_seconds: f64,
     fps: f64,
     frames: u32,
@@ -81,7 +81,7 @@ pub(crate) enum FilmFailure {
     Film(String),
 }
 
-impl From<&FilmFormat> for AskedHead {
+impl From<&FilmFormat> for FilmFormatHead {
     fn from(asked: &FilmFormat) -> Self {
         Self {
             width: asked.width,
@@ -89,13 +89,13 @@ impl From<&FilmFormat> for AskedHead {
             seconds: asked.seconds,
             seconds_max: asked.seconds_max,
             audio: asked.audio,
-            keep_undecodable: asked.undecodable == Undecodable::Keep,
+            keep_undecodable: asked.undecodable == UndecodablePolicy::Keep,
         }
     }
 }
 
-impl From<AskedHead> for FilmFormat {
-    fn from(head: AskedHead) -> Self {
+impl From<FilmFormatHead> for FilmFormat {
+    fn from(head: FilmFormatHead) -> Self {
         Self {
             width: head.width,
             height: head.height,
@@ -103,15 +103,15 @@ impl From<AskedHead> for FilmFormat {
             seconds_max: head.seconds_max,
             audio: head.audio,
             undecodable: if head.keep_undecodable {
-                Undecodable::Keep
+                UndecodablePolicy::Keep
             } else {
-                Undecodable::Refuse
+                UndecodablePolicy::Refuse
             },
         }
     }
 }
 
-impl From<&ProbeInfo> for InfoHead {
+impl From<&ProbeInfo> for ProbeInfoHead {
     fn from(info: &ProbeInfo) -> Self {
         Self {
             duration_seconds: info.duration_seconds,
@@ -125,8 +125,8 @@ impl From<&ProbeInfo> for InfoHead {
     }
 }
 
-impl From<InfoHead> for ProbeInfo {
-    fn from(head: InfoHead) -> Self {
+impl From<ProbeInfoHead> for ProbeInfo {
+    fn from(head: ProbeInfoHead) -> Self {
         Self {
             duration_seconds: head.duration_seconds,
             fps: head.fps,
@@ -163,8 +163,8 @@ impl From<FilmFailure> for MediaError {
     }
 }
 
-impl Message for FilmOrder {
-    fn body_bytes_max(_: u8, _: &Bounds) -> u32 {
+impl WireMessage for FilmOrder {
+    fn body_bytes_max(_: u8, _: &MessageBounds) -> u32 {
         TRUSTED_BYTES_MAX
     }
 
@@ -180,8 +180,8 @@ impl Message for FilmOrder {
     }
 }
 
-impl Message for FilmTold {
-    fn body_bytes_max(kind: u8, bounds: &Bounds) -> u32 {
+impl WireMessage for FilmResponse {
+    fn body_bytes_max(kind: u8, bounds: &MessageBounds) -> u32 {
         match kind {
             b'f' => bounds.frame(),
             b'p' | b's' => STILL_BYTES_MAX,

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch};
-use kinora_media::{FilmFormat, Films, MediaError, PlayedFilm, ProbeInfo, Recording};
+use kinora_media::{FilmFormat, FilmOpener, MediaError, PlayedFilm, ProbeInfo, Recording};
 
-use crate::film_message::{AskedHead, FilmOrder, FilmTold, InfoHead};
-use crate::process::{Heard, Process};
-use crate::sandbox::{self, Confinement, Role};
-use crate::wire::Bounds;
+use crate::film_message::{FilmFormatHead, FilmOrder, FilmResponse, ProbeInfoHead};
+use crate::process::{Received, ChildProcess};
+use crate::sandbox::{self, Confinement, SandboxRole};
+use crate::wire::MessageBounds;
 
 /// Poll interval of waiting callers.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,9 +26,9 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Maximum size of a played picture: level 5.2, in bytes of RGB.
 const FRAME_BYTES_MAX: u64 = 36_864 * 256 * 3;
 /// Attempts at work that is cheap to repeat.
-const TRIES: u32 = 2;
+const INDEX_ATTEMPTS_MAX: u32 = 2;
 
-type FilmProcess = Process<FilmOrder, FilmTold>;
+type FilmProcess = ChildProcess<FilmOrder, FilmResponse>;
 
 /// Options for reading films.
 pub struct FilmOptions {
@@ -68,53 +68,53 @@ impl HostedFilms {
         }
     }
 
-    /// Starts a process that executes `order` on the film at `path`, with frames of `frame_bytes`.
+    /// Starts a process that executes `send` on the film at `path`, with frames of `frame_bytes`.
     fn start(
         &self,
         path: &Path,
         order: FilmOrder,
         frame_bytes: u32,
-    ) -> Result<Reading, MediaError> {
+    ) -> Result<FilmSession, MediaError> {
         let confinement = Confinement {
             read: vec![path.to_owned()],
-            ..Confinement::of(Role::Decoder)
+            ..Confinement::of(SandboxRole::Decoder)
         };
-        let bounds = Bounds::default();
+        let bounds = MessageBounds::default();
         bounds.set_frame(frame_bytes);
         let command = (self.options.command)();
         // An error of the system here is its own fault, not the film's.
         let process = FilmProcess::start("film", command, Some(&confinement), bounds)?;
-        process.order(FilmOrder::Confine(confinement));
-        process.order(order);
-        Ok(Reading {
+        process.send(FilmOrder::Confine(confinement));
+        process.send(order);
+        Ok(FilmSession {
             process: Some(process),
             silence_max: self.options.silence_max,
-            heard: Stopwatch::start(&self.options.clock),
+            last_message: Stopwatch::start(&self.options.clock),
             memory_checked: Stopwatch::start(&self.options.clock),
             is_confinement_told: self.is_confinement_told.clone(),
         })
     }
 
-    fn look_once(&self, path: &Path) -> Result<ProbeInfo, MediaError> {
+    fn try_read_index(&self, path: &Path) -> Result<ProbeInfo, MediaError> {
         let mut reading = self.start(path, FilmOrder::Look(path.to_owned()), 0)?;
         loop {
-            match reading.listen()? {
+            match reading.receive()? {
                 None => {}
-                Some(FilmTold::Info(told)) => return checked(told),
+                Some(FilmResponse::Info(told)) => return check_info(told),
                 Some(_) => return Err(invalid_message()),
             }
         }
     }
 }
 
-impl Films for HostedFilms {
+impl FilmOpener for HostedFilms {
     fn examine(
         &self,
         path: &Path,
         asked: &FilmFormat,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Recording, MediaError> {
-        let order = FilmOrder::Examine(path.to_owned(), AskedHead::from(asked));
+        let order = FilmOrder::Examine(path.to_owned(), FilmFormatHead::from(asked));
         let mut reading = self.start(path, order, 0)?;
         let begun = Stopwatch::start(&self.options.clock);
         let (mut info, mut poster, mut spritesheet) = (None, None, None);
@@ -124,17 +124,17 @@ impl Films for HostedFilms {
                     "examining it takes too long".to_owned(),
                 ));
             }
-            let told = reading.listen()?;
+            let told = reading.receive()?;
             // Checked for keep-alives too, which arrive ten times a second.
             if !go_on() {
                 return Err(MediaError::Stopped);
             }
             match told {
                 None => {}
-                Some(FilmTold::Info(told)) => info = Some(checked(told)?),
-                Some(FilmTold::Poster(webp)) if is_webp(&webp) => poster = Some(webp),
-                Some(FilmTold::Spritesheet(jpeg)) if is_jpeg(&jpeg) => spritesheet = Some(jpeg),
-                Some(FilmTold::Done) => break,
+                Some(FilmResponse::Info(told)) => info = Some(check_info(told)?),
+                Some(FilmResponse::Poster(webp)) if is_webp(&webp) => poster = Some(webp),
+                Some(FilmResponse::Spritesheet(jpeg)) if is_jpeg(&jpeg) => spritesheet = Some(jpeg),
+                Some(FilmResponse::Done) => break,
                 Some(_) => return Err(invalid_message()),
             }
         }
@@ -148,10 +148,10 @@ impl Films for HostedFilms {
     fn look(&self, path: &Path) -> Result<ProbeInfo, MediaError> {
         let mut tries = 1;
         loop {
-            match self.look_once(path) {
+            match self.try_read_index(path) {
                 // Only a lost process is worth another try, and only here: reading an index
                 // takes milliseconds, examining or playing a film minutes.
-                Err(MediaError::Lost(_)) if tries < TRIES => tries += 1,
+                Err(MediaError::Lost(_)) if tries < INDEX_ATTEMPTS_MAX => tries += 1,
                 looked => return looked,
             }
         }
@@ -160,7 +160,7 @@ impl Films for HostedFilms {
     fn play(&self, path: &Path, info: &ProbeInfo) -> Result<Box<dyn PlayedFilm>, MediaError> {
         let frame_bytes = frame_bytes(info).ok_or_else(invalid_message)?;
         let order = FilmOrder::Play(path.to_owned());
-        Ok(Box::new(Playing {
+        Ok(Box::new(PlayingFilm {
             reading: self.start(path, order, frame_bytes)?,
             frame_bytes: frame_bytes as usize,
             left: info.frames,
@@ -169,18 +169,18 @@ impl Films for HostedFilms {
 }
 
 /// A process executing its order.
-struct Reading {
+struct FilmSession {
     /// `None` once it has ended and its output is read.
     process: Option<FilmProcess>,
     silence_max: Duration,
-    heard: Stopwatch,
+    last_message: Stopwatch,
     memory_checked: Stopwatch,
     is_confinement_told: Arc<AtomicBool>,
 }
 
-impl Reading {
+impl FilmSession {
     /// The next message; `None` for a keep-alive or a short silence.
-    fn listen(&mut self) -> Result<Option<FilmTold>, MediaError> {
+    fn receive(&mut self) -> Result<Option<FilmResponse>, MediaError> {
         let Some(process) = &self.process else {
             return lost("it has ended".to_owned());
         };
@@ -193,26 +193,26 @@ impl Reading {
                 ));
             }
         }
-        match process.listen(POLL_INTERVAL) {
-            Heard::Nothing if self.heard.elapsed() > self.silence_max => {
+        match process.receive(POLL_INTERVAL) {
+            Received::Silence if self.last_message.elapsed() > self.silence_max => {
                 lost("it stopped responding".to_owned())
             }
-            Heard::Nothing => Ok(None),
-            Heard::Gone => {
-                let ended = self.process.take().map(Process::post_mortem);
+            Received::Silence => Ok(None),
+            Received::Closed => {
+                let ended = self.process.take().map(ChildProcess::post_mortem);
                 lost(ended.map_or_else(String::new, |error| error.to_string()))
             }
-            Heard::Told(told) => {
-                self.heard.restart();
+            Received::Message(told) => {
+                self.last_message.restart();
                 match told {
-                    FilmTold::Confined(lacking) => {
+                    FilmResponse::Confined(lacking) => {
                         if !self.is_confinement_told.swap(true, Ordering::Relaxed) {
                             sandbox::log("film", &lacking);
                         }
                         Ok(None)
                     }
-                    FilmTold::Alive => Ok(None),
-                    FilmTold::Failed(failure) => Err(failure.into()),
+                    FilmResponse::Alive => Ok(None),
+                    FilmResponse::Failed(failure) => Err(failure.into()),
                     told => Ok(Some(told)),
                 }
             }
@@ -225,24 +225,24 @@ fn lost<T>(cause: String) -> Result<T, MediaError> {
 }
 
 /// A film whose frames come from its process, a few read ahead.
-struct Playing {
-    reading: Reading,
+struct PlayingFilm {
+    reading: FilmSession,
     frame_bytes: usize,
     left: u32,
 }
 
-impl PlayedFilm for Playing {
+impl PlayedFilm for PlayingFilm {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, MediaError> {
         // Frames wait while nobody asks for them: the process is not silent.
-        self.reading.heard.restart();
+        self.reading.last_message.restart();
         loop {
-            match self.reading.listen()? {
+            match self.reading.receive()? {
                 None => {}
-                Some(FilmTold::Frame(rgb)) if rgb.len() == self.frame_bytes && self.left > 0 => {
+                Some(FilmResponse::Frame(rgb)) if rgb.len() == self.frame_bytes && self.left > 0 => {
                     self.left -= 1;
                     return Ok(Some(rgb));
                 }
-                Some(FilmTold::Done) if self.left == 0 => return Ok(None),
+                Some(FilmResponse::Done) if self.left == 0 => return Ok(None),
                 Some(_) => return Err(invalid_message()),
             }
         }
@@ -250,7 +250,7 @@ impl PlayedFilm for Playing {
 }
 
 /// Checks that the reported film is plausible.
-fn checked(told: InfoHead) -> Result<ProbeInfo, MediaError> {
+fn check_info(told: ProbeInfoHead) -> Result<ProbeInfo, MediaError> {
     let info = ProbeInfo::from(told);
     let is_sane = info.duration_seconds > 0.0 && info.fps > 0.0 && frame_bytes(&info).is_some();
     is_sane.then_some(info).ok_or_else(invalid_message)

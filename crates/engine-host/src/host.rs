@@ -12,17 +12,17 @@ use std::thread;
 use std::time::Duration;
 
 use kinora_contract::Size;
-use kinora_engine::{Control, Engine, EngineError, Footage, Job, Playback, Sink};
+use kinora_engine::{JobControl, Engine, EngineError, SourceVideo, FrameJob, VideoPlayback, ClipSink};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::materials::{assemble, samples_to_bytes};
-use crate::message::{Order, Told};
-use crate::protocol::{Decision, Ending, Hello, JobHead, Open, SourceHead};
-use crate::wire::{Bounds, Message};
+use crate::message::{HostMessage, EngineMessage};
+use crate::protocol::{LengthDecision, JobEnding, EngineHello, JobHead, OpenRequest, SourceHead};
+use crate::wire::{MessageBounds, WireMessage};
 use crate::{family, sandbox};
 
 /// Time between progress messages.
-const PULSE: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs the engine that `open` creates from the service's settings. Takes over standard input and
 /// output: anything else written to standard output goes to standard error. Returns if the engine
@@ -30,13 +30,13 @@ const PULSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// If standard input and output cannot be redirected.
-pub fn serve(open: impl FnOnce(Open) -> Result<Box<dyn Engine>, EngineError>) -> io::Result<()> {
+pub fn serve(open: impl FnOnce(OpenRequest) -> Result<Box<dyn Engine>, EngineError>) -> io::Result<()> {
     let output = rustix::io::dup(rustix::stdio::stdout())?;
     // Native code prints to standard output, which would corrupt the messages: keep the real one for
     // ourselves, and let descriptor 1 lead to standard error.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     family::prefer_oom_kill();
-    let line = Line::to(File::from(output));
+    let line = ServiceLine::new(File::from(output));
     let first = confine(&line)?;
     // Orders are read on another thread, so that a cancel, an answer or the end of input arrives
     // while the engine works on this one.
@@ -44,43 +44,43 @@ pub fn serve(open: impl FnOnce(Open) -> Result<Box<dyn Engine>, EngineError>) ->
     let (answers, answered) = mpsc::channel();
     thread::Builder::new()
         .name("orders".to_owned())
-        .spawn(move || listen(first, &mut io::stdin().lock(), &jobs, &answers))?;
-    let Ok(Arrived::Open(settings)) = arrived.recv() else {
+        .spawn(move || read_orders(first, &mut io::stdin().lock(), &jobs, &answers))?;
+    let Ok(EngineInput::Open(settings)) = arrived.recv() else {
         die();
     };
-    line.tell(Told::Hello(Box::new(Hello::of_this_executable())));
+    line.send(EngineMessage::Hello(Box::new(EngineHello::of_this_executable())));
     kinora_system::crash::point("host.opening");
     let engine = match open(*settings) {
         Ok(engine) => engine,
         Err(error) => {
-            line.tell(Told::Ended(Ending::of(Err(error))));
+            line.send(EngineMessage::Ended(JobEnding::from_result(Err(error))));
             return Ok(());
         }
     };
     kinora_system::crash::point("host.opened");
-    line.tell(Told::Opened);
+    line.send(EngineMessage::Opened);
     let answers = Arc::new(Mutex::new(answered));
-    while let Ok(Arrived::Job(head, control)) = arrived.recv() {
+    while let Ok(EngineInput::Job(head, control)) = arrived.recv() {
         let ended = run(&*engine, &head, &control, &line, &arrived, &answers);
         kinora_system::crash::point("host.done");
-        line.tell(Told::Progress(control.progress.fraction()));
-        line.tell(Told::Ended(Ending::of(ended)));
+        line.send(EngineMessage::Progress(control.progress.fraction()));
+        line.send(EngineMessage::Ended(JobEnding::from_result(ended)));
     }
     Ok(())
 }
 
 /// Reads an order; the end of input is an error.
-fn read_order() -> io::Result<Order> {
-    let order = Order::read(&mut io::stdin().lock(), &Bounds::trusted())?;
+fn read_order() -> io::Result<HostMessage> {
+    let order = HostMessage::read(&mut io::stdin().lock(), &MessageBounds::trusted())?;
     order.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
 }
 
 /// Confines this process if its first order says so, and returns the next order. Runs on the main
 /// thread before there are others: the confinement covers threads that start later.
-fn confine(line: &Line) -> io::Result<Order> {
+fn confine(line: &ServiceLine) -> io::Result<HostMessage> {
     match read_order()? {
-        Order::Confine(confinement) => {
-            line.tell(Told::Confined(sandbox::lock_in(&confinement)));
+        HostMessage::Confine(confinement) => {
+            line.send(EngineMessage::Confined(sandbox::lock_in(&confinement)));
             read_order()
         }
         order => Ok(order),
@@ -88,39 +88,39 @@ fn confine(line: &Line) -> io::Result<Order> {
 }
 
 /// Input for the main thread.
-enum Arrived {
-    Open(Box<Open>),
-    Job(Box<JobHead>, Control),
+enum EngineInput {
+    Open(Box<OpenRequest>),
+    Job(Box<JobHead>, JobControl),
     Material(Vec<u8>),
 }
 
 /// Reads orders until there are none, on a separate thread, so a cancel arrives while the engine
 /// works. `first` has already been read.
-fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &Sender<Answer>) {
-    let (mut current, bounds) = (Control::default(), Bounds::trusted());
+fn read_orders(first: HostMessage, from: &mut impl Read, jobs: &Sender<EngineInput>, answers: &Sender<FrameAnswer>) {
+    let (mut current, bounds) = (JobControl::default(), MessageBounds::trusted());
     let mut first = Some(first);
     loop {
         let order = match first.take() {
             Some(order) => Ok(Some(order)),
-            None => Order::read(from, &bounds),
+            None => HostMessage::read(from, &bounds),
         };
         let taken = match order {
-            Ok(Some(Order::Open(settings))) => jobs.send(Arrived::Open(settings)).is_ok(),
-            Ok(Some(Order::Job(head))) => {
-                current = Control::default();
-                jobs.send(Arrived::Job(head, current.clone())).is_ok()
+            Ok(Some(HostMessage::Open(settings))) => jobs.send(EngineInput::Open(settings)).is_ok(),
+            Ok(Some(HostMessage::Job(head))) => {
+                current = JobControl::default();
+                jobs.send(EngineInput::Job(head, current.clone())).is_ok()
             }
-            Ok(Some(Order::Material(bytes))) => jobs.send(Arrived::Material(bytes)).is_ok(),
-            Ok(Some(Order::Frame(rgb))) => answers.send(Answer::Frame(rgb)).is_ok(),
-            Ok(Some(Order::NoFrame)) => answers.send(Answer::End).is_ok(),
-            Ok(Some(Order::Unreadable)) => answers.send(Answer::Unreadable).is_ok(),
-            Ok(Some(Order::Cancel)) => {
+            Ok(Some(HostMessage::Material(bytes))) => jobs.send(EngineInput::Material(bytes)).is_ok(),
+            Ok(Some(HostMessage::Frame(rgb))) => answers.send(FrameAnswer::Frame(rgb)).is_ok(),
+            Ok(Some(HostMessage::NoFrame)) => answers.send(FrameAnswer::End).is_ok(),
+            Ok(Some(HostMessage::Unreadable)) => answers.send(FrameAnswer::Unreadable).is_ok(),
+            Ok(Some(HostMessage::Cancel)) => {
                 current.cancel.cancel();
                 true
             }
-            Ok(Some(Order::Unknown)) => true,
+            Ok(Some(HostMessage::Unknown)) => true,
             // It is already confined, or was started without confinement.
-            Ok(Some(Order::Confine(_)) | None) | Err(_) => false,
+            Ok(Some(HostMessage::Confine(_)) | None) | Err(_) => false,
         };
         // End of input, an invalid order, or a main thread that has returned: exit now, whatever
         // the engine is doing.
@@ -133,24 +133,24 @@ fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &
 fn run(
     engine: &dyn Engine,
     head: &JobHead,
-    control: &Control,
-    line: &Line,
-    arrived: &Receiver<Arrived>,
-    answers: &Answers,
+    control: &JobControl,
+    line: &ServiceLine,
+    arrived: &Receiver<EngineInput>,
+    answers: &FrameAnswers,
 ) -> Result<(), EngineError> {
-    let source = head.source.map(|source| -> Arc<dyn Footage> {
+    let source = head.source.map(|source| -> Arc<dyn SourceVideo> {
         Arc::new(RemoteFootage::new(source, line.clone(), answers.clone()))
     });
     let Some(own) = &head.own else {
         return Err(EngineError::Failed("the job has no spec".to_owned()));
     };
     let materials = assemble(head, source, || match arrived.recv() {
-        Ok(Arrived::Material(bytes)) => Ok(bytes),
+        Ok(EngineInput::Material(bytes)) => Ok(bytes),
         _ => Err(EngineError::Failed("material is missing".to_owned())),
     })?;
     kinora_system::crash::point("host.job");
-    tracing::info!(frames = head.clip.longest(), "engine took a job");
-    let job = Job {
+    tracing::info!(frames = head.clip.frames_limit(), "engine took a job");
+    let job = FrameJob {
         spec: &own.spec,
         materials: &materials,
         clip: head.clip.into(),
@@ -165,55 +165,55 @@ fn run(
 }
 
 /// Forwards the engine's reports until it returns.
-fn pulse(control: &Control, line: &Line, left: &Receiver<()>) {
+fn pulse(control: &JobControl, line: &ServiceLine, left: &Receiver<()>) {
     let mut told = 0;
-    while left.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
+    while left.recv_timeout(PROGRESS_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         if let Some(picture) = control.preview.take() {
-            line.tell(Told::Preview(picture));
+            line.send(EngineMessage::Preview(picture));
         }
         // An engine may report thousands of times a second. Only a change since the last pulse
         // is sent; its silence means that the engine is stuck.
         let reports = control.progress.reports();
         if reports != told {
             told = reports;
-            line.tell(Told::Progress(control.progress.fraction()));
+            line.send(EngineMessage::Progress(control.progress.fraction()));
         }
     }
 }
 
-struct LineSink<'a>(&'a Line);
+struct LineSink<'a>(&'a ServiceLine);
 
-impl Sink for LineSink<'_> {
+impl ClipSink for LineSink<'_> {
     fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
-        self.0.tell(Told::Decided(Decision { frames }));
+        self.0.send(EngineMessage::Decided(LengthDecision { frames }));
         Ok(())
     }
 
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         kinora_system::crash::point("host.frame");
-        self.0.tell(Told::Frame(rgb.to_vec()));
+        self.0.send(EngineMessage::Frame(rgb.to_vec()));
         Ok(())
     }
 
     fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
         kinora_system::crash::point("host.audio");
-        self.0.tell(Told::Audio(samples_to_bytes(pcm)));
+        self.0.send(EngineMessage::Audio(samples_to_bytes(pcm)));
         Ok(())
     }
 }
 
 /// The connection to the service, shared by all threads.
 #[derive(Clone, Debug)]
-struct Line(Arc<Mutex<File>>);
+struct ServiceLine(Arc<Mutex<File>>);
 
-impl Line {
+impl ServiceLine {
     /// A connection that writes to `output`.
-    fn to(output: File) -> Self {
+    fn new(output: File) -> Self {
         Self(Arc::new(Mutex::new(output)))
     }
 
     /// Writes a message. Kills this process if the service no longer reads.
-    fn tell(&self, told: Told) {
+    fn send(&self, told: EngineMessage) {
         let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The lock keeps messages of the engine's thread and of the pulse whole.
         if told.write(&mut *output).is_err() {
@@ -231,25 +231,25 @@ fn die() -> ! {
 }
 
 /// The service's answer to a request for a frame.
-enum Answer {
+enum FrameAnswer {
     Frame(Vec<u8>),
     End,
     Unreadable,
 }
 
 /// Receives answers. A reader holds the lock until its answer arrives.
-type Answers = Arc<Mutex<Receiver<Answer>>>;
+type FrameAnswers = Arc<Mutex<Receiver<FrameAnswer>>>;
 
 /// A video whose frames are in the service.
 struct RemoteFootage {
     head: SourceHead,
-    line: Line,
-    answers: Answers,
+    line: ServiceLine,
+    answers: FrameAnswers,
     numbers: AtomicU32,
 }
 
 impl RemoteFootage {
-    fn new(head: SourceHead, line: Line, answers: Answers) -> Self {
+    fn new(head: SourceHead, line: ServiceLine, answers: FrameAnswers) -> Self {
         Self {
             head,
             line,
@@ -265,7 +265,7 @@ impl fmt::Debug for RemoteFootage {
     }
 }
 
-impl Footage for RemoteFootage {
+impl SourceVideo for RemoteFootage {
     fn size(&self) -> Size {
         self.head.size.into()
     }
@@ -278,10 +278,10 @@ impl Footage for RemoteFootage {
         self.head.frames
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        self.line.tell(Told::Play(number));
-        Ok(Box::new(Playing {
+        self.line.send(EngineMessage::Play(number));
+        Ok(Box::new(RemotePlayback {
             number,
             line: self.line.clone(),
             answers: self.answers.clone(),
@@ -289,30 +289,30 @@ impl Footage for RemoteFootage {
     }
 }
 
-struct Playing {
+struct RemotePlayback {
     number: u32,
-    line: Line,
-    answers: Answers,
+    line: ServiceLine,
+    answers: FrameAnswers,
 }
 
-impl Playback for Playing {
+impl VideoPlayback for RemotePlayback {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         // Answers carry no number. Holding the lock from the request to its answer pairs them
         // when several threads of the engine play the source.
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        self.line.tell(Told::Next(self.number));
+        self.line.send(EngineMessage::Next(self.number));
         match answers.recv() {
-            Ok(Answer::Frame(rgb)) => Ok(Some(rgb)),
-            Ok(Answer::End) => Ok(None),
-            Ok(Answer::Unreadable) | Err(_) => {
+            Ok(FrameAnswer::Frame(rgb)) => Ok(Some(rgb)),
+            Ok(FrameAnswer::End) => Ok(None),
+            Ok(FrameAnswer::Unreadable) | Err(_) => {
                 Err(EngineError::Failed("the source cannot be read".to_owned()))
             }
         }
     }
 }
 
-impl Drop for Playing {
+impl Drop for RemotePlayback {
     fn drop(&mut self) {
-        self.line.tell(Told::Close(self.number));
+        self.line.send(EngineMessage::Close(self.number));
     }
 }

@@ -12,21 +12,21 @@ use std::time::Duration;
 use kinora_contract::{Clock, FailureCode, Stopwatch, VideoSpec, Warning};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Promises, Sink, Stage,
+    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, EngineCapabilities, ClipSink, WorkStage,
 };
 use rustix::io::Errno;
 
 use crate::family;
-use crate::message::{Order, Told, cut};
-use crate::process::{EngineProcess, Heard};
-use crate::promised::denied;
-use crate::protocol::{self, Hello, Introduction, Open};
+use crate::message::{HostMessage, EngineMessage, shorten};
+use crate::process::{EngineProcess, Received};
+use crate::capabilities::find_mismatch;
+use crate::protocol::{self, EngineHello, EngineIntroduction, OpenRequest};
 use crate::run::{
-    self, Assignment, Conduct, Ended, MemoryLimit, MessageRate, OnGrid, Playing, Remarks, Run,
+    self, JobAssignment, ProcessMisconduct, JobOutcome, MemoryLimit, MessageRate, GridSink, SourcePlaybacks, MisconductLog, JobRun,
 };
 use crate::sandbox::{self, Confinement};
-use crate::seats::{Ready, Seat, Seats};
-use crate::wire::Bounds;
+use crate::seats::{OpenProcess, ProcessSeat, ProcessSeats};
+use crate::wire::MessageBounds;
 
 /// How often to check for a cancel while an engine opens.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -36,11 +36,11 @@ pub struct HostOptions {
     /// Makes the command of a process that calls [`crate::serve`].
     pub command: Box<dyn Fn() -> Command + Send + Sync>,
     /// The first message to such a process.
-    pub open: Open,
+    pub open: OpenRequest,
     /// Capabilities that the configuration promises for a command. `None`: the command is this
     /// executable, which gets more of a job than the protocol carries and has the engine's own
     /// planner.
-    pub promises: Option<Promises>,
+    pub promises: Option<EngineCapabilities>,
     /// Devices, one process for each. Empty: `processes` many, which choose their devices
     /// themselves.
     pub devices: Vec<String>,
@@ -75,31 +75,31 @@ impl fmt::Debug for HostOptions {
 
 /// An engine that runs in separate processes.
 pub struct HostedEngine {
-    planner: Arc<dyn Planner>,
+    planner: Arc<dyn ClipPlanner>,
     options: HostOptions,
-    seats: Seats,
+    seats: ProcessSeats,
     /// Whether the confinement was already logged.
-    is_confinement_told: AtomicBool,
-    remarks: Remarks,
+    is_confinement_logged: AtomicBool,
+    remarks: MisconductLog,
     /// Whether jobs contain messages and keys that no engine knows.
     sends_unknowns: AtomicBool,
 }
 
 impl HostedEngine {
     /// Hosts the engine described by `planner`. Starts no process before the first job.
-    pub fn new(planner: Arc<dyn Planner>, options: HostOptions) -> Self {
+    pub fn new(planner: Arc<dyn ClipPlanner>, options: HostOptions) -> Self {
         let devices = if options.devices.is_empty() {
             vec![None; options.processes.max(1)]
         } else {
             options.devices.iter().cloned().map(Some).collect()
         };
-        let seats = Seats::new(devices, options.clock.clone());
+        let seats = ProcessSeats::new(devices, options.clock.clone());
         Self {
             planner,
             options,
             seats,
-            is_confinement_told: AtomicBool::new(false),
-            remarks: Remarks::default(),
+            is_confinement_logged: AtomicBool::new(false),
+            remarks: MisconductLog::default(),
             sends_unknowns: AtomicBool::new(false),
         }
     }
@@ -112,7 +112,7 @@ impl HostedEngine {
 
     /// The most severe misbehaviour of a process since the last call, which the results of its
     /// jobs do not show.
-    pub fn take_conduct(&self) -> Option<Conduct> {
+    pub fn take_misconduct(&self) -> Option<ProcessMisconduct> {
         self.remarks.take()
     }
 
@@ -122,7 +122,7 @@ impl HostedEngine {
     /// The error of opening it.
     pub fn try_open(&self) -> Result<(), EngineError> {
         let device = self.options.devices.first();
-        self.start(device, &Control::default()).map(drop)
+        self.start(device, &JobControl::default()).map(drop)
     }
 
     /// Starts a process, opens the engine, and returns what it says it can do. The process then
@@ -130,23 +130,23 @@ impl HostedEngine {
     ///
     /// # Errors
     /// As [`HostedEngine::try_open`].
-    pub fn introduction(&self) -> Result<Introduction, EngineError> {
+    pub fn introduction(&self) -> Result<EngineIntroduction, EngineError> {
         let device = self.options.devices.first();
-        let ready = self.start(device, &Control::default())?;
+        let ready = self.start(device, &JobControl::default())?;
         Ok(ready.introduction)
     }
 
     /// Starts a process and opens its engine.
-    fn start(&self, device: Option<&String>, control: &Control) -> Result<Ready, EngineError> {
+    fn start(&self, device: Option<&String>, control: &JobControl) -> Result<OpenProcess, EngineError> {
         let name = &self.planner.describe().name;
         let (mut command, confinement) =
             ((self.options.command)(), self.options.confinement.as_ref());
         if let Some(device) = device {
-            // Not only in `Open`: CUDA reads it when the library is loaded, which may precede
+            // Not only in `OpenRequest`: CUDA reads it when the library is loaded, which may precede
             // any message.
             command.env("CUDA_VISIBLE_DEVICES", device);
         }
-        let started = EngineProcess::start(name, command, confinement, Bounds::default());
+        let started = EngineProcess::start(name, command, confinement, MessageBounds::default());
         let process = started.map_err(|error| not_started(&error))?;
         tracing::info!(
             engine = name,
@@ -154,54 +154,54 @@ impl HostedEngine {
             "engine process started"
         );
         if let Some(confinement) = confinement {
-            process.order(Order::Confine(confinement.clone()));
+            process.send(HostMessage::Confine(confinement.clone()));
         }
         let device = device.cloned();
-        process.order(Order::Open(Box::new(Open {
+        process.send(HostMessage::Open(Box::new(OpenRequest {
             device,
             ..self.options.open.clone()
         })));
         let mut hello = None;
         let start = Stopwatch::start(&self.options.clock);
         let mut memory =
-            MemoryLimit::of(&process, self.options.memory_bytes_max, &self.options.clock);
+            MemoryLimit::new(&process, self.options.memory_bytes_max, &self.options.clock);
         let mut rate = MessageRate::from_now(&self.options.clock);
         // Loading weights may take minutes without a message, so memory and message limits apply
         // from the first byte, before there is a job.
         while start.elapsed() < self.options.open_limit {
             memory.check()?;
             // Loading weights sends no progress; `open_limit` applies instead.
-            control.report(Stage::Preparing, 0.0)?;
-            let heard = process.listen(POLL_INTERVAL);
+            control.report(WorkStage::Preparing, 0.0)?;
+            let heard = process.receive(POLL_INTERVAL);
             // Counted before it is interpreted, whatever it is: messages of unknown kinds cost
             // as much.
-            if matches!(heard, Heard::Told(_)) {
+            if matches!(heard, Received::Message(_)) {
                 rate.count()?;
             }
             match heard {
-                Heard::Told(Told::Confined(lacking)) => self.tell_confinement(&lacking),
-                Heard::Told(Told::Hello(told)) => {
-                    self.judge(&told)?;
+                Received::Message(EngineMessage::Confined(lacking)) => self.log_confinement(&lacking),
+                Received::Message(EngineMessage::Hello(told)) => {
+                    self.check_hello(&told)?;
                     hello = Some(told);
                 }
-                Heard::Told(Told::Opened) => {
+                Received::Message(EngineMessage::Opened) => {
                     let Some(hello) = hello else {
-                        return Err(misspoken("it opened without a hello"));
+                        return Err(protocol_error("it opened without a hello"));
                     };
                     let seconds = start.elapsed().as_secs_f64();
-                    let [sdk, version] = [hello.sdk.clone(), hello.engine.version.clone()].map(cut);
+                    let [sdk, version] = [hello.sdk.clone(), hello.engine.version.clone()].map(shorten);
                     tracing::info!(engine = name, sdk, version, seconds, "engine opened");
-                    return Ok(Ready {
+                    return Ok(OpenProcess {
                         process,
                         introduction: hello.introduction(),
                     });
                 }
-                Heard::Told(Told::Ended(ending)) => {
+                Received::Message(EngineMessage::Ended(ending)) => {
                     ending.into_result()?;
                     break;
                 }
-                Heard::Told(_) | Heard::Nothing => {}
-                Heard::Gone => return Err(process.post_mortem()),
+                Received::Message(_) | Received::Silence => {}
+                Received::Closed => return Err(process.post_mortem()),
             }
         }
         Err(EngineError::Crashed {
@@ -212,11 +212,11 @@ impl HostedEngine {
 
     /// Opens a process at this seat ahead of its first job. `opened` counts the processes opened
     /// so far, of `processes`.
-    fn warm_seat(&self, seat: Seat<'_>, opened: &AtomicUsize, processes: usize, control: &Control) {
+    fn warm_seat(&self, seat: ProcessSeat<'_>, opened: &AtomicUsize, processes: usize, control: &JobControl) {
         let (engine, device) = (&self.planner.describe().name, seat.device().cloned());
         match self.start(device.as_ref(), control) {
             Ok(ready) => {
-                seat.leave_to_next(ready);
+                seat.release_with(ready);
                 let opened = opened.fetch_add(1, Ordering::Relaxed) + 1;
                 tracing::info!(engine, device, opened, processes, "engine process is warm");
             }
@@ -232,11 +232,11 @@ impl HostedEngine {
     }
 
     /// The job as it is sent to a process.
-    fn assignment<'a>(&self, job: &'a Job<'a>) -> Assignment<'a> {
+    fn assignment<'a>(&self, job: &'a FrameJob<'a>) -> JobAssignment<'a> {
         let promises = self.options.promises;
-        Assignment {
+        JobAssignment {
             job,
-            clip: promises.map_or(job.clip, |promises| run::rendered(job.clip, promises.grid)),
+            clip: promises.map_or(job.clip, |promises| run::rendered_clip(job.clip, promises.grid)),
             is_own: promises.is_none(),
             is_undecided: self.planner.decides_length(job.spec),
             has_unknowns: self.sends_unknowns.load(Ordering::Relaxed),
@@ -245,7 +245,7 @@ impl HostedEngine {
 
     /// Refuses an engine with another major version of the protocol, or without the promised
     /// features.
-    fn judge(&self, hello: &Hello) -> Result<(), EngineError> {
+    fn check_hello(&self, hello: &EngineHello) -> Result<(), EngineError> {
         let (theirs, ours) = (hello.protocol, protocol::VERSION);
         if theirs.major != ours.major {
             return Err(unsuitable(&format!(
@@ -254,29 +254,29 @@ impl HostedEngine {
             )));
         }
         let promises = self.options.promises;
-        match promises.and_then(|promises| denied(promises, hello)) {
+        match promises.and_then(|promises| find_mismatch(promises, hello)) {
             Some(difference) => Err(unsuitable(&difference)),
             None => Ok(()),
         }
     }
 
     /// Logs, once, which parts of the sandbox this system lacks.
-    fn tell_confinement(&self, lacking: &[String]) {
-        if !self.is_confinement_told.swap(true, Ordering::Relaxed) {
+    fn log_confinement(&self, lacking: &[String]) {
+        if !self.is_confinement_logged.swap(true, Ordering::Relaxed) {
             sandbox::log(&self.planner.describe().name, lacking);
         }
     }
 }
 
 /// The error for a process that breaks the protocol while it opens.
-fn misspoken(what: &str) -> EngineError {
+fn protocol_error(what: &str) -> EngineError {
     EngineError::Failed(format!("the engine cannot be used: {what}"))
 }
 
 /// The error for an engine that contradicts the configuration. No other place can help, so the task
 /// fails and its client need not wait for the operator.
 fn unsuitable(what: &str) -> EngineError {
-    EngineError::Told {
+    EngineError::CodedFailure {
         code: FailureCode::GenerationFailed,
         cause: format!("the engine cannot be used: {what}"),
     }
@@ -285,9 +285,9 @@ fn unsuitable(what: &str) -> EngineError {
 /// The error of a process that could not be opened. Unless the caller or this machine is the cause,
 /// the place is at fault and no task: its device may be gone. Too little memory stays the job's
 /// failure, which tells the client what to change.
-fn not_opened(error: EngineError, seat: &Seat<'_>) -> EngineError {
+fn not_opened(error: EngineError, seat: &ProcessSeat<'_>) -> EngineError {
     match error {
-        EngineError::Cancelled | EngineError::Told { .. } => error,
+        EngineError::Cancelled | EngineError::CodedFailure { .. } => error,
         EngineError::OutOfMemory(_)
         | EngineError::Crashed {
             code: FailureCode::OutOfMemory,
@@ -318,7 +318,7 @@ fn not_started(error: &io::Error) -> EngineError {
     let errno = Errno::from_io_error(error);
     if is_exhausted || matches!(errno, Some(Errno::MFILE | Errno::NFILE)) {
         let code = FailureCode::StorageFailed;
-        return EngineError::Told { code, cause };
+        return EngineError::CodedFailure { code, cause };
     }
     EngineError::Crashed {
         code: FailureCode::GenerationFailed,
@@ -335,12 +335,12 @@ impl fmt::Debug for HostedEngine {
     }
 }
 
-impl Planner for HostedEngine {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for HostedEngine {
+    fn describe(&self) -> &EngineDescription {
         self.planner.describe()
     }
 
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         self.planner.plan(spec, materials)
     }
 
@@ -348,7 +348,7 @@ impl Planner for HostedEngine {
         self.planner.decides_length(spec)
     }
 
-    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+    fn warnings(&self, spec: &VideoSpec, materials: &JobMaterials) -> Vec<Warning> {
         self.planner.warnings(spec, materials)
     }
 }
@@ -356,11 +356,11 @@ impl Planner for HostedEngine {
 impl Engine for HostedEngine {
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
-        let (seat, waiting) = self.seats.take(control)?;
+        let (seat, waiting) = self.seats.claim(control)?;
         let ready = match waiting {
             Some(ready) => ready,
             None => {
@@ -371,16 +371,16 @@ impl Engine for HostedEngine {
         let assignment = self.assignment(job);
         // Declared outside the branch because the borrowed sink must live as long as the run.
         let mut on_grid;
-        let sink: &mut dyn Sink = if assignment.is_own {
+        let sink: &mut dyn ClipSink = if assignment.is_own {
             sink
         } else {
-            on_grid = OnGrid::new(sink, job, assignment.clip);
+            on_grid = GridSink::new(sink, job, assignment.clip);
             &mut on_grid
         };
         // The process may have been started by another task, or by a warm-up: its log lines
         // belong to this one now.
         ready.process.follow_caller();
-        let run = Run {
+        let run = JobRun {
             process: &ready.process,
             yield_limit: ready.introduction.yield_limit,
             assigned: assignment.order_from(&ready.process),
@@ -393,11 +393,11 @@ impl Engine for HostedEngine {
             clock: &self.options.clock,
         };
         match run.run() {
-            Ended::Fit(ended) => {
-                seat.leave_to_next(ready);
+            JobOutcome::Reusable(ended) => {
+                seat.release_with(ready);
                 ended
             }
-            Ended::Unfit(ended) => {
+            JobOutcome::MustKill(ended) => {
                 // Kill the process before the seat is free again: the next one would find the
                 // device's memory taken.
                 drop(ready);
@@ -407,7 +407,7 @@ impl Engine for HostedEngine {
                 }
                 ended
             }
-            Ended::Gone => {
+            JobOutcome::Exited => {
                 let error = ready.process.post_mortem();
                 seat.record_outage(&error.to_string());
                 Err(error)
@@ -420,8 +420,8 @@ impl Engine for HostedEngine {
     }
 
     /// Opens a process at every free seat, all at the same time.
-    fn warm_up(&self, control: &Control) {
-        let (engine, seats) = (&self.planner.describe().name, self.seats.take_cold());
+    fn warm_up(&self, control: &JobControl) {
+        let (engine, seats) = (&self.planner.describe().name, self.seats.claim_cold());
         let (processes, opened) = (seats.len(), AtomicUsize::new(0));
         tracing::info!(engine, processes, "warming up engine");
         thread::scope(|scope| {
@@ -462,17 +462,17 @@ impl HostedEngine {
     /// If no process starts, it exits before, or `control` cancels.
     pub fn ends_with_input(
         &self,
-        job: &Job<'_>,
-        control: &Control,
+        job: &FrameJob<'_>,
+        control: &JobControl,
         limit: Duration,
     ) -> Result<bool, EngineError> {
-        let (seat, waiting) = self.seats.take(control)?;
+        let (seat, waiting) = self.seats.claim(control)?;
         let ready = match waiting {
             Some(ready) => ready,
             None => self.start(seat.device(), control)?,
         };
         self.assignment(job).order_from(&ready.process);
-        let Ready { mut process, .. } = ready;
+        let OpenProcess { mut process, .. } = ready;
         if !reaches_progress(&process, job, control)? {
             return Err(process.post_mortem());
         }
@@ -480,12 +480,12 @@ impl HostedEngine {
         let start = Stopwatch::start(&self.options.clock);
         while start.elapsed() < limit {
             // This loop has its own time limit, so the wait must not count as silence of the job.
-            let _ = control.pass_on(control.progress.fraction());
+            let _ = control.forward_progress(control.progress.fraction());
             if is_gone(&process) {
                 return Ok(true);
             }
             // Its output is read on, so that only its input can stop it.
-            if matches!(process.listen(POLL_INTERVAL), Heard::Gone) {
+            if matches!(process.receive(POLL_INTERVAL), Received::Closed) {
                 thread::sleep(POLL_INTERVAL);
             }
         }
@@ -496,32 +496,32 @@ impl HostedEngine {
 /// Serves the job until its first sign of progress, or its end; `false` if the process exits before.
 fn reaches_progress(
     process: &EngineProcess,
-    job: &Job<'_>,
-    control: &Control,
+    job: &FrameJob<'_>,
+    control: &JobControl,
 ) -> Result<bool, EngineError> {
-    let mut playing = Playing::default();
+    let mut playing = SourcePlaybacks::default();
     while !control.cancel.is_cancelled() {
-        match process.listen(POLL_INTERVAL) {
-            Heard::Gone => return Ok(false),
-            Heard::Told(
-                Told::Progress(_)
-                | Told::Frame(_)
-                | Told::Audio(_)
-                | Told::Preview(_)
-                | Told::Ended(_),
+        match process.receive(POLL_INTERVAL) {
+            Received::Closed => return Ok(false),
+            Received::Message(
+                EngineMessage::Progress(_)
+                | EngineMessage::Frame(_)
+                | EngineMessage::Audio(_)
+                | EngineMessage::Preview(_)
+                | EngineMessage::Ended(_),
             ) => return Ok(true),
-            Heard::Told(Told::Play(number)) => playing.begin(number, job)?,
-            Heard::Told(Told::Next(number)) => process.order(playing.next(number)),
-            Heard::Told(Told::Close(number)) => playing.end(number),
-            Heard::Told(_) | Heard::Nothing => {}
+            Received::Message(EngineMessage::Play(number)) => playing.start(number, job)?,
+            Received::Message(EngineMessage::Next(number)) => process.send(playing.answer_next(number)),
+            Received::Message(EngineMessage::Close(number)) => playing.end(number),
+            Received::Message(_) | Received::Silence => {}
         }
     }
-    process.order(Order::Cancel);
+    process.send(HostMessage::Cancel);
     Err(EngineError::Cancelled)
 }
 
 fn is_gone(process: &EngineProcess) -> bool {
-    !process.is_alive() && !family::is_left(process.id())
+    !process.is_alive() && !family::has_descendants(process.id())
 }
 
 #[cfg(test)]
@@ -541,7 +541,7 @@ mod tests {
             Errno::NOMEM,
             Errno::NOSPC,
         ] {
-            let EngineError::Told { code, .. } = started(errno) else {
+            let EngineError::CodedFailure { code, .. } = started(errno) else {
                 panic!("{errno} costs an attempt");
             };
             assert_eq!(code, FailureCode::StorageFailed, "{errno}");

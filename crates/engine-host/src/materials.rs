@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use kinora_contract::Size;
-use kinora_engine::{Clip, EngineError, Footage, Job, Materials, Picture, Sound};
+use kinora_engine::{ClipPlan, EngineError, SourceVideo, FrameJob, JobMaterials, RgbPicture, StereoSound};
 
-use crate::protocol::{EditHead, JobHead, OwnHead, Pixels, SourceHead};
+use crate::protocol::{EditHead, JobHead, OwnHead, PixelSize, SourceHead};
 
 /// Everything in `job` except its bytes, with the `clip` that the engine renders; `is_own` adds
 /// what only engines of this executable get.
-pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {
+pub(crate) fn job_head(job: &FrameJob<'_>, clip: ClipPlan, is_own: bool) -> JobHead {
     let materials = job.materials;
     let source = materials.source.as_ref().map(|source| SourceHead {
         size: source.size().into(),
@@ -46,7 +46,7 @@ pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {
 }
 
 /// The bytes of all materials in order.
-pub(crate) fn bytes(materials: &Materials) -> impl Iterator<Item = Vec<u8>> + '_ {
+pub(crate) fn material_bytes(materials: &JobMaterials) -> impl Iterator<Item = Vec<u8>> + '_ {
     // Messages carry no names: this order and that of `assemble` must agree.
     let frames = materials.first_frame.iter().chain(&materials.last_frame);
     let pictures = frames.chain(&materials.images);
@@ -55,16 +55,16 @@ pub(crate) fn bytes(materials: &Materials) -> impl Iterator<Item = Vec<u8>> + '_
     pictures.chain(sounds.map(|sound| samples_to_bytes(&sound.pcm)))
 }
 
-/// Reassembles the output of [`head`] and [`bytes`]; `next` returns the bytes.
+/// Reassembles the output of [`job_head`] and [`material_bytes`]; `next` returns the bytes.
 ///
 /// # Errors
 /// If the bytes do not match the head, or `next` fails.
 pub(crate) fn assemble(
     head: &JobHead,
-    source: Option<Arc<dyn Footage>>,
+    source: Option<Arc<dyn SourceVideo>>,
     mut next: impl FnMut() -> Result<Vec<u8>, EngineError>,
-) -> Result<Materials, EngineError> {
-    let mut picture = |size: Pixels| {
+) -> Result<JobMaterials, EngineError> {
+    let mut picture = |size: PixelSize| {
         let size = Size::from(size);
         let rgb = next()?;
         if rgb.len() as u64 != size.pixels() * 3 {
@@ -72,9 +72,9 @@ pub(crate) fn assemble(
                 "a picture does not match its size".to_owned(),
             ));
         }
-        Ok(Picture { size, rgb })
+        Ok(RgbPicture { size, rgb })
     };
-    Ok(Materials {
+    Ok(JobMaterials {
         first_frame: head.first_frame.map(&mut picture).transpose()?,
         last_frame: head.last_frame.map(&mut picture).transpose()?,
         images: head
@@ -85,7 +85,7 @@ pub(crate) fn assemble(
         audios: (0..head.audios)
             .map(|_| {
                 let pcm = bytes_to_samples(&next()?);
-                Ok(Sound { pcm })
+                Ok(StereoSound { pcm })
             })
             .collect::<Result<_, EngineError>>()?,
         source,
@@ -99,7 +99,7 @@ pub(crate) fn assemble(
     })
 }
 
-fn pixel_size(picture: &Picture) -> Pixels {
+fn pixel_size(picture: &RgbPicture) -> PixelSize {
     picture.size.into()
 }
 
@@ -114,12 +114,12 @@ pub(crate) fn bytes_to_samples(bytes: &[u8]) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::{FrameSize, Inputs, Seconds, VideoSpec};
+    use kinora_contract::{FrameSize, VideoInputs, VideoLength, VideoSpec};
     use kinora_engine::SCRIPT_LINKS_MAX;
 
     use super::*;
-    use crate::message::Order;
-    use crate::wire::{Bounds, Message};
+    use crate::message::HostMessage;
+    use crate::wire::{MessageBounds, WireMessage};
 
     fn spec(seed: u32) -> VideoSpec {
         VideoSpec {
@@ -128,11 +128,11 @@ mod tests {
             // As long as a request's text may be, in characters that JSON escapes.
             prompt: "\u{1}".repeat(64 * 1024),
             negative_prompt: None,
-            seconds: Seconds::Fixed(5),
+            seconds: VideoLength::Fixed(5),
             frame: FrameSize::Fixed(Size::new(64, 36)),
             seed,
             generate_audio: false,
-            inputs: Inputs::Text,
+            inputs: VideoInputs::Text,
             draft: false,
             final_of: None,
             edit: None,
@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn the_longest_script_arrives_whole() {
         let links = 0..SCRIPT_LINKS_MAX as u32;
-        let materials = Materials {
+        let materials = JobMaterials {
             script: links.map(|seed| Arc::new(spec(seed))).collect(),
-            ..Materials::default()
+            ..JobMaterials::default()
         };
-        let job = Job {
+        let job = FrameJob {
             spec: &spec(99),
             materials: &materials,
-            clip: Clip {
+            clip: ClipPlan {
                 size: Size::new(64, 36),
                 fps: 24,
                 frames: 120,
@@ -157,10 +157,10 @@ mod tests {
             },
         };
         let mut bytes = Vec::new();
-        let order = Order::Job(Box::new(head(&job, job.clip, true)));
+        let order = HostMessage::Job(Box::new(job_head(&job, job.clip, true)));
         order.write(&mut bytes).unwrap();
-        let read = Order::read(&mut &bytes[..], &Bounds::trusted()).unwrap();
-        let Some(Order::Job(head)) = read else {
+        let read = HostMessage::read(&mut &bytes[..], &MessageBounds::trusted()).unwrap();
+        let Some(HostMessage::Job(head)) = read else {
             panic!("no job: {read:?}");
         };
         let arrived = assemble(&head, None, || unreachable!()).unwrap();

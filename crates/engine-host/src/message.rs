@@ -4,21 +4,21 @@ use std::io;
 
 use kinora_contract::limits::ENGINE_MESSAGE_CHARS_MAX;
 use kinora_contract::{FailureCode, Size};
-use kinora_engine::{EngineError, Picture};
+use kinora_engine::{EngineError, RgbPicture};
 
-use crate::protocol::{Decision, Ending, Hello, JobHead, Open, Phase};
+use crate::protocol::{LengthDecision, JobEnding, EngineHello, JobHead, OpenRequest, DeclaredPhase};
 use crate::sandbox::Confinement;
-use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, exactly, invalid_data};
+use crate::wire::{MessageBounds, WireMessage, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, exactly, invalid_data};
 
 /// Messages from the service to an engine process.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Order {
+pub(crate) enum HostMessage {
     /// The process confines itself to this, and reports that it did. The first order, unless the
     /// process runs without confinement.
     Confine(Confinement),
     /// The engine's settings. The first order without confinement.
-    Open(Box<Open>),
-    /// A job. One [`Order::Material`] follows for each material it lists.
+    Open(Box<OpenRequest>),
+    /// A job. One [`HostMessage::Material`] follows for each material it lists.
     Job(Box<JobHead>),
     /// The bytes of a picture or a sound.
     Material(Vec<u8>),
@@ -37,23 +37,23 @@ pub(crate) enum Order {
 
 /// Messages from an engine process to the service.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum EngineMessage {
     /// The process has confined itself, except for these parts.
     Confined(Vec<String>),
-    /// The engine's description and capabilities, in answer to [`Order::Open`].
-    Hello(Box<Hello>),
+    /// The engine's description and capabilities, in answer to [`HostMessage::OpenRequest`].
+    Hello(Box<EngineHello>),
     /// The engine is open.
     Opened,
     /// The process is alive, whether or not its work advances.
     Alive,
     /// A long silent part of the work begins.
-    Phase(Phase),
+    Phase(DeclaredPhase),
     /// The clip's length, which the job leaves to the engine.
-    Decided(Decision),
+    Decided(LengthDecision),
     /// Progress of the job, 0.0 to 1.0; also a sign that the work advances.
     Progress(f64),
     /// A preview of the clip.
-    Preview(Picture),
+    Preview(RgbPicture),
     /// The next frame.
     Frame(Vec<u8>),
     /// The next piece of sound.
@@ -65,7 +65,7 @@ pub(crate) enum Told {
     /// Stop playing a source.
     Close(u32),
     /// The engine failed to open, or the job has ended.
-    Ended(Ending),
+    Ended(JobEnding),
     /// A message of a later version; ignored.
     Unknown,
 }
@@ -78,9 +78,9 @@ const CODES: [FailureCode; 4] = [
     FailureCode::OutOfMemory,
 ];
 
-impl Ending {
+impl JobEnding {
     /// The message for `ended`.
-    pub(crate) fn of(ended: Result<(), EngineError>) -> Self {
+    pub(crate) fn from_result(ended: Result<(), EngineError>) -> Self {
         match ended {
             Ok(()) => Self::Done,
             Err(EngineError::Cancelled) => Self::Cancelled,
@@ -88,7 +88,7 @@ impl Ending {
             Err(EngineError::OutOfMemory(message)) => Self::OutOfMemory { message },
             Err(EngineError::Broken(message)) => Self::Broken { message },
             Err(
-                EngineError::Told { code, cause }
+                EngineError::CodedFailure { code, cause }
                 | EngineError::JobFailed { code, cause }
                 | EngineError::Crashed { code, cause },
             ) => Self::Failed {
@@ -100,22 +100,22 @@ impl Ending {
         }
     }
 
-    /// The inverse of [`Ending::of`].
+    /// The inverse of [`JobEnding::from_result`].
     pub(crate) fn into_result(self) -> Result<(), EngineError> {
         Err(match self {
             Self::Done => return Ok(()),
             Self::Cancelled => EngineError::Cancelled,
-            Self::Unsupported { message } => EngineError::Unsupported(cut(message)),
-            Self::OutOfMemory { message } => EngineError::OutOfMemory(cut(message)),
-            Self::Broken { message } => EngineError::Broken(cut(message)),
+            Self::Unsupported { message } => EngineError::Unsupported(shorten(message)),
+            Self::OutOfMemory { message } => EngineError::OutOfMemory(shorten(message)),
+            Self::Broken { message } => EngineError::Broken(shorten(message)),
             Self::Failed { message, code } => {
-                let cause = cut(message);
+                let cause = shorten(message);
                 // An engine may name any code, by mistake or malice. Codes that describe the
                 // service, such as `worker_lost`, would blame this machine for the engine's fault, so
                 // they become a plain failure.
                 let known = code.and_then(|code| FailureCode::from_code(&code));
                 match known.filter(|code| CODES.contains(code)) {
-                    Some(code) => EngineError::Told { code, cause },
+                    Some(code) => EngineError::CodedFailure { code, cause },
                     None => EngineError::Failed(cause),
                 }
             }
@@ -130,8 +130,8 @@ impl Ending {
     }
 }
 
-impl Message for Order {
-    fn body_bytes_max(_: u8, _: &Bounds) -> u32 {
+impl WireMessage for HostMessage {
+    fn body_bytes_max(_: u8, _: &MessageBounds) -> u32 {
         TRUSTED_BYTES_MAX
     }
 
@@ -164,8 +164,8 @@ impl Message for Order {
     }
 }
 
-impl Message for Told {
-    fn body_bytes_max(kind: u8, bounds: &Bounds) -> u32 {
+impl WireMessage for EngineMessage {
+    fn body_bytes_max(kind: u8, bounds: &MessageBounds) -> u32 {
         match kind {
             b'f' => bounds.frame(),
             b'a' => bounds.sound(),
@@ -216,7 +216,7 @@ impl Message for Told {
 }
 
 /// Shortens an engine's text for logs and errors.
-pub(crate) fn cut(text: String) -> String {
+pub(crate) fn shorten(text: String) -> String {
     match text.char_indices().nth(ENGINE_MESSAGE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -224,7 +224,7 @@ pub(crate) fn cut(text: String) -> String {
 }
 
 /// Width and height as `u32` in little endian, then `[height][width][3] u8`.
-fn preview(picture: &Picture) -> Vec<u8> {
+fn preview(picture: &RgbPicture) -> Vec<u8> {
     let (width, height) = (picture.size.width, picture.size.height);
     [
         &width.to_le_bytes(),
@@ -242,14 +242,14 @@ fn torn() -> io::Error {
     invalid_data("a picture does not match its size")
 }
 
-fn picture(body: &[u8]) -> io::Result<Picture> {
+fn picture(body: &[u8]) -> io::Result<RgbPicture> {
     let (width, rest) = body.split_first_chunk().ok_or_else(torn)?;
     let (height, rgb) = rest.split_first_chunk().ok_or_else(torn)?;
     let size = Size::new(u32::from_le_bytes(*width), u32::from_le_bytes(*height));
     if size.pixels().checked_mul(3) != Some(rgb.len() as u64) {
         return Err(torn());
     }
-    Ok(Picture {
+    Ok(RgbPicture {
         size,
         rgb: rgb.to_vec(),
     })
@@ -259,14 +259,14 @@ fn picture(body: &[u8]) -> io::Result<Picture> {
 mod tests {
     use super::*;
     use crate::protocol::ClipHead;
-    use crate::sandbox::Role;
+    use crate::sandbox::SandboxRole;
     use proptest::prelude::*;
 
-    fn round<M: Message>(message: M) -> M {
+    fn round<M: WireMessage>(message: M) -> M {
         let mut bytes = Vec::new();
         message.write(&mut bytes).unwrap();
         let mut left = &bytes[..];
-        let read = M::read(&mut left, &Bounds::trusted()).unwrap().unwrap();
+        let read = M::read(&mut left, &MessageBounds::trusted()).unwrap().unwrap();
         assert!(left.is_empty());
         read
     }
@@ -280,36 +280,36 @@ mod tests {
             text in ".{0,20}",
         ) {
             for order in [
-                Order::Confine(Confinement::of(Role::Engine)),
-                Order::Open(Box::new(Open::new(text.clone(), serde_json::json!({"steps": number})))),
-                Order::Material(bytes.clone()),
-                Order::Frame(bytes.clone()),
-                Order::NoFrame,
-                Order::Unreadable,
-                Order::Cancel,
+                HostMessage::Confine(Confinement::of(SandboxRole::Engine)),
+                HostMessage::Open(Box::new(OpenRequest::new(text.clone(), serde_json::json!({"steps": number})))),
+                HostMessage::Material(bytes.clone()),
+                HostMessage::Frame(bytes.clone()),
+                HostMessage::NoFrame,
+                HostMessage::Unreadable,
+                HostMessage::Cancel,
             ] {
                 prop_assert_eq!(round(order.clone()), order);
             }
             for told in [
-                Told::Confined(vec![text.clone()]),
-                Told::Hello(Box::new(Hello::of_this_executable())),
-                Told::Opened,
-                Told::Alive,
-                Told::Phase(Phase { name: text.clone(), limit_seconds: fraction }),
-                Told::Decided(Decision { frames: number }),
-                Told::Progress(fraction),
-                Told::Preview(Picture {
+                EngineMessage::Confined(vec![text.clone()]),
+                EngineMessage::Hello(Box::new(EngineHello::of_this_executable())),
+                EngineMessage::Opened,
+                EngineMessage::Alive,
+                EngineMessage::Phase(DeclaredPhase { name: text.clone(), limit_seconds: fraction }),
+                EngineMessage::Decided(LengthDecision { frames: number }),
+                EngineMessage::Progress(fraction),
+                EngineMessage::Preview(RgbPicture {
                     size: Size::new(1, (bytes.len() / 3) as u32),
                     rgb: bytes[..bytes.len() / 3 * 3].to_vec(),
                 }),
-                Told::Frame(bytes.clone()),
-                Told::Audio(bytes.clone()),
-                Told::Play(number),
-                Told::Next(number),
-                Told::Close(number),
-                Told::Ended(Ending::Done),
-                Told::Ended(Ending::failed(text.clone())),
-                Told::Ended(Ending::Failed {
+                EngineMessage::Frame(bytes.clone()),
+                EngineMessage::Audio(bytes.clone()),
+                EngineMessage::Play(number),
+                EngineMessage::Next(number),
+                EngineMessage::Close(number),
+                EngineMessage::Ended(JobEnding::Done),
+                EngineMessage::Ended(JobEnding::failed(text.clone())),
+                EngineMessage::Ended(JobEnding::Failed {
                     message: text,
                     code: Some(FailureCode::StorageFailed.as_str().to_owned()),
                 }),
@@ -322,16 +322,16 @@ mod tests {
         fn no_bytes_make_a_reader_panic_or_wait_for_what_is_not_there(
             bytes in prop::collection::vec(any::<u8>(), 0..64),
         ) {
-            let bounds = Bounds::trusted();
+            let bounds = MessageBounds::trusted();
             let mut left = &bytes[..];
-            while let Ok(Some(_)) = Told::read(&mut left, &bounds) {}
+            while let Ok(Some(_)) = EngineMessage::read(&mut left, &bounds) {}
             let mut left = &bytes[..];
-            while let Ok(Some(_)) = Order::read(&mut left, &bounds) {}
+            while let Ok(Some(_)) = HostMessage::read(&mut left, &bounds) {}
         }
     }
 
     /// The body of a message in the session's file, read whole and written as it was.
-    fn read_line<M: Message>(bytes: &[u8], bounds: &Bounds) -> M {
+    fn read_line<M: WireMessage>(bytes: &[u8], bounds: &MessageBounds) -> M {
         let mut left = bytes;
         let message = M::read(&mut left, bounds).unwrap().unwrap();
         assert!(left.is_empty());
@@ -342,7 +342,7 @@ mod tests {
     fn the_session_for_authors_of_engines_is_read_message_by_message() {
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/tests/golden");
         let session = std::fs::read_to_string(format!("{golden}/session.txt")).unwrap();
-        let bounds = Bounds::default();
+        let bounds = MessageBounds::default();
         let mut ends = Vec::new();
         for line in session.lines().filter(|line| line.starts_with(['>', '<'])) {
             let (message, _) = line.split_once('#').unwrap();
@@ -350,19 +350,19 @@ mod tests {
             let digit = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
             let bytes: Vec<u8> = (0..digits.len()).step_by(2).map(digit).collect();
             if line.starts_with('>') {
-                if let Order::Job(head) = read_line(&bytes, &Bounds::trusted()) {
+                if let HostMessage::Job(head) = read_line(&bytes, &MessageBounds::trusted()) {
                     bounds.set_clip(head.clip);
                 }
-            } else if let Told::Ended(end) = read_line(&bytes, &bounds) {
+            } else if let EngineMessage::Ended(end) = read_line(&bytes, &bounds) {
                 ends.push(end);
             }
         }
-        assert_eq!(ends, [Ending::Done, Ending::Cancelled]);
+        assert_eq!(ends, [JobEnding::Done, JobEnding::Cancelled]);
     }
 
     fn failed(code: &str, message: String) -> EngineError {
         let code = Some(code.to_owned());
-        Ending::Failed { message, code }.into_result().unwrap_err()
+        JobEnding::Failed { message, code }.into_result().unwrap_err()
     }
 
     #[test]
@@ -370,7 +370,7 @@ mod tests {
         for code in FailureCode::ALL {
             let told = matches!(
                 failed(code.as_str(), String::new()),
-                EngineError::Told { .. }
+                EngineError::CodedFailure { .. }
             );
             let is_an_engines = matches!(
                 code.as_str(),
@@ -394,28 +394,28 @@ mod tests {
                 "{shown}"
             );
         }
-        assert_eq!(cut("é".repeat(ENGINE_MESSAGE_CHARS_MAX)).len(), 1_000);
+        assert_eq!(shorten("é".repeat(ENGINE_MESSAGE_CHARS_MAX)).len(), 1_000);
     }
 
     #[test]
     fn a_length_that_nothing_has_is_refused_before_it_is_read() {
-        let bounds = Bounds::trusted();
+        let bounds = MessageBounds::trusted();
         let mut head = &[b'f', 0xff, 0xff, 0xff, 0xff, 1, 2, 3][..];
-        assert!(Told::read(&mut head, &bounds).is_err());
+        assert!(EngineMessage::read(&mut head, &bounds).is_err());
         let mut half = &[b'f', 9, 0, 0, 0, 1, 2, 3][..];
-        assert!(Told::read(&mut half, &bounds).is_err());
+        assert!(EngineMessage::read(&mut half, &bounds).is_err());
         let mut end = &[][..];
-        assert!(Told::read(&mut end, &bounds).unwrap().is_none());
+        assert!(EngineMessage::read(&mut end, &bounds).unwrap().is_none());
     }
 
     #[test]
     fn a_message_has_the_bytes_that_its_clip_needs_and_no_more() {
-        let bounds = Bounds::default();
+        let bounds = MessageBounds::default();
         let told = |kind: u8, bytes: u32| {
             let mut message = vec![kind];
             message.extend(bytes.to_le_bytes());
             message.resize(message.len() + bytes as usize, b' ');
-            Told::read(&mut &message[..], &bounds)
+            EngineMessage::read(&mut &message[..], &bounds)
         };
         // Between jobs a child may send no frames.
         for kind in *b"fav" {

@@ -19,9 +19,9 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tracing::Span;
 
 use crate::family;
-use crate::message::{Order, Told};
+use crate::message::{HostMessage, EngineMessage};
 use crate::sandbox::{Confinement, clear_environment, order_devices_by_bus};
-use crate::wire::{Bounds, Message};
+use crate::wire::{MessageBounds, WireMessage};
 
 /// Capacity of the queue of messages to the service: one being handled and one ready, so that
 /// neither side waits for the other.
@@ -38,15 +38,15 @@ static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 /// A running process that takes orders `O` and sends messages `T`. Dropping this kills it.
 #[derive(Debug)]
-pub(crate) struct Process<O, T> {
+pub(crate) struct ChildProcess<O, T> {
     child: Child,
     orders: Sender<O>,
     /// Number of orders queued so far, and of those written to the pipe.
     queued: AtomicUsize,
     written: Arc<AtomicUsize>,
-    told: Receiver<T>,
-    bounds: Arc<Bounds>,
-    tail: Tail,
+    messages: Receiver<T>,
+    bounds: Arc<MessageBounds>,
+    tail: LogTail,
     /// Reads the tail until its pipe is closed.
     log: Option<JoinHandle<()>>,
     job_span: JobSpan,
@@ -58,17 +58,17 @@ pub(crate) struct Process<O, T> {
 }
 
 /// An engine process.
-pub(crate) type EngineProcess = Process<Order, Told>;
+pub(crate) type EngineProcess = ChildProcess<HostMessage, EngineMessage>;
 
 /// The result of listening for a while.
-pub(crate) enum Heard<T> {
-    Told(T),
-    Nothing,
+pub(crate) enum Received<T> {
+    Message(T),
+    Silence,
     /// The output has ended.
-    Gone,
+    Closed,
 }
 
-impl<O: Message, T: Message> Process<O, T> {
+impl<O: WireMessage, T: WireMessage> ChildProcess<O, T> {
     /// Starts the process; the log uses `name`. A confined one gets only the allowed environment
     /// variables, and its scratch folder is created.
     ///
@@ -78,7 +78,7 @@ impl<O: Message, T: Message> Process<O, T> {
         name: &str,
         mut command: Command,
         confinement: Option<&Confinement>,
-        bounds: Bounds,
+        bounds: MessageBounds,
     ) -> io::Result<Self> {
         // A separate process group: Ctrl-C at the service's terminal reaches only the service.
         #[cfg(unix)]
@@ -109,7 +109,7 @@ impl<O: Message, T: Message> Process<O, T> {
         // memory.
         let (orders, ordered) = mpsc::channel();
         let (tell, told) = mpsc::sync_channel(WAITING_MAX);
-        let (tail, job_span) = (Tail::default(), JobSpan::current());
+        let (tail, job_span) = (LogTail::default(), JobSpan::current());
         let (written, bounds) = (Arc::<AtomicUsize>::default(), Arc::new(bounds));
         let input = child.stdin.take();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
@@ -119,7 +119,7 @@ impl<O: Message, T: Message> Process<O, T> {
             orders,
             queued: AtomicUsize::new(0),
             written: written.clone(),
-            told,
+            messages: told,
             bounds: bounds.clone(),
             tail: tail.clone(),
             log: None,
@@ -142,7 +142,7 @@ impl<O: Message, T: Message> Process<O, T> {
         }
         if let Some(errors) = errors {
             let name = name.to_owned();
-            let log = start_thread("child-log", move || tail.follow(&name, errors, &job_span));
+            let log = start_thread("child-log", move || tail.collect(&name, errors, &job_span));
             this.log = Some(log?);
         }
         tracing::debug!(name, process_id = this.child.id(), "child process started");
@@ -155,7 +155,7 @@ impl<O: Message, T: Message> Process<O, T> {
     }
 
     /// Queues an order. If the process is gone, listening will say so.
-    pub(crate) fn order(&self, order: O) {
+    pub(crate) fn send(&self, order: O) {
         // Counted before it is sent: `written` must never overtake `queued`.
         self.queued.fetch_add(1, Ordering::AcqRel);
         let _ = self.orders.send(order);
@@ -187,7 +187,7 @@ impl<O: Message, T: Message> Process<O, T> {
     }
 
     /// The limits on its messages.
-    pub(crate) fn bounds(&self) -> &Bounds {
+    pub(crate) fn bounds(&self) -> &MessageBounds {
         &self.bounds
     }
 
@@ -196,11 +196,11 @@ impl<O: Message, T: Message> Process<O, T> {
     }
 
     /// Waits up to `wait` for a message.
-    pub(crate) fn listen(&self, wait: Duration) -> Heard<T> {
-        match self.told.recv_timeout(wait) {
-            Ok(told) => Heard::Told(told),
-            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Heard::Gone,
+    pub(crate) fn receive(&self, wait: Duration) -> Received<T> {
+        match self.messages.recv_timeout(wait) {
+            Ok(told) => Received::Message(told),
+            Err(RecvTimeoutError::Timeout) => Received::Silence,
+            Err(RecvTimeoutError::Disconnected) => Received::Closed,
         }
     }
 
@@ -285,7 +285,7 @@ impl<O: Message, T: Message> Process<O, T> {
     }
 }
 
-impl<O, T> Process<O, T> {
+impl<O, T> ChildProcess<O, T> {
     fn pid(&self) -> Option<Pid> {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
@@ -294,7 +294,7 @@ impl<O, T> Process<O, T> {
     /// belong to others.
     fn kill_family(&mut self) {
         if let Some(mark) = &self.mark {
-            family::end(self.child.id(), mark);
+            family::kill_tree(self.child.id(), mark);
         }
         if let Some(pid) = self.pid() {
             // Fails only if all are gone.
@@ -303,7 +303,7 @@ impl<O, T> Process<O, T> {
     }
 }
 
-impl<O, T> Drop for Process<O, T> {
+impl<O, T> Drop for ChildProcess<O, T> {
     fn drop(&mut self) {
         if !self.is_reaped {
             self.kill_family();
@@ -336,7 +336,7 @@ fn widen(pipe: &ChildStdout) {
     let _ = pipe;
 }
 
-fn write_all<O: Message>(mut to: impl Write, ordered: &Receiver<O>, written: &AtomicUsize) {
+fn write_all<O: WireMessage>(mut to: impl Write, ordered: &Receiver<O>, written: &AtomicUsize) {
     while let Ok(order) = ordered.recv() {
         if order.write(&mut to).is_err() {
             return;
@@ -345,10 +345,10 @@ fn write_all<O: Message>(mut to: impl Write, ordered: &Receiver<O>, written: &At
     }
 }
 
-fn read_all<T: Message>(
+fn read_all<T: WireMessage>(
     mut from: impl Read,
     tell: &SyncSender<T>,
-    bounds: &Bounds,
+    bounds: &MessageBounds,
     job_span: &JobSpan,
 ) {
     loop {
@@ -384,11 +384,11 @@ const OUT_OF_MEMORY: &[&str] = &[
 
 /// The last few lines, shared with the thread that reads them.
 #[derive(Clone, Debug, Default)]
-struct Tail(Arc<Mutex<VecDeque<String>>>);
+struct LogTail(Arc<Mutex<VecDeque<String>>>);
 
-impl Tail {
+impl LogTail {
     /// Stores and logs lines until the end of the stream.
-    fn follow(&self, engine: &str, from: impl Read, job_span: &JobSpan) {
+    fn collect(&self, engine: &str, from: impl Read, job_span: &JobSpan) {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
         loop {
@@ -468,16 +468,16 @@ mod tests {
     #[test]
     fn the_last_lines_are_kept_and_long_ones_cut() {
         let text: String = (0..40).map(|line| format!("line {line}\n\n")).collect();
-        let tail = Tail::default();
+        let tail = LogTail::default();
         let span = JobSpan::current();
-        tail.follow("engine", (text + &"x".repeat(2_500)).as_bytes(), &span);
+        tail.collect("engine", (text + &"x".repeat(2_500)).as_bytes(), &span);
         let kept = tail.text();
         assert!(kept.starts_with("line 31 | "), "{kept}");
         assert!(!kept.contains("line 30"));
         assert!(kept.ends_with(&format!(" | {}", "x".repeat(500))));
         assert!(!tail.reports_exhausted_memory());
         let last = &b"CUDA error: out of memory at ggml-cuda.cu"[..];
-        tail.follow("engine", last, &span);
+        tail.collect("engine", last, &span);
         assert!(tail.reports_exhausted_memory());
     }
 }

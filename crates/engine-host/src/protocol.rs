@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use kinora_contract::{Features, Size, VideoSpec};
-use kinora_engine::{CHANNELS, Clip, Grid, Promises, SAMPLE_RATE_HZ};
+use kinora_engine::{CHANNELS, ClipPlan, RenderGrid, EngineCapabilities, SAMPLE_RATE_HZ};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// Protocol version of this service.
-pub(crate) const VERSION: Version = Version { major: 1, minor: 1 };
+pub(crate) const VERSION: ProtocolVersion = ProtocolVersion { major: 1, minor: 1 };
 /// How long an engine may take to obey a cancel unless it asks for more.
 const YIELD_SECONDS: f64 = 1.5;
 /// Maximum of that request.
@@ -21,7 +21,7 @@ const GRID_MAX: u32 = 1_024;
 
 /// A version of the protocol. Equal major versions understand each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Version {
+pub struct ProtocolVersion {
     /// Changes what messages mean.
     pub major: u32,
     /// Adds messages and keys.
@@ -30,10 +30,10 @@ pub struct Version {
 
 /// The first message to an engine process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Open {
+pub struct OpenRequest {
     /// The version that the service speaks.
     #[serde(default = "version")]
-    pub protocol: Version,
+    pub protocol: ProtocolVersion,
     /// The kind of engine, for this executable, which has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
@@ -46,11 +46,11 @@ pub struct Open {
     pub device: Option<String>,
 }
 
-const fn version() -> Version {
+const fn version() -> ProtocolVersion {
     VERSION
 }
 
-impl Open {
+impl OpenRequest {
     /// The message for an engine named `name`.
     pub fn new(name: impl Into<String>, settings: serde_json::Value) -> Self {
         Self {
@@ -65,8 +65,8 @@ impl Open {
 
 /// The first message of an engine process: what it is and what it can do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Hello {
-    pub protocol: Version,
+pub(crate) struct EngineHello {
+    pub protocol: ProtocolVersion,
     #[serde(default)]
     pub sdk: String,
     #[serde(default)]
@@ -124,7 +124,7 @@ const fn yield_seconds() -> f64 {
     YIELD_SECONDS
 }
 
-impl Hello {
+impl EngineHello {
     /// The hello of this executable, whose planner already knows what the engine can do.
     pub(crate) fn of_this_executable() -> Self {
         Self {
@@ -140,14 +140,14 @@ impl Hello {
     }
 
     /// Converts to the public form, with values clamped to sane ranges.
-    pub(crate) fn introduction(&self) -> Introduction {
-        Introduction {
+    pub(crate) fn introduction(&self) -> EngineIntroduction {
+        EngineIntroduction {
             sdk: self.sdk.clone(),
             name: self.engine.name.clone(),
             version: self.engine.version.clone(),
-            promises: Promises {
+            promises: EngineCapabilities {
                 features: self.features,
-                grid: Grid {
+                grid: RenderGrid {
                     size_multiple: self.size_multiple.clamp(1, GRID_MAX),
                     frame_step: self.frames.step.clamp(1, GRID_MAX),
                     frame_offset: self.frames.offset.min(GRID_MAX),
@@ -168,7 +168,7 @@ impl Hello {
 
 /// An engine's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Introduction {
+pub struct EngineIntroduction {
     /// Package that implements the protocol, with its version.
     pub sdk: String,
     /// The engine's own name.
@@ -176,19 +176,19 @@ pub struct Introduction {
     /// Its version.
     pub version: String,
     /// Its capabilities; 0 frames per second: any rate.
-    pub promises: Promises,
+    pub promises: EngineCapabilities,
     /// How long it may take to obey a cancel.
     pub yield_limit: Duration,
 }
 
 /// A long silent part of the work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Phase {
+pub(crate) struct DeclaredPhase {
     pub name: String,
     pub limit_seconds: f64,
 }
 
-impl Phase {
+impl DeclaredPhase {
     /// The most that a phase can declare.
     const LIMIT_SECONDS_MAX: f64 = 3_600.0;
 
@@ -201,7 +201,7 @@ impl Phase {
 
 /// The length of a clip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Decision {
+pub(crate) struct LengthDecision {
     /// As rendered: on the engine's grid.
     pub frames: u32,
 }
@@ -217,9 +217,9 @@ pub(crate) struct JobHead {
     pub is_final: bool,
     pub edit: Option<EditHead>,
     pub clip: ClipHead,
-    pub first_frame: Option<Pixels>,
-    pub last_frame: Option<Pixels>,
-    pub images: Vec<Pixels>,
+    pub first_frame: Option<PixelSize>,
+    pub last_frame: Option<PixelSize>,
+    pub images: Vec<PixelSize>,
     pub audios: u32,
     pub source: Option<SourceHead>,
     /// A key of a later version, which today's engines must ignore: for `kinora engine check`.
@@ -248,7 +248,7 @@ pub(crate) struct EditHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceHead {
     #[serde(flatten)]
-    pub size: Pixels,
+    pub size: PixelSize,
     pub fps: u32,
     pub frames: u32,
 }
@@ -256,7 +256,7 @@ pub(crate) struct SourceHead {
 /// The outcome of a job, or of opening an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub(crate) enum Ending {
+pub(crate) enum JobEnding {
     Done,
     Cancelled,
     Unsupported {
@@ -283,12 +283,12 @@ pub(crate) enum Ending {
 
 /// The size of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pixels {
+pub(crate) struct PixelSize {
     pub width: u32,
     pub height: u32,
 }
 
-impl From<Size> for Pixels {
+impl From<Size> for PixelSize {
     fn from(size: Size) -> Self {
         Self {
             width: size.width,
@@ -297,17 +297,17 @@ impl From<Size> for Pixels {
     }
 }
 
-impl From<Pixels> for Size {
-    fn from(pixels: Pixels) -> Self {
+impl From<PixelSize> for Size {
+    fn from(pixels: PixelSize) -> Self {
         Self::new(pixels.width, pixels.height)
     }
 }
 
-/// [`Clip`] in serialisable form.
+/// [`ClipPlan`] in serialisable form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClipHead {
     #[serde(flatten)]
-    pub size: Pixels,
+    pub size: PixelSize,
     pub fps: u32,
     /// `None`: the engine decides, up to `frames_max`.
     pub frames: Option<u32>,
@@ -316,8 +316,8 @@ pub(crate) struct ClipHead {
     pub audio: bool,
 }
 
-impl From<Clip> for ClipHead {
-    fn from(clip: Clip) -> Self {
+impl From<ClipPlan> for ClipHead {
+    fn from(clip: ClipPlan) -> Self {
         Self {
             size: clip.size.into(),
             fps: clip.fps,
@@ -330,7 +330,7 @@ impl From<Clip> for ClipHead {
 
 impl ClipHead {
     /// This clip with a length that the engine decides.
-    pub(crate) fn undecided(self) -> Self {
+    pub(crate) fn with_open_length(self) -> Self {
         Self {
             frames: None,
             frames_max: self.frames,
@@ -339,7 +339,7 @@ impl ClipHead {
     }
 
     /// Number of frames, or its maximum.
-    pub(crate) fn longest(self) -> u32 {
+    pub(crate) fn frames_limit(self) -> u32 {
         self.frames.or(self.frames_max).unwrap_or(0)
     }
 
@@ -353,7 +353,7 @@ impl ClipHead {
     pub(crate) fn larger_frame_bytes(self, more: u32) -> Option<u32> {
         let width = self.size.width.checked_add(more)?;
         let height = self.size.height.checked_add(more)?;
-        let size = Pixels { width, height };
+        let size = PixelSize { width, height };
         Self { size, ..self }.frame_bytes()
     }
 
@@ -362,18 +362,18 @@ impl ClipHead {
         if !self.audio {
             return Some(0);
         }
-        let seconds = u64::from(self.longest().div_ceil(self.fps.max(1))) + 1;
+        let seconds = u64::from(self.frames_limit().div_ceil(self.fps.max(1))) + 1;
         let second = u64::from(SAMPLE_RATE_HZ) * u64::from(CHANNELS) * 4;
         u32::try_from(seconds.checked_mul(second)?).ok()
     }
 }
 
-impl From<ClipHead> for Clip {
+impl From<ClipHead> for ClipPlan {
     fn from(head: ClipHead) -> Self {
         Self {
             size: head.size.into(),
             fps: head.fps,
-            frames: head.longest(),
+            frames: head.frames_limit(),
             audio: head.audio,
         }
     }
@@ -397,13 +397,13 @@ mod tests {
 
     #[test]
     fn golden_bodies_are_read_and_written_as_they_are() {
-        assert_same::<Open>(&golden("open"));
-        assert_same::<Hello>(&golden("hello"));
+        assert_same::<OpenRequest>(&golden("open"));
+        assert_same::<EngineHello>(&golden("hello"));
         assert_same::<JobHead>(&golden("job"));
         assert_same::<JobHead>(&golden("job-edit"));
         assert_same::<JobHead>(&golden("job-late"));
         for ending in golden("ended").as_array().unwrap() {
-            assert_same::<Ending>(ending);
+            assert_same::<JobEnding>(ending);
         }
     }
 
@@ -412,10 +412,10 @@ mod tests {
         let mut hello = golden("hello");
         hello["colour"] = Value::from("red");
         hello["features"] = serde_json::json!({"draft": true, "smell": true});
-        let hello: Hello = serde_json::from_value(hello).unwrap();
+        let hello: EngineHello = serde_json::from_value(hello).unwrap();
         assert!(hello.features.draft);
         let short = serde_json::json!({"protocol": {"major": 1, "minor": 7}});
-        let hello: Hello = serde_json::from_value(short).unwrap();
+        let hello: EngineHello = serde_json::from_value(short).unwrap();
         assert_eq!(
             (hello.size_multiple, hello.frames),
             (1, FrameGrid::default())
@@ -426,9 +426,9 @@ mod tests {
     #[test]
     fn limits_that_an_engine_asks_for_are_bounded() {
         let asks = |yield_seconds| {
-            let hello = Hello {
+            let hello = EngineHello {
                 yield_seconds,
-                ..Hello::of_this_executable()
+                ..EngineHello::of_this_executable()
             };
             hello.yield_limit()
         };
@@ -441,7 +441,7 @@ mod tests {
         ] {
             assert_eq!(asks(asked), Duration::from_secs_f64(given), "{asked}");
         }
-        let phase = |limit_seconds| Phase {
+        let phase = |limit_seconds| DeclaredPhase {
             name: String::new(),
             limit_seconds,
         };

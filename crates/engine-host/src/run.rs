@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use kinora_contract::limits::{ENGINE_MESSAGES_MAX, ENGINE_MESSAGES_PER_SECOND_MAX};
 use kinora_contract::{Clock, FailureCode, Stopwatch};
-use kinora_engine::{Clip, Control, Crop, EngineError, Grid, Job, Keep, Playback, Sink};
+use kinora_engine::{ClipPlan, JobControl, FrameCrop, EngineError, RenderGrid, FrameJob, FrameSelection, VideoPlayback, ClipSink};
 
 use crate::materials::{self, bytes_to_samples};
-use crate::message::{Order, Told, cut};
-use crate::process::{EngineProcess, Heard};
-use crate::protocol::{Decision, Ending};
+use crate::message::{HostMessage, EngineMessage, shorten};
+use crate::process::{EngineProcess, Received};
+use crate::protocol::{LengthDecision, JobEnding};
 
 /// How often to check for a cancel while there is no output.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -25,40 +25,40 @@ const PLAYS_MAX: u32 = 16;
 const UNTAKEN_MAX: usize = 2;
 
 /// Outcome of a job, and whether its process can be reused.
-pub(crate) enum Ended {
+pub(crate) enum JobOutcome {
     /// The process can take another job.
-    Fit(Result<(), EngineError>),
+    Reusable(Result<(), EngineError>),
     /// The process must be killed: it ignored a cancel or its orders, or still holds memory.
-    Unfit(Result<(), EngineError>),
+    MustKill(Result<(), EngineError>),
     /// The process died.
-    Gone,
+    Exited,
 }
 
-pub(crate) struct Run<'a> {
+pub(crate) struct JobRun<'a> {
     pub process: &'a EngineProcess,
     /// How long the process may take to obey a cancel.
     pub yield_limit: Duration,
-    pub assignment: Assignment<'a>,
+    pub assignment: JobAssignment<'a>,
     /// Number of orders up to the end of the assignment. They do not count as unanswered requests: an
     /// engine may request frames before it has read all its materials.
     pub assigned: usize,
-    pub sink: &'a mut dyn Sink,
-    pub control: &'a Control,
-    pub remarks: &'a Remarks,
+    pub sink: &'a mut dyn ClipSink,
+    pub control: &'a JobControl,
+    pub remarks: &'a MisconductLog,
     pub memory_bytes_max: Option<u64>,
     /// Maximum time of the job, whatever its progress.
     pub limit: Duration,
     pub clock: &'a Arc<dyn Clock>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> JobRun<'a> {
     fn memory(&self) -> MemoryLimit<'a> {
-        MemoryLimit::of(self.process, self.memory_bytes_max, self.clock)
+        MemoryLimit::new(self.process, self.memory_bytes_max, self.clock)
     }
 
     /// Runs the job to its end.
-    pub(crate) fn run(mut self) -> Ended {
-        let (mut playing, mut silence) = (Playing::default(), Silence::default());
+    pub(crate) fn run(mut self) -> JobOutcome {
+        let (mut playing, mut silence) = (SourcePlaybacks::default(), DeclaredSilence::default());
         let mut memory = self.memory();
         let (begun, mut rate) = (
             Stopwatch::start(self.clock),
@@ -71,30 +71,30 @@ impl<'a> Run<'a> {
                 return self.stop(EngineError::Cancelled);
             }
             if begun.elapsed() >= self.limit {
-                return self.stop(EngineError::Told {
+                return self.stop(EngineError::CodedFailure {
                     code: FailureCode::GenerationTimeout,
                     cause: "the job took longer than host.run_seconds".to_owned(),
                 });
             }
             if let Err(error) = memory.check() {
-                return Ended::Unfit(Err(error));
+                return JobOutcome::MustKill(Err(error));
             }
-            match self.process.listen(POLL_INTERVAL) {
-                Heard::Nothing => {}
-                Heard::Gone => return Ended::Gone,
-                Heard::Told(Told::Ended(ending)) => {
-                    return self.ended(ending.into_result());
+            match self.process.receive(POLL_INTERVAL) {
+                Received::Silence => {}
+                Received::Closed => return JobOutcome::Exited,
+                Received::Message(EngineMessage::Ended(ending)) => {
+                    return self.outcome_of(ending.into_result());
                 }
-                Heard::Told(told) => {
+                Received::Message(told) => {
                     let counted = rate.count();
                     let passed =
-                        counted.and_then(|()| self.pass_on(told, &mut playing, &mut silence));
+                        counted.and_then(|()| self.handle_message(told, &mut playing, &mut silence));
                     if let Err(error) = passed {
                         return match error {
                             // The process itself misbehaved: kill it without asking. Any other
                             // error (a full disk, a failing encoder) is ours, and the engine
                             // gets the chance to stop cleanly and serve the next job.
-                            EngineError::Crashed { .. } => Ended::Unfit(Err(error)),
+                            EngineError::Crashed { .. } => JobOutcome::MustKill(Err(error)),
                             error => self.stop(error),
                         };
                     }
@@ -103,98 +103,98 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn pass_on(
+    fn handle_message(
         &mut self,
-        told: Told,
-        playing: &mut Playing,
-        silence: &mut Silence,
+        told: EngineMessage,
+        playing: &mut SourcePlaybacks,
+        silence: &mut DeclaredSilence,
     ) -> Result<(), EngineError> {
         // Signs of life first. They count as progress only during a declared phase: otherwise an
         // engine whose keep-alive thread runs on while its work hangs would never be stopped.
         // Any message about the work itself ends the phase.
         match told {
-            Told::Alive => {
+            EngineMessage::Alive => {
                 return if silence.is_allowed() {
-                    self.note_progress()
+                    self.record_progress()
                 } else {
                     Ok(())
                 };
             }
-            Told::Phase(phase) => {
-                tracing::debug!(phase = cut(phase.name.clone()), "engine declared a phase");
+            EngineMessage::Phase(phase) => {
+                tracing::debug!(phase = shorten(phase.name.clone()), "engine declared a phase");
                 silence.allow(phase.limit(), self.clock);
                 return Ok(());
             }
-            Told::Unknown => return Ok(()),
+            EngineMessage::Unknown => return Ok(()),
             _ => silence.end(),
         }
         match told {
-            Told::Decided(Decision { frames }) => self.sink.decide(frames)?,
-            Told::Progress(fraction) => self.control.pass_on(fraction)?,
-            Told::Preview(picture) => {
+            EngineMessage::Decided(LengthDecision { frames }) => self.sink.decide(frames)?,
+            EngineMessage::Progress(fraction) => self.control.forward_progress(fraction)?,
+            EngineMessage::Preview(picture) => {
                 self.control.preview.show(picture);
-                self.note_progress()?;
+                self.record_progress()?;
             }
-            Told::Frame(rgb) => {
+            EngineMessage::Frame(rgb) => {
                 self.sink.frame(&rgb)?;
-                self.note_progress()?;
+                self.record_progress()?;
             }
-            Told::Audio(pcm) => {
+            EngineMessage::Audio(pcm) => {
                 self.sink.audio(&bytes_to_samples(&pcm))?;
-                self.note_progress()?;
+                self.record_progress()?;
             }
-            Told::Play(number) => playing.begin(number, self.assignment.job)?,
-            Told::Next(number) => {
+            EngineMessage::Play(number) => playing.start(number, self.assignment.job)?,
+            EngineMessage::Next(number) => {
                 // An engine requests a frame after taking the previous one. Frames wait here until
                 // taken, so an engine that only sends requests would fill the service's memory.
-                if !self.takes_answers() {
-                    return Err(hostile("it requests frames without taking them"));
+                if !self.may_answer() {
+                    return Err(violation("it requests frames without taking them"));
                 }
-                self.process.order(playing.next(number));
+                self.process.send(playing.answer_next(number));
             }
-            Told::Close(number) => playing.end(number),
-            Told::Confined(_)
-            | Told::Hello(_)
-            | Told::Opened
-            | Told::Alive
-            | Told::Phase(_)
-            | Told::Unknown
-            | Told::Ended(_) => {}
+            EngineMessage::Close(number) => playing.end(number),
+            EngineMessage::Confined(_)
+            | EngineMessage::Hello(_)
+            | EngineMessage::Opened
+            | EngineMessage::Alive
+            | EngineMessage::Phase(_)
+            | EngineMessage::Unknown
+            | EngineMessage::Ended(_) => {}
         }
         Ok(())
     }
 
     /// Records progress for a message that states no fraction.
-    fn note_progress(&self) -> Result<(), EngineError> {
-        self.control.pass_on(self.control.progress.fraction())
+    fn record_progress(&self) -> Result<(), EngineError> {
+        self.control.forward_progress(self.control.progress.fraction())
     }
 
     /// Requests a stop and waits briefly for it.
-    fn stop(&self, because: EngineError) -> Ended {
-        self.process.order(Order::Cancel);
+    fn stop(&self, because: EngineError) -> JobOutcome {
+        self.process.send(HostMessage::Cancel);
         let start = Stopwatch::start(self.clock);
         let mut memory = self.memory();
         while start.elapsed() < self.yield_limit {
             if let Err(error) = memory.check() {
                 tracing::warn!(%error, "engine process killed while it ended a cancelled job");
-                return Ended::Unfit(Err(because));
+                return JobOutcome::MustKill(Err(because));
             }
-            match self.process.listen(POLL_INTERVAL) {
-                Heard::Told(Told::Ended(ending)) => {
-                    if ending == Ending::Done {
-                        self.remarks.note(Conduct::DoneAfterCancel);
+            match self.process.receive(POLL_INTERVAL) {
+                Received::Message(EngineMessage::Ended(ending)) => {
+                    if ending == JobEnding::Done {
+                        self.remarks.record(ProcessMisconduct::DoneAfterCancel);
                     }
-                    return self.ended(Err(because));
+                    return self.outcome_of(Err(because));
                 }
                 // An engine that waits for a frame of its source cannot see the cancel: answer,
                 // so that it returns from the wait.
-                Heard::Told(Told::Next(_)) if self.takes_answers() => {
-                    self.process.order(Order::Unreadable);
+                Received::Message(EngineMessage::Next(_)) if self.may_answer() => {
+                    self.process.send(HostMessage::Unreadable);
                 }
-                Heard::Told(_) | Heard::Nothing => {}
-                Heard::Gone => {
-                    self.remarks.note(Conduct::ExitedAfterCancel);
-                    return Ended::Unfit(Err(because));
+                Received::Message(_) | Received::Silence => {}
+                Received::Closed => {
+                    self.remarks.record(ProcessMisconduct::ExitedAfterCancel);
+                    return JobOutcome::MustKill(Err(because));
                 }
             }
         }
@@ -203,12 +203,12 @@ impl<'a> Run<'a> {
             seconds,
             "engine process killed: it did not end a cancelled job in time"
         );
-        self.remarks.note(Conduct::IgnoredCancel);
-        Ended::Unfit(Err(because))
+        self.remarks.record(ProcessMisconduct::IgnoredCancel);
+        JobOutcome::MustKill(Err(because))
     }
 
     /// Decides whether the process can be reused after a job that it ended itself.
-    fn ended(&self, result: Result<(), EngineError>) -> Ended {
+    fn outcome_of(&self, result: Result<(), EngineError>) -> JobOutcome {
         // Out of memory: allocators and GPU runtimes keep what they reserved, so only the end of the
         // process frees it for the next attempt. Broken: the engine itself asked to be replaced.
         let must_end = matches!(
@@ -216,13 +216,13 @@ impl<'a> Run<'a> {
             Err(EngineError::OutOfMemory(_) | EngineError::Broken(_))
         );
         if !must_end && self.has_taken_all() {
-            Ended::Fit(result)
+            JobOutcome::Reusable(result)
         } else {
-            Ended::Unfit(result)
+            JobOutcome::MustKill(result)
         }
     }
 
-    fn takes_answers(&self) -> bool {
+    fn may_answer(&self) -> bool {
         self.process.untaken_after(self.assigned) <= UNTAKEN_MAX
     }
 
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
         while !self.process.has_taken_all() {
             if start.elapsed() >= self.yield_limit {
                 tracing::warn!("engine process killed: it did not read its orders");
-                self.remarks.note(Conduct::LeftOrdersUnread);
+                self.remarks.record(ProcessMisconduct::LeftOrdersUnread);
                 return false;
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -246,9 +246,9 @@ impl<'a> Run<'a> {
 /// messages count as progress. Example: an engine that compiles kernels for 90 s declares a
 /// phase of 120 s, then sends only keep-alives until its first frame.
 #[derive(Default)]
-struct Silence(Option<(Stopwatch, Duration)>);
+struct DeclaredSilence(Option<(Stopwatch, Duration)>);
 
-impl Silence {
+impl DeclaredSilence {
     fn allow(&mut self, limit: Duration, clock: &Arc<dyn Clock>) {
         self.0 = Some((Stopwatch::start(clock), limit));
     }
@@ -264,7 +264,7 @@ impl Silence {
 }
 
 /// The error for a protocol violation; the process is killed.
-fn hostile(what: &str) -> EngineError {
+fn violation(what: &str) -> EngineError {
     EngineError::Crashed {
         code: FailureCode::GenerationFailed,
         cause: format!("engine process killed: {what}"),
@@ -273,17 +273,17 @@ fn hostile(what: &str) -> EngineError {
 
 /// The playing sources of a job, by the numbers that the engine process assigned.
 #[derive(Default)]
-pub(crate) struct Playing {
-    by_number: BTreeMap<u32, Box<dyn Playback>>,
+pub(crate) struct SourcePlaybacks {
+    by_number: BTreeMap<u32, Box<dyn VideoPlayback>>,
     begun: u32,
 }
 
-impl Playing {
+impl SourcePlaybacks {
     /// Starts another one. Each has its own decoder, and engines play a source once or twice.
-    pub(crate) fn begin(&mut self, number: u32, job: &Job<'_>) -> Result<(), EngineError> {
+    pub(crate) fn start(&mut self, number: u32, job: &FrameJob<'_>) -> Result<(), EngineError> {
         self.begun += 1;
         if self.by_number.len() >= PLAYING_MAX || self.begun > PLAYS_MAX {
-            return Err(hostile("it plays its source too many times"));
+            return Err(violation("it plays its source too many times"));
         }
         let source = job.materials.source.as_ref();
         if let Some(Ok(playback)) = source.map(|source| source.play()) {
@@ -292,12 +292,12 @@ impl Playing {
         Ok(())
     }
 
-    pub(crate) fn next(&mut self, number: u32) -> Order {
+    pub(crate) fn answer_next(&mut self, number: u32) -> HostMessage {
         let playing = self.by_number.get_mut(&number);
         match playing.map(|playback| playback.next_frame()) {
-            Some(Ok(Some(rgb))) => Order::Frame(rgb),
-            Some(Ok(None)) => Order::NoFrame,
-            Some(Err(_)) | None => Order::Unreadable,
+            Some(Ok(Some(rgb))) => HostMessage::Frame(rgb),
+            Some(Ok(None)) => HostMessage::NoFrame,
+            Some(Err(_)) | None => HostMessage::Unreadable,
         }
     }
 
@@ -308,10 +308,10 @@ impl Playing {
 
 /// A job as it is sent to an engine process: the head, then its materials.
 #[derive(Clone, Copy)]
-pub(crate) struct Assignment<'a> {
-    pub job: &'a Job<'a>,
+pub(crate) struct JobAssignment<'a> {
+    pub job: &'a FrameJob<'a>,
     /// The clip as the engine renders it.
-    pub clip: Clip,
+    pub clip: ClipPlan,
     /// Whether the engine is built into this executable.
     pub is_own: bool,
     /// Whether the engine decides how many frames the clip has.
@@ -320,13 +320,13 @@ pub(crate) struct Assignment<'a> {
     pub has_unknowns: bool,
 }
 
-impl Assignment<'_> {
+impl JobAssignment<'_> {
     /// Queues the job, and limits what the process may send for it. Returns the number of orders that
     /// the process has been given so far.
     pub(crate) fn order_from(&self, process: &EngineProcess) -> usize {
-        let mut head = materials::head(self.job, self.clip, self.is_own);
+        let mut head = materials::job_head(self.job, self.clip, self.is_own);
         if self.is_undecided {
-            head.clip = head.clip.undecided();
+            head.clip = head.clip.with_open_length();
         }
         head.unknown = self.has_unknowns.then_some(true);
         // Before the job is queued: the reader checks each frame's length against these limits,
@@ -334,16 +334,16 @@ impl Assignment<'_> {
         process.bounds().set_clip(head.clip);
         let order_unknown = || {
             if self.has_unknowns {
-                process.order(Order::Unknown);
+                process.send(HostMessage::Unknown);
             }
         };
         // In `kinora engine check`: a message of a later version before, between and after the
         // real ones, which an engine must skip wherever it appears.
         order_unknown();
-        process.order(Order::Job(Box::new(head)));
+        process.send(HostMessage::Job(Box::new(head)));
         order_unknown();
-        for bytes in materials::bytes(self.job.materials) {
-            process.order(Order::Material(bytes));
+        for bytes in materials::material_bytes(self.job.materials) {
+            process.send(HostMessage::Material(bytes));
         }
         order_unknown();
         process.queued()
@@ -363,7 +363,7 @@ pub(crate) struct MemoryLimit<'a> {
 }
 
 impl<'a> MemoryLimit<'a> {
-    pub(crate) fn of(
+    pub(crate) fn new(
         process: &'a EngineProcess,
         most: Option<u64>,
         clock: &Arc<dyn Clock>,
@@ -403,14 +403,14 @@ impl<'a> MemoryLimit<'a> {
 /// Limit on the number of messages in one job, or while an engine opens: far more than any engine
 /// needs, and few enough that reading them costs the service little.
 pub(crate) struct MessageRate {
-    told: u64,
+    messages: u64,
     begun: Stopwatch,
 }
 
 impl MessageRate {
     pub(crate) fn from_now(clock: &Arc<dyn Clock>) -> Self {
         Self {
-            told: 0,
+            messages: 0,
             begun: Stopwatch::start(clock),
         }
     }
@@ -420,11 +420,11 @@ impl MessageRate {
     /// # Errors
     /// [`EngineError::Crashed`] for one too many; the process must be killed.
     pub(crate) fn count(&mut self) -> Result<(), EngineError> {
-        self.told += 1;
+        self.messages += 1;
         // A fixed allowance plus a rate: short bursts pass, and a job of an hour may send more
         // than one of a second.
         let more = self.begun.elapsed().as_secs() * ENGINE_MESSAGES_PER_SECOND_MAX;
-        if self.told > ENGINE_MESSAGES_MAX + more {
+        if self.messages > ENGINE_MESSAGES_MAX + more {
             return Err(EngineError::Crashed {
                 code: FailureCode::GenerationFailed,
                 cause: "engine process killed: it sends too many messages".to_owned(),
@@ -438,7 +438,7 @@ impl MessageRate {
 /// severity. The service does not mind (the next job starts a new process), but `kinora engine
 /// check` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Conduct {
+pub enum ProcessMisconduct {
     /// A cancelled job ended as done: the work was over before the cancel took effect.
     DoneAfterCancel,
     /// The process did not read its orders after the end of a job, and was killed.
@@ -451,24 +451,24 @@ pub enum Conduct {
 
 /// The most severe misbehaviour since the last call of `take`.
 #[derive(Debug, Default)]
-pub(crate) struct Remarks(Mutex<Option<Conduct>>);
+pub(crate) struct MisconductLog(Mutex<Option<ProcessMisconduct>>);
 
-impl Remarks {
-    fn note(&self, conduct: Conduct) {
+impl MisconductLog {
+    fn record(&self, conduct: ProcessMisconduct) {
         let mut gravest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The variants are in ascending order of severity, and `None` is below all of them.
         *gravest = (*gravest).max(Some(conduct));
     }
 
-    pub(crate) fn take(&self) -> Option<Conduct> {
+    pub(crate) fn take(&self) -> Option<ProcessMisconduct> {
         let mut gravest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         gravest.take()
     }
 }
 
 /// The clip that the engine renders for `clip`.
-pub(crate) fn rendered(clip: Clip, grid: Grid) -> Clip {
-    Clip {
+pub(crate) fn rendered_clip(clip: ClipPlan, grid: RenderGrid) -> ClipPlan {
+    ClipPlan {
         size: grid.size(clip.size),
         frames: grid.frames(clip.frames),
         ..clip
@@ -477,42 +477,42 @@ pub(crate) fn rendered(clip: Clip, grid: Grid) -> Clip {
 
 /// Adapts an engine that renders on its own grid to the planned clip: crops its larger frames
 /// centrally, and drops those beyond the clip.
-pub(crate) struct OnGrid<'a> {
-    sink: &'a mut dyn Sink,
-    rendered: Clip,
-    crop: Crop,
-    keep: Keep,
-    taken: u32,
-    passed_on: u32,
+pub(crate) struct GridSink<'a> {
+    sink: &'a mut dyn ClipSink,
+    rendered: ClipPlan,
+    crop: FrameCrop,
+    keep: FrameSelection,
+    received: u32,
+    delivered: u32,
 }
 
-impl<'a> OnGrid<'a> {
-    pub(crate) fn new(sink: &'a mut dyn Sink, job: &Job<'_>, rendered: Clip) -> Self {
+impl<'a> GridSink<'a> {
+    pub(crate) fn new(sink: &'a mut dyn ClipSink, job: &FrameJob<'_>, rendered: ClipPlan) -> Self {
         let frames = job.clip.frames;
         Self {
             sink,
             rendered,
-            crop: Crop::middle(job.clip.size, rendered.size),
+            crop: FrameCrop::middle(job.clip.size, rendered.size),
             // Frames beyond the requested length are cut off, unless the last one was given.
             keep: match job.materials.last_frame {
-                Some(_) => Keep::Spread(frames),
-                None => Keep::First(frames),
+                Some(_) => FrameSelection::Spread(frames),
+                None => FrameSelection::First(frames),
             },
-            taken: 0,
-            passed_on: 0,
+            received: 0,
+            delivered: 0,
         }
     }
 }
 
-impl Sink for OnGrid<'_> {
+impl ClipSink for GridSink<'_> {
     fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
         if frames == 0 || frames > self.rendered.frames {
-            return Err(hostile(
+            return Err(violation(
                 "it decided for a length that its job does not allow",
             ));
         }
-        if self.taken > 0 {
-            return Err(hostile("it decided the length after the first frame"));
+        if self.received > 0 {
+            return Err(violation("it decided the length after the first frame"));
         }
         // The engine decides on its own grid, which may exceed what the client asked for:
         // recompute how many of those frames are delivered.
@@ -522,19 +522,19 @@ impl Sink for OnGrid<'_> {
     }
 
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
-        let index = self.taken;
+        let index = self.received;
         if index >= self.rendered.frames {
-            return Err(hostile("it sends more frames than its clip has"));
+            return Err(violation("it sends more frames than its clip has"));
         }
-        self.taken += 1;
+        self.received += 1;
         let Some(frame) = self.crop.cut(rgb, self.rendered.size) else {
-            return Err(hostile("it sends a frame of another size"));
+            return Err(violation("it sends a frame of another size"));
         };
         // Rendered frames arrive in order, and so do the wanted ones, so one counter is enough.
         // Example: 5 rendered frames spread over 3 delivered ones keep 0, 2 and 4.
-        let wanted = self.keep.source(self.passed_on, self.rendered.frames);
-        if self.passed_on < self.keep.count() && wanted == index {
-            self.passed_on += 1;
+        let wanted = self.keep.source(self.delivered, self.rendered.frames);
+        if self.delivered < self.keep.count() && wanted == index {
+            self.delivered += 1;
             self.sink.frame(&frame)?;
         }
         Ok(())

@@ -12,7 +12,7 @@ mod syscalls;
 
 use std::thread;
 
-pub use confinement::{Confinement, Role, restrict_environment};
+pub use confinement::{Confinement, SandboxRole, restrict_environment};
 pub(crate) use confinement::{clear_environment, order_devices_by_bus};
 
 /// Confines this process; call it on the main thread before starting others. Returns the parts that
@@ -67,7 +67,7 @@ pub(crate) fn log(name: &str, lacking: &[String]) {
 pub fn rehearse() -> Vec<String> {
     let trial = thread::Builder::new()
         .name("sandbox-trial".to_owned())
-        .spawn(|| lock(&Confinement::of(Role::Engine), Extent::Thread));
+        .spawn(|| lock(&Confinement::of(SandboxRole::Engine), Extent::Thread));
     match trial.map(thread::JoinHandle::join) {
         Ok(Ok(lacking)) => lacking,
         Ok(Err(_)) | Err(_) => vec!["the sandbox trial did not finish".to_owned()],
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn no_process_socket_or_look_at_another_process_is_had() {
-        let (tried, lacking) = locked(Confinement::of(Role::Engine), || {
+        let (tried, lacking) = locked(Confinement::of(SandboxRole::Engine), || {
             let parent = getppid().unwrap();
             vec![
                 (
@@ -203,7 +203,7 @@ mod tests {
         }
         fs::create_dir(path("scratch")).unwrap();
         let confinement = Confinement {
-            role: Role::Engine,
+            role: SandboxRole::Engine,
             read: vec![path("weights")],
             scratch: Some(path("scratch")),
             write: Vec::new(),
@@ -258,11 +258,11 @@ mod tests {
     #[test]
     fn an_engine_may_have_threads_and_a_decoder_none() {
         let thread = || could(thread::Builder::new().spawn(|| ()));
-        let (tried, _) = locked(Confinement::of(Role::Engine), move || {
+        let (tried, _) = locked(Confinement::of(SandboxRole::Engine), move || {
             vec![("a thread", thread())]
         });
         assert!(tried[0].1);
-        let (tried, lacking) = locked(Confinement::of(Role::Decoder), move || {
+        let (tried, lacking) = locked(Confinement::of(SandboxRole::Decoder), move || {
             vec![
                 ("a thread", thread()),
                 ("a library", could(File::open("/usr/lib"))),
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn rights_of_root_are_gone() {
-        let (tried, lacking) = locked(Confinement::of(Role::Engine), || {
+        let (tried, lacking) = locked(Confinement::of(SandboxRole::Engine), || {
             let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
             let line = |start: &str| status.lines().any(|line| line == start);
             vec![

@@ -6,11 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kinora_contract::Clock;
-use kinora_engine::places::{Choice, PlaceRules, Places, Visit, Wish};
-use kinora_engine::{Control, EngineError, Stage};
+use kinora_engine::places::{PlaceChoice, PlaceRules, Places, PlaceVisit, PlaceWish};
+use kinora_engine::{JobControl, EngineError, WorkStage};
 
 use crate::process::EngineProcess;
-use crate::protocol::Introduction;
+use crate::protocol::EngineIntroduction;
 
 /// How often a waiting caller checks for a cancel.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -26,32 +26,32 @@ const PAUSE_BESIDE_OTHERS_MAX: Duration = Duration::from_secs(300);
 
 /// A process with an open engine.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct OpenProcess {
     pub process: EngineProcess,
-    pub introduction: Introduction,
+    pub introduction: EngineIntroduction,
 }
 
 /// All seats of one engine.
 #[derive(Debug)]
-pub(crate) struct Seats {
+pub(crate) struct ProcessSeats {
     /// `None`: the process chooses its device.
     devices: Vec<Option<String>>,
     places: Arc<Places>,
     /// Idle processes, by place.
-    idle: Mutex<Vec<Option<Ready>>>,
+    idle: Mutex<Vec<Option<OpenProcess>>>,
     freed: Condvar,
 }
 
-/// The right to use one process. The process ends with it unless [`Seat::leave_to_next`] is called.
+/// The right to use one process. The process ends with it unless [`ProcessSeat::release_with`] is called.
 #[derive(Debug)]
-pub(crate) struct Seat<'a> {
-    seats: &'a Seats,
+pub(crate) struct ProcessSeat<'a> {
+    seats: &'a ProcessSeats,
     /// Ended before the next caller is woken.
-    visit: Option<Visit>,
+    visit: Option<PlaceVisit>,
     index: usize,
 }
 
-impl Seats {
+impl ProcessSeats {
     /// A seat for each device.
     pub(crate) fn new(devices: Vec<Option<String>>, clock: Arc<dyn Clock>) -> Self {
         let pause_max = if devices.len() > 1 {
@@ -92,21 +92,21 @@ impl Seats {
     ///
     /// # Errors
     /// [`EngineError::Cancelled`].
-    pub(crate) fn take(&self, control: &Control) -> Result<(Seat<'_>, Option<Ready>), EngineError> {
+    pub(crate) fn claim(&self, control: &JobControl) -> Result<(ProcessSeat<'_>, Option<OpenProcess>), EngineError> {
         let avoid = control.place.avoided();
         let mut idle = self.idle();
         loop {
-            control.report(Stage::Preparing, 0.0)?;
-            bury_dead(&mut idle);
+            control.report(WorkStage::Preparing, 0.0)?;
+            remove_dead(&mut idle);
             // A seat with a living process is preferred: loading weights again may take minutes.
-            let choice = self.places.choose(&Wish {
+            let choice = self.places.choose(&PlaceWish {
                 may: &|_| true,
                 prefers: &|index| idle[index].is_some(),
                 avoid: &avoid,
             });
-            if let Choice::Take(visit) = choice {
+            if let PlaceChoice::Take(visit) = choice {
                 let index = visit.index;
-                control.place.choose(&self.places, index);
+                control.place.set_chosen(&self.places, index);
                 // A process to be replaced is dropped below, after the lock: its drop waits for it to exit.
                 let found = idle[index].take();
                 drop(idle);
@@ -114,7 +114,7 @@ impl Seats {
                 let visit = Some(visit);
                 let seats = self;
                 return Ok((
-                    Seat {
+                    ProcessSeat {
                         seats,
                         visit,
                         index,
@@ -129,11 +129,11 @@ impl Seats {
     }
 
     /// Takes every free seat that has no living process.
-    pub(crate) fn take_cold(&self) -> Vec<Seat<'_>> {
+    pub(crate) fn claim_cold(&self) -> Vec<ProcessSeat<'_>> {
         let mut idle = self.idle();
-        bury_dead(&mut idle);
+        remove_dead(&mut idle);
         let mut seats = Vec::new();
-        while let Choice::Take(visit) = self.places.choose(&Wish {
+        while let PlaceChoice::Take(visit) = self.places.choose(&PlaceWish {
             may: &|index| idle[index].is_none(),
             prefers: &|_| false,
             avoid: &[],
@@ -143,8 +143,8 @@ impl Seats {
         seats
     }
 
-    const fn seat(&self, visit: Visit) -> Seat<'_> {
-        Seat {
+    const fn seat(&self, visit: PlaceVisit) -> ProcessSeat<'_> {
+        ProcessSeat {
             seats: self,
             index: visit.index,
             visit: Some(visit),
@@ -152,17 +152,17 @@ impl Seats {
     }
 
     /// Removes and returns the idle processes.
-    pub(crate) fn take_idle(&self) -> Vec<Ready> {
+    pub(crate) fn take_idle(&self) -> Vec<OpenProcess> {
         self.idle().iter_mut().filter_map(Option::take).collect()
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Option<Ready>>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Option<OpenProcess>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Removes processes that died without a job: no order killed them, so they may be replaced at once.
-fn bury_dead(idle: &mut [Option<Ready>]) {
+fn remove_dead(idle: &mut [Option<OpenProcess>]) {
     for place in idle {
         let dead = place.take_if(|ready| !ready.process.is_alive());
         if dead.is_some() {
@@ -182,24 +182,24 @@ fn pause(failures: u32, max: Duration) -> Duration {
     }
 }
 
-impl Seat<'_> {
+impl ProcessSeat<'_> {
     /// The device of its process.
     pub(crate) fn device(&self) -> Option<&String> {
         self.seats.devices[self.index].as_ref()
     }
 
     /// Returns the process for the next job.
-    pub(crate) fn leave_to_next(self, ready: Ready) {
+    pub(crate) fn release_with(self, ready: OpenProcess) {
         self.seats.idle()[self.index] = Some(ready);
     }
 
     /// Records that the process crashed or could not be opened.
     pub(crate) fn record_outage(&self, error: &str) {
-        self.seats.places.outage(self.index, error);
+        self.seats.places.record_outage(self.index, error);
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for ProcessSeat<'_> {
     fn drop(&mut self) {
         // In this order: a caller woken before the visit ends would still find the place taken.
         self.visit = None;

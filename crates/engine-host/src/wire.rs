@@ -18,13 +18,13 @@ const PREVIEW_HEAD_BYTES: u32 = 8;
 
 /// Maximum sizes of bodies from a child, according to its current work. Zero by default.
 #[derive(Debug, Default)]
-pub(crate) struct Bounds {
+pub(crate) struct MessageBounds {
     frame: AtomicU32,
     sound: AtomicU32,
     preview: AtomicU32,
 }
 
-impl Bounds {
+impl MessageBounds {
     /// Sets the limits for the clip that the child generates next.
     pub(crate) fn set_clip(&self, clip: ClipHead) {
         let preview = clip.larger_frame_bytes(PREVIEW_SIDE_MORE);
@@ -68,9 +68,9 @@ fn set(bound: &AtomicU32, bytes: u32) {
 }
 
 /// A message in either direction.
-pub(crate) trait Message: Sized + Send + 'static {
+pub(crate) trait WireMessage: Sized + Send + 'static {
     /// Maximum size of a body of this kind.
-    fn body_bytes_max(kind: u8, bounds: &Bounds) -> u32;
+    fn body_bytes_max(kind: u8, bounds: &MessageBounds) -> u32;
 
     /// Encodes the message as kind and body.
     fn pack(self) -> io::Result<(u8, Vec<u8>)>;
@@ -91,7 +91,7 @@ pub(crate) trait Message: Sized + Send + 'static {
     }
 
     /// Reads the next message; `None` at a clean end of the stream.
-    fn read(from: &mut impl Read, bounds: &Bounds) -> io::Result<Option<Self>> {
+    fn read(from: &mut impl Read, bounds: &MessageBounds) -> io::Result<Option<Self>> {
         loop {
             // Unknown kinds are skipped, so the loop may read several messages for one result.
             let Some((kind, length)) = read_head(from)? else {

@@ -5,7 +5,7 @@
 //!
 //! A prompt crosses the modules in this order: `script` cuts it into shots and `lexicon` reads each, `scene` and `scenes`
 //! build what the words name from the catalogue in `subject`, `art` poses the drawings, `raster` paints pixels, `caption`
-//! sets the words, `sound` accompanies, and `clip` delivers frames in order. Edits go through `edit` and `revise`.
+//! sets the words, `sound` accompanies, and `make_clip` delivers frames in order. Edits go through `edit` and `revise`.
 
 #![forbid(unsafe_code)]
 
@@ -13,30 +13,30 @@ mod art;
 mod caption;
 mod clip;
 mod edit;
-mod kind;
+mod engine_kind;
 mod lexicon;
 mod options;
-mod portrait;
+mod inspection;
 mod raster;
 mod revise;
 mod rng;
 mod scene;
-mod scenes;
+mod places;
 mod script;
 mod sound;
 mod subject;
 mod warnings;
 
 pub use caption::{Watermark, not_in_watermark, watermark};
-pub use kind::StoryboardKind;
-pub use options::Options;
+pub use engine_kind::StoryboardKind;
+pub use options::StoryboardOptions;
 #[doc(hidden)]
-pub use portrait::{Seen, drawn_words, seen};
-pub use portrait::{label, nouns, portrait};
+pub use inspection::{DrawnFigure, drawn_words, figures_in_frame};
+pub use inspection::{label, nouns, portrait};
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
+    ClipPlan, JobControl, EngineDescription, Engine, EngineError, Features, FrameJob, JobMaterials, ClipPlanner, ClipSink,
 };
 
 /// The engine that makes an animatic from a prompt and what else is given.
@@ -49,13 +49,13 @@ use kinora_engine::{
 /// 2 to 15, is the length; the same prompt and number of images always give the same.
 #[derive(Debug)]
 pub struct Storyboard {
-    description: Description,
-    options: Options,
+    description: EngineDescription,
+    options: StoryboardOptions,
 }
 
 impl Storyboard {
     /// An engine that works as `options` say. Cheap: nothing is loaded before the first clip.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: StoryboardOptions) -> Self {
         let features = Features {
             text_to_video: true,
             first_frame: true,
@@ -69,7 +69,7 @@ impl Storyboard {
             edit: true,
         };
         Self {
-            description: Description {
+            description: EngineDescription {
                 name: "storyboard".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 features,
@@ -83,38 +83,38 @@ impl Storyboard {
 
 impl Default for Storyboard {
     fn default() -> Self {
-        Self::new(Options::default())
+        Self::new(StoryboardOptions::default())
     }
 }
 
-impl Planner for Storyboard {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for Storyboard {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
-        clip::check::clip(spec, materials, &self.description.features)
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
+        clip::clip_plan::plan(spec, materials, &self.description.features)
     }
 
-    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+    fn warnings(&self, spec: &VideoSpec, materials: &JobMaterials) -> Vec<Warning> {
         // Warnings must not fail: a request that cannot be planned gets those that need no clip.
         let clip = self.plan(spec, materials).ok();
-        let job = clip.map(|clip| Job {
+        let job = clip.map(|clip| FrameJob {
             spec,
             materials,
             clip,
         });
-        warnings::of(spec, job.as_ref(), &self.options)
+        warnings::collect(spec, job.as_ref(), &self.options)
     }
 }
 
 impl Engine for Storyboard {
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
-        clip::render::clip(job, &self.options, sink, control)
+        clip::render::make_clip(job, &self.options, sink, control)
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 /// Settings of a [`crate::Storyboard`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct StoryboardOptions {
     /// Threads that paint frames of one clip; `None` takes one per core. A clip is the same with any number.
     pub threads: Option<NonZeroUsize>,
     /// Whether the words of the prompt are shown as captions.
@@ -18,7 +18,7 @@ pub struct Options {
     pub system_fonts: bool,
 }
 
-impl Default for Options {
+impl Default for StoryboardOptions {
     fn default() -> Self {
         Self {
             threads: None,

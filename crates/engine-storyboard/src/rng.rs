@@ -23,7 +23,7 @@ impl Rng {
 
     /// Independent stream for `label`: a part that draws more numbers does not move any other part.
     pub(crate) fn fork(&self, label: &str) -> Self {
-        // From the state and not the origin: forks of one label at two points differ. `part` is for
+        // From the state and not the origin: forks of one label at two points differ. `switch_to` is for
         // numbers that must not depend on what was drawn before.
         Self::from(hash(label.as_bytes()) ^ self.state.rotate_left(17))
     }
@@ -31,7 +31,7 @@ impl Rng {
     /// Continues with the numbers of the part `label`, or of the one at `which` if there are
     /// several. They are the same regardless of what was drawn before, so that a part that is
     /// missing from a picture moves nothing else in it.
-    pub(crate) fn part(&mut self, label: &str, which: f32) {
+    pub(crate) fn switch_to(&mut self, label: &str, which: f32) {
         let part = hash(label.as_bytes()) ^ mix(u64::from(which.to_bits()));
         self.state = part ^ self.origin.rotate_left(17);
     }
@@ -102,7 +102,7 @@ mod tests {
             for _ in 0..drawn {
                 rng.next();
             }
-            rng.part(label, which);
+            rng.switch_to(label, which);
             rng.next()
         };
         assert_eq!(part(0, "hills", 0.5), part(9, "hills", 0.5));

@@ -39,7 +39,7 @@ impl Shot {
     }
 
     /// The shot at the hour that it turns into, if it does.
-    pub(crate) fn turned(&self) -> Option<Self> {
+    pub(crate) fn at_turned_hour(&self) -> Option<Self> {
         let hour = self.reading.turns?;
         let mut later = self.clone();
         later.reading.hour = Some(hour);
@@ -54,8 +54,8 @@ impl Shot {
 }
 
 /// The parts of a prompt that want a shot each; never empty.
-pub(crate) fn beats(prompt: &str) -> Vec<Piece> {
-    gather(pieces(&clean(prompt)), SHOTS_MAX)
+pub(crate) fn beats(prompt: &str) -> Vec<PromptPiece> {
+    join_pieces(pieces(&clean(prompt)), SHOTS_MAX)
 }
 
 /// The reading of each part of a prompt.
@@ -69,12 +69,12 @@ pub(crate) fn shots(prompt: &str, avoid: &str, ends: &[u32], fps: u32) -> Vec<Sh
     let frames = ends.last().copied().unwrap_or(0);
     let least = (SHOT_S_MIN * fps).max(1);
     let room = |frames: u32| ((frames / least) as usize).clamp(1, SHOTS_MAX);
-    let pieces = gather(pieces(&clean(prompt)), room(frames).max(ends.len()));
+    let pieces = join_pieces(pieces(&clean(prompt)), room(frames).max(ends.len()));
     let (count, stretches) = (pieces.len(), ends.len().max(1));
     // A single sentence over a long clip is seen twice, the second time from nearer, for 11 and 9
     // of 20 parts of the time.
     let twice = count == 1 && stretches == 1 && frames >= SPLIT_S_MIN * fps;
-    let mut told: Vec<Piece> = Vec::new();
+    let mut told: Vec<PromptPiece> = Vec::new();
     let mut made: Vec<(usize, u32, u32, bool)> = Vec::new();
     let mut start = 0;
     let mut before = None;
@@ -85,7 +85,7 @@ pub(crate) fn shots(prompt: &str, avoid: &str, ends: &[u32], fps: u32) -> Vec<Sh
         // several is gathered once, and the later stretches point to it.
         if before != Some(from) {
             let chunk = pieces[from..to].to_vec();
-            told.extend(gather(chunk, room(end - start)));
+            told.extend(join_pieces(chunk, room(end - start)));
         }
         let first = if before == Some(from) {
             told.len() - 1
@@ -107,15 +107,15 @@ pub(crate) fn shots(prompt: &str, avoid: &str, ends: &[u32], fps: u32) -> Vec<Sh
         }
         start = *end;
     }
-    label(&made, &told, avoid, fps)
+    make_shots(&made, &told, avoid, fps)
 }
 
-fn weight(piece: &Piece) -> f32 {
+fn weight(piece: &PromptPiece) -> f32 {
     (piece.text.chars().count() as f32).clamp(30.0, 160.0)
 }
 
 /// Shots from (piece, start, end, begins with a cut) and the pieces that they tell.
-fn label(parts: &[(usize, u32, u32, bool)], told: &[Piece], avoid: &str, fps: u32) -> Vec<Shot> {
+fn make_shots(parts: &[(usize, u32, u32, bool)], told: &[PromptPiece], avoid: &str, fps: u32) -> Vec<Shot> {
     let readings = readings(told, avoid);
     let mut made: Vec<Shot> = Vec::new();
     let mut before = None;
@@ -142,7 +142,7 @@ fn label(parts: &[(usize, u32, u32, bool)], told: &[Piece], avoid: &str, fps: u3
 }
 
 /// Lines that go on over several shots become one.
-pub(crate) fn merged(told: Vec<Shot>) -> Vec<Shot> {
+pub(crate) fn merge_lines(told: Vec<Shot>) -> Vec<Shot> {
     let mut lines: Vec<Shot> = Vec::new();
     for shot in told {
         match lines.last_mut() {
@@ -155,7 +155,7 @@ pub(crate) fn merged(told: Vec<Shot>) -> Vec<Shot> {
 
 /// The reading of each piece, completed from the ones before it and from those that name no place
 /// and so apply to the whole film ("Golden hour, cinematic.").
-fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
+fn readings(pieces: &[PromptPiece], avoid: &str) -> Vec<Reading> {
     let texts: Vec<&str> = pieces.iter().map(|piece| piece.text.as_str()).collect();
     let language = language_of(&texts.join(" "));
     let own: Vec<Reading> = texts
@@ -189,7 +189,7 @@ fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
                 reading.inherit(next);
             }
         }
-        reading.act();
+        reading.assign_loose_acts();
         made.push(reading);
     }
     made
@@ -240,7 +240,7 @@ fn clean(text: &str) -> String {
 
 /// One piece of the prompt and how it is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Piece {
+pub(crate) struct PromptPiece {
     /// The words of the prompt.
     pub(crate) text: String,
     /// Text between this piece and the one before.
@@ -291,13 +291,13 @@ fn markers(text: &str) -> Vec<(usize, usize)> {
 }
 
 /// The pieces of `text` in order: listed shots, else sentences and turns.
-fn pieces(text: &str) -> Vec<Piece> {
+fn pieces(text: &str) -> Vec<PromptPiece> {
     let marks = markers(text);
     // One marker makes no list: "Shot 1: …" alone is a sentence.
     if marks.len() >= 2 {
         return listed(text, &marks);
     }
-    let mut pieces = Pieces::of(text);
+    let mut pieces = PieceCollector::new(text);
     let (mut from, mut cut) = (0, false);
     while from < text.len() {
         let (end, next, cuts) = boundary(&text[from..]);
@@ -311,9 +311,9 @@ fn pieces(text: &str) -> Vec<Piece> {
 }
 
 /// Pieces of a list of shots. Listed shots dissolve into each other unless the words ask for a cut.
-fn listed(text: &str, marks: &[(usize, usize)]) -> Vec<Piece> {
+fn listed(text: &str, marks: &[(usize, usize)]) -> Vec<PromptPiece> {
     let ends = marks.iter().skip(1).map(|mark| mark.0).chain([text.len()]);
-    let mut pieces = Pieces::of(text);
+    let mut pieces = PieceCollector::new(text);
     for (mark, end) in marks.iter().zip(ends) {
         pieces.push(mark.1, end, asks_cut(&text[mark.1..end]), true);
     }
@@ -321,15 +321,15 @@ fn listed(text: &str, marks: &[(usize, usize)]) -> Vec<Piece> {
 }
 
 /// Pieces of a text, in the making.
-struct Pieces<'a> {
+struct PieceCollector<'a> {
     text: &'a str,
     /// End of the last piece, in bytes.
     end: usize,
-    all: Vec<Piece>,
+    all: Vec<PromptPiece>,
 }
 
-impl<'a> Pieces<'a> {
-    fn of(text: &'a str) -> Self {
+impl<'a> PieceCollector<'a> {
+    fn new(text: &'a str) -> Self {
         let (end, all) = (0, Vec::new());
         Self { text, end, all }
     }
@@ -337,14 +337,14 @@ impl<'a> Pieces<'a> {
     /// Adds the words of a stretch; false where it has none.
     fn push(&mut self, from: usize, to: usize, cut: bool, listed: bool) -> bool {
         let stretch = self.text[from..to].trim_end();
-        // Signs before the words belong to the gap, from which `gather` restores them when it joins
+        // Signs before the words belong to the gap, from which `join_pieces` restores them when it joins
         // pieces.
         let words = stretch.trim_start_matches([',', '，', ':', '-', ' ', '\n']);
         if words.is_empty() {
             return false;
         }
         let end = from + stretch.len();
-        self.all.push(Piece {
+        self.all.push(PromptPiece {
             text: words.replace('\n', " "),
             gap: self.text[self.end..end - words.len()].replace('\n', " "),
             cut,
@@ -401,7 +401,7 @@ fn boundary(text: &str) -> (usize, usize, bool) {
 }
 
 /// Joins neighbours until at most `room` pieces are left, shortest pairs first.
-fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
+fn join_pieces(mut pieces: Vec<PromptPiece>, room: usize) -> Vec<PromptPiece> {
     loop {
         let pair = (1..pieces.len())
             .min_by_key(|&at| character_count(&pieces[at - 1]) + character_count(&pieces[at]));
@@ -419,7 +419,7 @@ fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
         first.text.push_str(&second.text);
     }
     if pieces.is_empty() {
-        pieces.push(Piece {
+        pieces.push(PromptPiece {
             text: String::new(),
             gap: String::new(),
             cut: false,
@@ -429,7 +429,7 @@ fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
     pieces
 }
 
-fn character_count(piece: &Piece) -> usize {
+fn character_count(piece: &PromptPiece) -> usize {
     piece.text.chars().count()
 }
 
@@ -474,7 +474,7 @@ mod tests {
             (read(0).hour, read(1).hour),
             (Some(Hour::Dawn), Some(Hour::Dawn))
         );
-        assert!(!read(0).has(Weather::Rain) && read(2).has(Weather::Rain));
+        assert!(!read(0).has_weather(Weather::Rain) && read(2).has_weather(Weather::Rain));
         assert!(read(1).shows(Subject::Balloon) && read(1).roles.len() == 1);
         assert_eq!(
             read(1).colour_of(Subject::Balloon),

@@ -6,7 +6,7 @@ use crate::raster::colour::Rgb;
 
 /// Kind of body, which decides how a subject is drawn and moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+pub(crate) enum BodyKind {
     Sky,
     Person,
     Quadruped,
@@ -73,10 +73,10 @@ pub(crate) enum Act {
 
 /// A row of the catalogue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct SubjectFacts {
     /// The noun in English, singular.
     pub(crate) noun: &'static str,
-    pub(crate) body: Body,
+    pub(crate) body: BodyKind,
     pub(crate) stance: Stance,
     /// Its action if the words name none.
     pub(crate) usual: Act,
@@ -90,26 +90,26 @@ pub(crate) struct Facts {
     pub(crate) colour: Option<Rgb>,
 }
 
-const fn place(name: Home) -> Option<Place> {
+const fn place(name: HomePlace) -> Option<Place> {
     match name {
-        Home::Any => None,
-        Home::Sea => Some(Place::Sea),
-        Home::Mountains => Some(Place::Mountains),
-        Home::Forest => Some(Place::Forest),
-        Home::Desert => Some(Place::Desert),
-        Home::City => Some(Place::City),
-        Home::Hills => Some(Place::Hills),
-        Home::Lake => Some(Place::Lake),
-        Home::Space => Some(Place::Space),
-        Home::Underwater => Some(Place::Underwater),
-        Home::Room => Some(Place::Room),
-        Home::Table => Some(Place::Table),
+        HomePlace::Any => None,
+        HomePlace::Sea => Some(Place::Sea),
+        HomePlace::Mountains => Some(Place::Mountains),
+        HomePlace::Forest => Some(Place::Forest),
+        HomePlace::Desert => Some(Place::Desert),
+        HomePlace::City => Some(Place::City),
+        HomePlace::Hills => Some(Place::Hills),
+        HomePlace::Lake => Some(Place::Lake),
+        HomePlace::Space => Some(Place::Space),
+        HomePlace::Underwater => Some(Place::Underwater),
+        HomePlace::Room => Some(Place::Room),
+        HomePlace::Table => Some(Place::Table),
     }
 }
 
 // Homes by their bare names, because `Some(Place::Sea)` in every row of the table below would bury
 // the rest of it.
-enum Home {
+enum HomePlace {
     Any,
     Sea,
     Mountains,

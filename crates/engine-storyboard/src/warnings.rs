@@ -2,16 +2,16 @@
 //! relations, figures that it leaves out, and characters that no font has. It reads the shots that
 //! the engine draws, and does not change the clip.
 
-use kinora_contract::{Inputs, VideoSpec, Warning, WarningCode};
+use kinora_contract::{VideoInputs, VideoSpec, Warning, WarningCode};
 
-use kinora_engine::Job;
+use kinora_engine::FrameJob;
 
 use super::caption;
-use super::lexicon::{Language, Lost, Reading, is_read, language_of, shapes, word_for};
-use super::options::Options;
-use super::revise::{Change, removed_words};
+use super::lexicon::{Language, LostWords, Reading, is_supported, language_of, shape_words, word_for};
+use super::options::StoryboardOptions;
+use super::revise::{EditChange, removed_words};
 use super::scene::shortages;
-use super::scenes::Shortage;
+use super::places::FigureShortage;
 use super::script::{beats_read, shots};
 use crate::edit::remake::Remake;
 
@@ -24,21 +24,21 @@ const WORD_MAX: usize = 40;
 const LISTED_MAX: usize = 20;
 
 /// The warnings of a request. `job` is its clip, `None` if it cannot be planned.
-pub(crate) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> Vec<Warning> {
+pub(crate) fn collect(spec: &VideoSpec, job: Option<&FrameJob<'_>>, options: &StoryboardOptions) -> Vec<Warning> {
     // Captions may lack characters in any clip; what is not drawn depends on what the clip is made
     // of.
     let mut warnings = characters_not_set(spec, options);
     let language = language_of(&spec.prompt);
     match (&spec.inputs, job) {
-        (Inputs::Frames { .. } | Inputs::References { .. }, _) if spec.edit.is_none() => {
+        (VideoInputs::Frames { .. } | VideoInputs::References { .. }, _) if spec.edit.is_none() => {
             warnings.extend(unpainted(spec).map(not_drawn));
         }
         (_, Some(job)) => match unread(spec, language) {
             Some(message) => warnings.push(not_drawn(message)),
             // An edit of a video is judged by what the edit changes, and not by what its prompt
             // names.
-            None if spec.edit.is_some() => warnings.extend(of_edit(job, language)),
-            None => warnings.extend(of_words(job, language)),
+            None if spec.edit.is_some() => warnings.extend(edit_warnings(job, language)),
+            None => warnings.extend(words_warnings(job, language)),
         },
         (_, None) => {}
     }
@@ -50,15 +50,15 @@ fn not_drawn(message: String) -> Warning {
 }
 
 /// The warnings of a clip painted from words alone.
-fn of_words(job: &Job<'_>, language: Language) -> Vec<Warning> {
+fn words_warnings(job: &FrameJob<'_>, language: Language) -> Vec<Warning> {
     let (spec, clip) = (job.spec, job.clip);
     let shots = shots(&spec.prompt, avoided(spec), &[clip.frames], clip.fps);
     let short = shots
         .iter()
         .flat_map(|shot| shortages(shot, &spec.prompt, spec.seed));
     let short = counted(language, &spec.prompt, short);
-    // All shots together: `unlike` then lists a word once, however many of them miss it.
-    let mut lost = Lost::default();
+    // All shots together: `deduplicated` then lists a word once, however many of them miss it.
+    let mut lost = LostWords::default();
     for shot in shots {
         lost.missed.extend(shot.reading.lost.missed);
         lost.near.extend(shot.reading.lost.near);
@@ -68,16 +68,16 @@ fn of_words(job: &Job<'_>, language: Language) -> Vec<Warning> {
 }
 
 /// The warnings of an edit: words that change nothing, and figures that it leaves out.
-fn of_edit(job: &Job<'_>, language: Language) -> Vec<Warning> {
+fn edit_warnings(job: &FrameJob<'_>, language: Language) -> Vec<Warning> {
     let spec = job.spec;
-    let lost = Change::read(&spec.prompt, avoided(spec)).lost();
-    if let Some(remake) = Remake::of(job) {
+    let lost = EditChange::read(&spec.prompt, avoided(spec)).lost();
+    if let Some(remake) = Remake::from_job(job) {
         let short = counted(language, &spec.prompt, remake.shortages());
         return omissions(lost, &short);
     }
-    let asked = shapes(language, &spec.prompt, false);
-    let removed = shapes(language, &removed_words(&spec.prompt), true);
-    let named = listed(&unlike([asked, removed, lost.missed].concat()), quoted);
+    let asked = shape_words(language, &spec.prompt, false);
+    let removed = shape_words(language, &removed_words(&spec.prompt), true);
+    let named = join_list(&deduplicated([asked, removed, lost.missed].concat()), quoted);
     let message = named.map(|named| {
         let message = format!(
             "The storyboard engine changes light, colours and weather of a video that it did not make from words \
@@ -90,7 +90,7 @@ fn of_edit(job: &Job<'_>, language: Language) -> Vec<Warning> {
 
 /// Message for a clip that shows the client's pictures: the words add nothing to them.
 fn unpainted(spec: &VideoSpec) -> Option<String> {
-    paints(&beats_read(&spec.prompt, avoided(spec))).then(|| {
+    asks_for_drawing(&beats_read(&spec.prompt, avoided(spec))).then(|| {
         "The storyboard engine shows the given pictures with a camera move: what the prompt adds to them is not drawn."
             .to_owned()
     })
@@ -99,7 +99,7 @@ fn unpainted(spec: &VideoSpec) -> Option<String> {
 /// Message for a prompt in a language without a word file.
 fn unread(spec: &VideoSpec, language: Language) -> Option<String> {
     let has_words = spec.prompt.chars().any(char::is_alphabetic);
-    (!is_read(language) && has_words).then(|| {
+    (!is_supported(language) && has_words).then(|| {
         "The storyboard engine does not read the language of the prompt: it is shown as a caption, and nothing was \
          drawn for its words."
             .to_owned()
@@ -111,10 +111,10 @@ fn avoided(spec: &VideoSpec) -> &str {
 }
 
 /// The warnings for the words of `lost`, and for `short`, figures that are left out.
-fn omissions(lost: Lost, short: &[String]) -> Vec<Warning> {
+fn omissions(lost: LostWords, short: &[String]) -> Vec<Warning> {
     let missed =
-        listed(&unlike(lost.missed), quoted).map(|words| format!("drew nothing for: {words}."));
-    let short = listed(short, str::to_owned)
+        join_list(&deduplicated(lost.missed), quoted).map(|words| format!("drew nothing for: {words}."));
+    let short = join_list(short, str::to_owned)
         .map(|counts| format!("drew fewer figures than the prompt asks for: {counts}."));
     let not_drawn = match (missed, short) {
         (Some(missed), Some(short)) => Some(format!("The storyboard engine {missed} It {short}")),
@@ -122,15 +122,15 @@ fn omissions(lost: Lost, short: &[String]) -> Vec<Warning> {
             .or(other)
             .map(|only| format!("The storyboard engine {only}")),
     };
-    let near = unlike(
+    let near = deduplicated(
         lost.near
             .into_iter()
             .map(|(word, near)| format!("{} as {}", quoted(&word), quoted(&near)))
             .collect(),
     );
-    let near = listed(&near, str::to_owned)
+    let near = join_list(&near, str::to_owned)
         .map(|words| format!("The storyboard engine drew something near: {words}."));
-    let styles = listed(&unlike(lost.styles), quoted).map(|words| {
+    let styles = join_list(&deduplicated(lost.styles), quoted).map(|words| {
         format!(
             "The storyboard engine draws no styles, qualities and relations like these: {words}."
         )
@@ -149,13 +149,13 @@ fn omissions(lost: Lost, short: &[String]) -> Vec<Warning> {
 fn counted(
     language: Language,
     prompt: &str,
-    shortages: impl IntoIterator<Item = Shortage>,
+    shortages: impl IntoIterator<Item = FigureShortage>,
 ) -> Vec<String> {
-    unlike(
+    deduplicated(
         shortages
             .into_iter()
             .map(|one| {
-                let Shortage {
+                let FigureShortage {
                     subject,
                     asked,
                     drawn,
@@ -169,7 +169,7 @@ fn counted(
 }
 
 /// Each word once.
-fn unlike(all: Vec<String>) -> Vec<String> {
+fn deduplicated(all: Vec<String>) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in all {
         // The first spelling stays: it is the caller's own.
@@ -182,7 +182,7 @@ fn unlike(all: Vec<String>) -> Vec<String> {
 }
 
 /// The first of `words` as `shown`, and how many more there are; `None` for none.
-fn listed(words: &[String], shown: fn(&str) -> String) -> Option<String> {
+fn join_list(words: &[String], shown: fn(&str) -> String) -> Option<String> {
     if words.is_empty() {
         return None;
     }
@@ -201,7 +201,7 @@ fn listed(words: &[String], shown: fn(&str) -> String) -> Option<String> {
 }
 
 /// Whether the words ask for anything that the client's pictures do not show by themselves.
-fn paints(readings: &[Reading]) -> bool {
+fn asks_for_drawing(readings: &[Reading]) -> bool {
     readings.iter().any(|reading| {
         !reading.roles.is_empty() || !reading.weather.is_empty() || !reading.lost.missed.is_empty()
     })
@@ -216,14 +216,14 @@ fn quoted(word: &str) -> String {
 }
 
 /// The characters of the prompt that captions leave out, if there are captions.
-fn characters_not_set(spec: &VideoSpec, options: &Options) -> Vec<Warning> {
+fn characters_not_set(spec: &VideoSpec, options: &StoryboardOptions) -> Vec<Warning> {
     let edit = spec.edit.as_ref();
     // At strength 0.0 the source's frames are returned as they are, without new captions.
     let is_faint = edit.is_some_and(|edit| edit.strength <= 0.0);
     if !options.caption || is_faint {
         return Vec::new();
     }
-    let unset = caption::unset(&spec.prompt, options.system_fonts);
+    let unset = caption::unset_characters(&spec.prompt, options.system_fonts);
     if unset.is_empty() {
         return Vec::new();
     }

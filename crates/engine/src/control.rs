@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::places::{FailedJob, Places};
-use crate::{EngineError, Picture};
+use crate::{EngineError, RgbPicture};
 
 /// The stage of an engine's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum WorkStage {
     /// Work before the first frame: reading weights, laying out scenes.
     Preparing,
     /// Making frames.
@@ -22,16 +22,16 @@ pub enum Stage {
 
 /// A request to stop, shared by all who may cancel and all who must obey.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<Request>);
+pub struct CancelRequest(Arc<CancelState>);
 
 #[derive(Debug, Default)]
-struct Request {
+struct CancelState {
     is_made: AtomicBool,
     /// Whether the next progress above 0 makes the request.
     waits_for_progress: AtomicBool,
 }
 
-impl Cancel {
+impl CancelRequest {
     /// Requests a stop. Irreversible.
     pub fn cancel(&self) {
         self.0.is_made.store(true, Ordering::Release);
@@ -48,7 +48,7 @@ impl Cancel {
         self.0.is_made.load(Ordering::Acquire)
     }
 
-    fn note_progress(&self, fraction: f64) {
+    fn record_progress(&self, fraction: f64) {
         if fraction > 0.0 && self.0.waits_for_progress.load(Ordering::Acquire) {
             self.cancel();
         }
@@ -57,10 +57,10 @@ impl Cancel {
 
 /// Progress of a clip. The fraction never decreases.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Reported>);
+pub struct JobProgress(Arc<ProgressState>);
 
 #[derive(Debug, Default)]
-struct Reported {
+struct ProgressState {
     /// Parts per million in the low half; a count of reports in the high half, so a watcher sees
     /// signs of life even when the fraction stands still.
     packed: AtomicU64,
@@ -70,7 +70,7 @@ struct Reported {
     left_range: AtomicBool,
 }
 
-impl Progress {
+impl JobProgress {
     const PARTS: f64 = 1_000_000.0;
 
     /// The fraction done, 0.0 to 1.0.
@@ -83,12 +83,12 @@ impl Progress {
         self.0.packed.load(Ordering::Acquire) >> 32
     }
 
-    /// Whether the engine reported a lower fraction than before. [`Progress::fraction`] hides that.
+    /// Whether the engine reported a lower fraction than before. [`JobProgress::fraction`] hides that.
     pub fn has_fallen(&self) -> bool {
         self.0.has_fallen.load(Ordering::Acquire)
     }
 
-    /// Whether the engine reported anything but 0.0 to 1.0. [`Progress::fraction`] hides that.
+    /// Whether the engine reported anything but 0.0 to 1.0. [`JobProgress::fraction`] hides that.
     pub fn has_left_range(&self) -> bool {
         self.0.left_range.load(Ordering::Acquire)
     }
@@ -117,41 +117,41 @@ impl Progress {
 
 /// The engine's side: reports progress and checks for a cancel.
 #[derive(Clone, Debug, Default)]
-pub struct Control {
+pub struct JobControl {
     /// Requests a stop.
-    pub cancel: Cancel,
+    pub cancel: CancelRequest,
     /// The engine's progress.
-    pub progress: Progress,
+    pub progress: JobProgress,
     /// The latest preview.
-    pub preview: Preview,
+    pub preview: PreviewSlot,
     /// The place where the engine makes the clip.
     pub place: JobPlace,
 }
 
-impl Control {
+impl JobControl {
     /// Reports `fraction` (0.0 to 1.0) of `stage` as done and checks for a cancel.
     ///
     /// # Errors
     /// [`EngineError::Cancelled`] if a stop was requested.
-    pub fn report(&self, stage: Stage, fraction: f64) -> Result<(), EngineError> {
-        self.pass_on(match stage {
+    pub fn report(&self, stage: WorkStage, fraction: f64) -> Result<(), EngineError> {
+        self.forward_progress(match stage {
             // Preparing takes about a twentieth of a typical clip, finishing less: the shares
             // only need to keep the bar from jumping.
-            Stage::Preparing => fraction * 0.05,
-            Stage::Generating => 0.05 + fraction * 0.93,
-            Stage::Finishing => 0.98 + fraction * 0.02,
+            WorkStage::Preparing => fraction * 0.05,
+            WorkStage::Generating => 0.05 + fraction * 0.93,
+            WorkStage::Finishing => 0.98 + fraction * 0.02,
         })
     }
 
-    /// Forwards another control's [`Progress::fraction`] and checks for a cancel.
+    /// Forwards another control's [`JobProgress::fraction`] and checks for a cancel.
     ///
     /// # Errors
-    /// As [`Control::report`].
-    pub fn pass_on(&self, fraction: f64) -> Result<(), EngineError> {
+    /// As [`JobControl::report`].
+    pub fn forward_progress(&self, fraction: f64) -> Result<(), EngineError> {
         self.progress.report(fraction);
         // Before the check, so a cancel that waits for progress takes effect with this very
         // report.
-        self.cancel.note_progress(fraction);
+        self.cancel.record_progress(fraction);
         if self.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
@@ -162,11 +162,11 @@ impl Control {
 /// Slot for the latest preview, filled by an engine and emptied by its caller. Nothing blocks: a
 /// new preview replaces one that was not taken.
 #[derive(Clone, Default)]
-pub struct Preview(Arc<Mutex<Option<Picture>>>);
+pub struct PreviewSlot(Arc<Mutex<Option<RgbPicture>>>);
 
-impl Preview {
+impl PreviewSlot {
     /// Stores a preview, replacing one that was not taken.
-    pub fn show(&self, picture: Picture) {
+    pub fn show(&self, picture: RgbPicture) {
         *self.slot() = Some(picture);
     }
 
@@ -176,16 +176,16 @@ impl Preview {
     }
 
     /// Takes the latest preview.
-    pub fn take(&self) -> Option<Picture> {
+    pub fn take(&self) -> Option<RgbPicture> {
         self.slot().take()
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<Picture>> {
+    fn slot(&self) -> MutexGuard<'_, Option<RgbPicture>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Preview {
+impl fmt::Debug for PreviewSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Preview").field(&*self.slot()).finish()
     }
@@ -193,17 +193,17 @@ impl fmt::Debug for Preview {
 
 /// The place of a job; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct JobPlace(Arc<Mutex<State>>);
+pub struct JobPlace(Arc<Mutex<JobPlaceState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct JobPlaceState {
     avoid: Vec<String>,
     chosen: Option<(Arc<Places>, usize)>,
 }
 
 impl JobPlace {
     /// Sets the places that the engine should not choose.
-    pub fn avoid(&self, names: Vec<String>) {
+    pub fn set_avoided(&self, names: Vec<String>) {
         self.lock().avoid = names;
     }
 
@@ -213,7 +213,7 @@ impl JobPlace {
     }
 
     /// Records the engine's choice.
-    pub fn choose(&self, places: &Arc<Places>, index: usize) {
+    pub fn set_chosen(&self, places: &Arc<Places>, index: usize) {
         self.lock().chosen = Some((Arc::clone(places), index));
     }
 
@@ -226,21 +226,21 @@ impl JobPlace {
     }
 
     /// Records that the job succeeded there.
-    pub fn succeeded(&self) {
+    pub fn record_success(&self) {
         if let Some((places, index)) = self.lock().chosen.clone() {
-            places.succeeded(index);
+            places.record_success(index);
         }
     }
 
     /// Records that the job failed there.
-    pub fn job_failed(&self, job: FailedJob<'_>) {
+    pub fn record_job_failure(&self, job: FailedJob<'_>) {
         if let Some((places, index)) = self.lock().chosen.clone() {
-            places.job_failed(index, job);
+            places.record_job_failure(index, job);
         }
     }
 
     /// Nothing panics while holding the lock, so a poisoned lock is still valid.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JobPlaceState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -253,51 +253,51 @@ mod tests {
 
     #[test]
     fn progress_never_falls_and_every_report_is_a_sign_of_life() {
-        let control = Control::default();
-        control.report(Stage::Generating, 0.5).unwrap();
+        let control = JobControl::default();
+        control.report(WorkStage::Generating, 0.5).unwrap();
         let half = control.progress.fraction();
         assert!(!control.progress.has_fallen());
-        control.report(Stage::Preparing, 0.1).unwrap();
+        control.report(WorkStage::Preparing, 0.1).unwrap();
         assert!((control.progress.fraction() - half).abs() < 1e-9);
         assert_eq!(control.progress.reports(), 2);
         assert!(control.progress.has_fallen() && !control.progress.has_left_range());
-        control.report(Stage::Finishing, 7.0).unwrap();
+        control.report(WorkStage::Finishing, 7.0).unwrap();
         assert!((control.progress.fraction() - 1.0).abs() < 1e-9);
         assert!(control.progress.has_left_range());
     }
 
     #[test]
     fn the_same_progress_again_is_no_fall() {
-        let control = Control::default();
+        let control = JobControl::default();
         for step in 0..1_000 {
-            control.pass_on(f64::from(step) / 999.0).unwrap();
-            control.pass_on(control.progress.fraction()).unwrap();
+            control.forward_progress(f64::from(step) / 999.0).unwrap();
+            control.forward_progress(control.progress.fraction()).unwrap();
         }
         assert!(!control.progress.has_fallen() && !control.progress.has_left_range());
     }
 
     #[test]
     fn a_cancel_is_seen_at_the_next_report() {
-        let control = Control::default();
+        let control = JobControl::default();
         control.cancel.cancel();
-        let seen = control.report(Stage::Generating, 0.1);
+        let seen = control.report(WorkStage::Generating, 0.1);
         assert!(matches!(seen, Err(EngineError::Cancelled)));
     }
 
     #[test]
     fn a_cancel_can_wait_for_the_first_progress() {
-        let control = Control::default();
+        let control = JobControl::default();
         control.cancel.cancel_at_progress();
-        control.report(Stage::Preparing, 0.0).unwrap();
+        control.report(WorkStage::Preparing, 0.0).unwrap();
         assert!(!control.cancel.is_cancelled());
-        let seen = control.pass_on(0.01);
+        let seen = control.forward_progress(0.01);
         assert!(matches!(seen, Err(EngineError::Cancelled)));
     }
 
     #[test]
     fn the_latest_preview_is_taken_once() {
-        let preview = Preview::default();
-        let picture = |grey: u8| Picture {
+        let preview = PreviewSlot::default();
+        let picture = |grey: u8| RgbPicture {
             size: Size::new(1, 1),
             rgb: vec![grey; 3],
         };

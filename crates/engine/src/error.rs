@@ -37,7 +37,7 @@ pub enum EngineError {
     Broken(String),
     /// A failure of the job with a public code of the contract; final.
     #[error("{code}: {cause}")]
-    Told {
+    CodedFailure {
         /// The failure code for the client.
         code: FailureCode,
         /// The private cause.

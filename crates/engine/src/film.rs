@@ -11,13 +11,13 @@ use kinora_contract::{VideoSpec, Warning};
 use tokio_util::sync::CancellationToken;
 
 use crate::places::Places;
-use crate::{Control, Description, EngineError};
+use crate::{JobControl, EngineDescription, EngineError};
 
 /// A maker of whole films. All workers of a process share one.
 #[async_trait]
 pub trait FilmEngine: Send + Sync {
     /// The engine's name and features.
-    fn describe(&self) -> &Description;
+    fn describe(&self) -> &EngineDescription;
 
     /// Whether the engine can switch sound on and off. If not, a film may have sound that nobody
     /// requested.
@@ -103,7 +103,7 @@ pub struct FilmJob<'a> {
     /// The path of the new film.
     pub to: &'a Path,
     /// Receives signs of life. Its cancel is unused.
-    pub control: &'a Control,
+    pub control: &'a JobControl,
     /// Requests a stop, here and at the server.
     pub cancel: &'a CancellationToken,
     /// Stores the ticket.

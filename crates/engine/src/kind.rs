@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kinora_contract::Clock;
 
-use crate::{Engine, EngineError, Features, FilmEngine, Grid, Planner};
+use crate::{Engine, EngineError, Features, FilmEngine, RenderGrid, ClipPlanner};
 
 /// A configured engine of one kind. The service deserialises the type from the engine's table in
 /// the configuration, without the keys common to all engines (`name`, `kind` and `host`).
@@ -22,7 +22,7 @@ pub trait EngineKind: fmt::Debug + Send + Sync {
     fn check(&self, confined: bool) -> Result<(), KindError>;
 
     /// The kind of output, which determines how the engine runs.
-    fn output(&self) -> Output<'_>;
+    fn output(&self) -> EngineOutput<'_>;
 
     /// Device that the engine computes on, as the engine names it, for operators. `None`: it
     /// chooses itself.
@@ -32,7 +32,7 @@ pub trait EngineKind: fmt::Debug + Send + Sync {
 }
 
 /// The output of a kind of engine.
-pub enum Output<'k> {
+pub enum EngineOutput<'k> {
     /// Frames. The engine runs in the service or in a separate process.
     Frames(&'k dyn FrameKind),
     /// Films, which other machines make.
@@ -45,7 +45,7 @@ pub trait FrameKind {
     ///
     /// # Errors
     /// If the settings are invalid.
-    fn planner(&self, name: &str) -> Result<Arc<dyn Planner>, KindError>;
+    fn planner(&self, name: &str) -> Result<Arc<dyn ClipPlanner>, KindError>;
 
     /// Opens the engine in this process; blocks until it has loaded its files.
     ///
@@ -54,13 +54,13 @@ pub trait FrameKind {
     fn open(&self, name: &str) -> Result<Box<dyn Engine>, EngineError>;
 
     /// The command whose processes are the engine. `None`: processes of this executable open it.
-    fn program(&self) -> Option<Program> {
+    fn program(&self) -> Option<EngineProgram> {
         None
     }
 
     /// Access that a process needs to open the engine.
-    fn needs(&self) -> Needs {
-        Needs::default()
+    fn needs(&self) -> SandboxNeeds {
+        SandboxNeeds::default()
     }
 
     /// Checks the engine's files without loading them. `None`: it has no files.
@@ -100,7 +100,7 @@ pub trait FilmKind {
 
 /// A command that speaks the engine protocol, `docs/engine-protocol.md`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Program {
+pub struct EngineProgram {
     /// The program and its arguments; never empty.
     pub command: Vec<String>,
     /// Variables of its environment, beside those that every engine's process gets.
@@ -112,7 +112,7 @@ pub struct Program {
     /// Settings for the engine, as JSON.
     pub settings: serde_json::Value,
     /// Capabilities by which clips are planned.
-    pub promises: Promises,
+    pub promises: EngineCapabilities,
     /// Files that its processes may access. `None`: everything that the service's user may.
     pub confined: Option<ProgramFiles>,
 }
@@ -128,18 +128,18 @@ pub struct ProgramFiles {
 
 /// Capabilities that the configuration promises for an engine whose process is not running yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Promises {
+pub struct EngineCapabilities {
     /// Requests that it can take.
     pub features: Features,
     /// Sizes and lengths that it renders.
-    pub grid: Grid,
+    pub grid: RenderGrid,
     /// Frames per second of its clips; 0: any.
     pub fps: u32,
 }
 
 /// Access that an engine's process needs from its sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct SandboxNeeds {
     /// Files that the engine reads.
     pub files: Vec<PathBuf>,
     /// Whether it needs a writable folder that outlives its processes.

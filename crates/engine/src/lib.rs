@@ -1,4 +1,4 @@
-//! Engines: one turns a [`VideoSpec`] into frames and sound, streamed into a [`Sink`], or, as a
+//! Engines: one turns a [`VideoSpec`] into frames and sound, streamed into a [`ClipSink`], or, as a
 //! [`FilmEngine`], gets a finished file from elsewhere. An engine knows nothing of tasks, HTTP
 //! routes or storage. One that makes frames blocks its thread while it works. An [`EngineKind`] has
 //! the settings of an engine, and creates it.
@@ -19,16 +19,16 @@ use std::sync::Arc;
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec, Warning};
 
-pub use control::{Cancel, Control, JobPlace, Preview, Progress, Stage};
+pub use control::{CancelRequest, JobControl, JobPlace, PreviewSlot, JobProgress, WorkStage};
 pub use error::EngineError;
 pub use film::{FilmEngine, FilmJob, ReferenceFile, ServerReport, TicketStore};
 pub use kind::{
-    EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output, Program, ProgramFiles,
-    Promises,
+    EngineKind, FilesReport, FilmKind, FrameKind, KindError, SandboxNeeds, EngineOutput, EngineProgram, ProgramFiles,
+    EngineCapabilities,
 };
-pub use materials::{Footage, Materials, Picture, Playback, SCRIPT_LINKS_MAX, Sound};
+pub use materials::{SourceVideo, JobMaterials, RgbPicture, VideoPlayback, SCRIPT_LINKS_MAX, StereoSound};
 use places::Places;
-pub use plan::{Crop, Grid, Keep, frames_of_edit, refuse_unsupported};
+pub use plan::{FrameCrop, RenderGrid, FrameSelection, frames_of_edit, refuse_unsupported};
 
 /// Sample rate of all sound from engines.
 pub const SAMPLE_RATE_HZ: u32 = 48_000;
@@ -37,48 +37,48 @@ pub const CHANNELS: u16 = 2;
 
 /// Describes an engine and plans its clips: everything that needs no generation, so a process that
 /// cannot generate can use it too.
-pub trait Planner: Send + Sync {
+pub trait ClipPlanner: Send + Sync {
     /// The engine's name and features.
-    fn describe(&self) -> &Description;
+    fn describe(&self) -> &EngineDescription;
 
     /// Plans the clip of a spec before any work, deterministically, including its length if the
     /// spec leaves that to the engine. The spec's size is already decided.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] for a spec that needs a feature missing in
-    /// [`Planner::describe`].
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError>;
+    /// [`ClipPlanner::describe`].
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError>;
 
     /// Whether the engine decides the length of this spec's clip while it works: the plan then has the longest allowed one,
-    /// and [`Sink::decide`] comes before the first frame.
+    /// and [`ClipSink::decide`] comes before the first frame.
     fn decides_length(&self, _spec: &VideoSpec) -> bool {
         false
     }
 
     /// The parts of a plannable spec that [`Engine::generate`] cannot honour; the client sees them
     /// with the task. Deterministic, like the plan.
-    fn warnings(&self, _spec: &VideoSpec, _materials: &Materials) -> Vec<Warning> {
+    fn warnings(&self, _spec: &VideoSpec, _materials: &JobMaterials) -> Vec<Warning> {
         Vec::new()
     }
 }
 
 /// A generator of video. All workers of a process share one.
-pub trait Engine: Planner {
-    /// Generates the clip of [`Planner::plan`]: exactly `clip.frames` frames in order, or as many as the engine
+pub trait Engine: ClipPlanner {
+    /// Generates the clip of [`ClipPlanner::plan`]: exactly `clip.frames` frames in order, or as many as the engine
     /// [decided](Planner::decides_length), and sound if `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
     ///
     /// # Errors
     /// [`EngineError::Cancelled`] after a cancel, the sink's error unchanged, otherwise the cause.
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError>;
 
     /// Loads what the next clips need, so that they need not wait for it. Blocks until it is loaded, has failed, or
     /// `control` is cancelled. A failure is logged; the next clip loads it again.
-    fn warm_up(&self, _control: &Control) {}
+    fn warm_up(&self, _control: &JobControl) {}
 
     /// Frees the memory that the engine keeps between clips, so that another engine can use the device; the next clip
     /// loads it again. Blocks until the memory is free. Clips in work are not affected.
@@ -92,7 +92,7 @@ pub trait Engine: Planner {
 
 /// An engine's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Description {
+pub struct EngineDescription {
     /// Short name in the configuration: `storyboard`.
     pub name: String,
     /// Version of the engine; equal versions give equal frames.
@@ -106,7 +106,7 @@ pub struct Description {
     pub final_from_video: bool,
 }
 
-impl Description {
+impl EngineDescription {
     /// The engine's name for clients and in tasks: `name/version`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.name, self.version)
@@ -115,7 +115,7 @@ impl Description {
 
 /// The exact properties of a clip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clip {
+pub struct ClipPlan {
     /// Frame size in pixels.
     pub size: Size,
     /// Frames per second, constant.
@@ -128,17 +128,17 @@ pub struct Clip {
 
 /// A job for an engine.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct FrameJob<'a> {
     /// The requested video.
     pub spec: &'a VideoSpec,
     /// The opened references and source.
-    pub materials: &'a Materials,
-    /// The result of [`Planner::plan`].
-    pub clip: Clip,
+    pub materials: &'a JobMaterials,
+    /// The result of [`ClipPlanner::plan`].
+    pub clip: ClipPlan,
 }
 
 /// Receives a clip while it is generated. Blocks when the receiver falls behind.
-pub trait Sink {
+pub trait ClipSink {
     /// Takes the clip's length, if the engine [decides](Planner::decides_length) it: once, before the first frame and
     /// before any sound.
     ///
@@ -160,6 +160,6 @@ pub trait Sink {
     /// [`SAMPLE_RATE_HZ`], of any length; it may run ahead of or behind the frames.
     ///
     /// # Errors
-    /// As [`Sink::frame`].
+    /// As [`ClipSink::frame`].
     fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError>;
 }

@@ -30,7 +30,7 @@ pub struct PlaceRules {
     pub failures_max: u32,
     /// The pause after this many failures in a row, counted from 1.
     pub pause: Box<dyn Fn(u32) -> Duration + Send + Sync>,
-    /// Whether a place with too many outages is probed ([`Choice::Probe`]) before it gets a job.
+    /// Whether a place with too many outages is probed ([`PlaceChoice::PlaceProbe`]) before it gets a job.
     pub probes: bool,
     /// Whether other workers use the same places, as they do servers. Devices belong to one worker.
     pub are_shared: bool,
@@ -41,13 +41,13 @@ pub struct Places {
     names: Vec<String>,
     rules: PlaceRules,
     now: Box<dyn Fn() -> Duration + Send + Sync>,
-    state: Mutex<Vec<Place>>,
+    state: Mutex<Vec<PlaceRecord>>,
     changed: watch::Sender<()>,
 }
 
 /// One place. All times are of [`Places::now`].
 #[derive(Debug, Default)]
-struct Place {
+struct PlaceRecord {
     running: usize,
     /// Outages in a row.
     outages: u32,
@@ -72,7 +72,7 @@ struct Place {
 }
 
 /// The conditions of a choice.
-pub struct Wish<'a> {
+pub struct PlaceWish<'a> {
     /// The places that may serve this job, by index.
     pub may: &'a dyn Fn(usize) -> bool,
     /// Which of several equally good places is cheaper, by index.
@@ -83,11 +83,11 @@ pub struct Wish<'a> {
 
 /// Destination of the next job.
 #[derive(Debug)]
-pub enum Choice {
+pub enum PlaceChoice {
     /// This place.
-    Take(Visit),
+    Take(PlaceVisit),
     /// None until this place was probed; nobody else probes it meanwhile.
-    Probe(Probe),
+    Probe(PlaceProbe),
     /// None now: choose again when something changes, at the latest at the given time.
     Wait(Duration),
 }
@@ -124,7 +124,7 @@ pub enum PlaceState {
 
 /// A job's presence at a place; ends when dropped.
 #[derive(Debug)]
-pub struct Visit {
+pub struct PlaceVisit {
     places: Arc<Places>,
     /// Index of the place.
     pub index: usize,
@@ -134,7 +134,7 @@ pub struct Visit {
 
 /// The right to probe a place; ends when dropped.
 #[derive(Debug)]
-pub struct Probe {
+pub struct PlaceProbe {
     places: Arc<Places>,
     /// Index of the place.
     pub index: usize,
@@ -159,14 +159,14 @@ impl fmt::Debug for Places {
     }
 }
 
-impl Drop for Visit {
+impl Drop for PlaceVisit {
     fn drop(&mut self) {
         self.places.lock()[self.index].running -= 1;
         self.places.notify();
     }
 }
 
-impl Drop for Probe {
+impl Drop for PlaceProbe {
     fn drop(&mut self) {
         self.places.lock()[self.index].is_probing = false;
         self.places.notify();
@@ -180,7 +180,7 @@ impl Places {
         rules: PlaceRules,
         now: impl Fn() -> Duration + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let state = names.iter().map(|_| Place::default()).collect();
+        let state = names.iter().map(|_| PlaceRecord::default()).collect();
         Arc::new(Self {
             names,
             rules,
@@ -212,7 +212,7 @@ impl Places {
 
     /// Chooses the place for a job now: one in quarantine that is due for a trial, otherwise the least
     /// busy one.
-    pub fn choose(self: &Arc<Self>, wish: &Wish<'_>) -> Choice {
+    pub fn choose(self: &Arc<Self>, wish: &PlaceWish<'_>) -> PlaceChoice {
         let now = (self.now)();
         let mut state = self.lock();
         // A place that is due is probed before anything else, although others may be free: only
@@ -222,7 +222,7 @@ impl Places {
         if let Some(index) = due {
             state[index].is_probing = true;
             drop(state);
-            return Choice::Probe(Probe {
+            return PlaceChoice::Probe(PlaceProbe {
                 places: Arc::clone(self),
                 index,
             });
@@ -242,31 +242,31 @@ impl Places {
             (!is_trial, place.running, is_suspect, !(wish.prefers)(index))
         });
         if let Some(&index) = best {
-            return Choice::Take(self.enter(&mut state, index));
+            return PlaceChoice::Take(self.begin_visit(&mut state, index));
         }
         let held = eligible.iter().map(|&index| state[index].held_until());
-        Choice::Wait(held.filter(|until| *until > now).min().unwrap_or(now))
+        PlaceChoice::Wait(held.filter(|until| *until > now).min().unwrap_or(now))
     }
 
     /// Chooses this place once it is available, without regard to its failures.
-    pub fn choose_only(self: &Arc<Self>, index: usize) -> Choice {
+    pub fn choose_only(self: &Arc<Self>, index: usize) -> PlaceChoice {
         let mut state = self.lock();
         let held_until = state[index].held_until;
         if held_until > (self.now)() {
-            return Choice::Wait(held_until);
+            return PlaceChoice::Wait(held_until);
         }
-        Choice::Take(self.enter(&mut state, index))
+        PlaceChoice::Take(self.begin_visit(&mut state, index))
     }
 
     /// Records that a job is at this place, for example since an earlier process.
-    pub fn visit(self: &Arc<Self>, index: usize) -> Visit {
-        self.enter(&mut self.lock(), index)
+    pub fn record_visit(self: &Arc<Self>, index: usize) -> PlaceVisit {
+        self.begin_visit(&mut self.lock(), index)
     }
 
-    fn enter(self: &Arc<Self>, state: &mut [Place], index: usize) -> Visit {
+    fn begin_visit(self: &Arc<Self>, state: &mut [PlaceRecord], index: usize) -> PlaceVisit {
         state[index].running += 1;
         state[index].attempts += 1;
-        Visit {
+        PlaceVisit {
             places: Arc::clone(self),
             index,
             must_restart: std::mem::take(&mut state[index].must_restart),
@@ -275,15 +275,15 @@ impl Places {
 
     /// Places for this job: none where it failed while there are others, and then none in
     /// quarantine while there are others.
-    fn eligible(&self, state: &[Place], wish: &Wish<'_>) -> Vec<usize> {
+    fn eligible(&self, state: &[PlaceRecord], wish: &PlaceWish<'_>) -> Vec<usize> {
         let all: Vec<usize> = (0..state.len())
             .filter(|&index| (wish.may)(index))
             .collect();
         if wish.avoid.is_empty() {
             return all;
         }
-        let others = only(&all, &|index| !wish.avoid.contains(&self.names[index]));
-        only(&others, &|index| !state[index].is_quarantined(&self.rules))
+        let others = filter_or_all(&all, &|index| !wish.avoid.contains(&self.names[index]));
+        filter_or_all(&others, &|index| !state[index].is_quarantined(&self.rules))
     }
 
     /// How many jobs the places take at this time, in addition to `outstanding` ones that run or
@@ -310,22 +310,22 @@ impl Places {
     }
 
     /// Records a usable answer of the place itself.
-    pub fn answered(&self, index: usize) {
+    pub fn record_answer(&self, index: usize) {
         let now = (self.now)();
         let mut state = self.lock();
         state[index].outages = 0;
-        self.note_quarantine(&mut state[index], index, now);
+        self.update_quarantine(&mut state[index], index, now);
     }
 
-    /// Like [`Self::answered`], and the place is available immediately.
-    pub fn is_back(&self, index: usize) {
+    /// Like [`Self::record_answer`], and the place is available immediately.
+    pub fn record_recovery(&self, index: usize) {
         self.lock()[index].held_until = Duration::ZERO;
-        self.answered(index);
+        self.record_answer(index);
         self.notify();
     }
 
     /// Records a failure of the place itself.
-    pub fn outage(&self, index: usize, error: &str) {
+    pub fn record_outage(&self, index: usize, error: &str) {
         let now = (self.now)();
         let mut state = self.lock();
         let place = &mut state[index];
@@ -334,24 +334,24 @@ impl Places {
         place.last_error = Some(error.to_owned());
         let until = now + (self.rules.pause)(place.outages);
         place.held_until = place.held_until.max(until);
-        self.note_quarantine(place, index, now);
+        self.update_quarantine(place, index, now);
         drop(state);
         self.notify();
     }
 
     /// Quarantines a place at once: it will fail until an operator fixes it.
-    pub fn broke(&self, index: usize, error: &str) {
+    pub fn record_breakage(&self, index: usize, error: &str) {
         let all_but_one = self.rules.failures_max.saturating_sub(1);
         let mut state = self.lock();
-        // `outage` below adds the last one, and with it the pause and the log entry.
+        // `record_outage` below adds the last one, and with it the pause and the log entry.
         state[index].outages = state[index].outages.max(all_but_one);
         drop(state);
-        self.outage(index, error);
+        self.record_outage(index, error);
     }
 
     /// Records that a working place requested a pause of this length; it lasts at least the
     /// first pause.
-    pub fn hold(&self, index: usize, wish: Option<Duration>) {
+    pub fn record_pause(&self, index: usize, wish: Option<Duration>) {
         let wait = wish.unwrap_or_default().max((self.rules.pause)(1));
         let now = (self.now)();
         let mut state = self.lock();
@@ -361,20 +361,20 @@ impl Places {
     }
 
     /// Records that the place completed a job.
-    pub fn succeeded(&self, index: usize) {
+    pub fn record_success(&self, index: usize) {
         let now = (self.now)();
         let mut state = self.lock();
         let place = &mut state[index];
         place.outages = 0;
         place.restarts = 0;
         place.forget_failed_jobs();
-        self.note_quarantine(place, index, now);
+        self.update_quarantine(place, index, now);
         drop(state);
         self.notify();
     }
 
     /// Records that a job failed at the place, unless the job is known to be at fault.
-    pub fn job_failed(&self, index: usize, job: FailedJob<'_>) {
+    pub fn record_job_failure(&self, index: usize, job: FailedJob<'_>) {
         let now = (self.now)();
         let mut state = self.lock();
         state[index].failures += 1;
@@ -383,23 +383,23 @@ impl Places {
         // place, shows that the job is at fault: the first place is acquitted, and the second is
         // not suspected. Example: job J fails at A (A has 1 failed job), then at B. A goes back
         // to 0, and B gets none.
-        let is_judged = self.acquit(&mut state, index, job.key, now);
+        let is_judged = self.clear_elsewhere(&mut state, index, job.key, now);
         if job.has_failed_elsewhere || is_judged {
             let place = &mut state[index];
             // The places agree, so an earlier failure here may have been the job's as well.
             place.failed_jobs.pop();
             place.job_failures = place.job_failures.saturating_sub(1);
-            self.note_quarantine(place, index, now);
+            self.update_quarantine(place, index, now);
         } else {
             let has_others = self.count() > 1 || (job.has_elsewhere && !self.rules.are_shared);
-            self.suspect(&mut state[index], index, job.key, has_others, now);
+            self.count_job_failure(&mut state[index], index, job.key, has_others, now);
         }
         drop(state);
         self.notify();
     }
 
     /// Clears the other places of this job's failure; returns whether there was one.
-    fn acquit(&self, state: &mut [Place], here: usize, job: &str, now: Duration) -> bool {
+    fn clear_elsewhere(&self, state: &mut [PlaceRecord], here: usize, job: &str, now: Duration) -> bool {
         let mut is_known = false;
         for (index, place) in state.iter_mut().enumerate() {
             let before = place.failed_jobs.len();
@@ -412,14 +412,14 @@ impl Places {
                 if place.failed_jobs.is_empty() {
                     place.forget_failed_jobs();
                 }
-                self.note_quarantine(place, index, now);
+                self.update_quarantine(place, index, now);
             }
         }
         is_known
     }
 
     /// Counts a failed job against a place.
-    fn suspect(&self, place: &mut Place, index: usize, job: &str, has_others: bool, now: Duration) {
+    fn count_job_failure(&self, place: &mut PlaceRecord, index: usize, job: &str, has_others: bool, now: Duration) {
         place.job_failures = place.job_failures.saturating_add(1);
         let is_new = !place.failed_jobs.iter().any(|one| one == job);
         if is_new && place.failed_jobs.len() < FAILED_JOBS_MAX {
@@ -438,11 +438,11 @@ impl Places {
             place.restarts += 1;
             place.forget_failed_jobs();
         }
-        self.note_quarantine(place, index, now);
+        self.update_quarantine(place, index, now);
     }
 
     /// Begins or ends the quarantine of a place, and logs it.
-    fn note_quarantine(&self, place: &mut Place, index: usize, now: Duration) {
+    fn update_quarantine(&self, place: &mut PlaceRecord, index: usize, now: Duration) {
         // Quarantine follows from the counters and has no flag of its own. This compares it with
         // the last known state, so that each change is timed and logged once.
         match (place.is_quarantined(&self.rules), place.quarantined_at) {
@@ -490,7 +490,7 @@ impl Places {
     }
 
     /// Nothing panics while holding the lock, so a poisoned lock is still valid.
-    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<PlaceRecord>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -501,12 +501,12 @@ impl Places {
 
 /// The indices for which `keep` is true; all of them if that leaves none: a bad place is better than
 /// none.
-fn only(from: &[usize], keep: &dyn Fn(usize) -> bool) -> Vec<usize> {
+fn filter_or_all(from: &[usize], keep: &dyn Fn(usize) -> bool) -> Vec<usize> {
     let kept: Vec<usize> = from.iter().copied().filter(|&index| keep(index)).collect();
     if kept.is_empty() { from.to_vec() } else { kept }
 }
 
-impl Place {
+impl PlaceRecord {
     const fn is_out(&self, rules: &PlaceRules) -> bool {
         self.outages >= rules.failures_max
     }

@@ -1,9 +1,9 @@
 //! Common parts of planners: refusals that follow from the features alone, the length of an edit,
 //! and the grid of sizes and lengths that a model renders, of which a clip is a part.
 
-use kinora_contract::{Features, Inputs, Seconds, Size, VideoSpec};
+use kinora_contract::{Features, VideoInputs, VideoLength, Size, VideoSpec};
 
-use crate::{EngineError, Footage};
+use crate::{EngineError, SourceVideo};
 
 /// Refuses a spec that needs a feature beyond `can`. Needs no material.
 ///
@@ -11,7 +11,7 @@ use crate::{EngineError, Footage};
 /// [`EngineError::Unsupported`], with the feature.
 pub fn refuse_unsupported(can: Features, spec: &VideoSpec) -> Result<(), EngineError> {
     // An edit has the length of its source.
-    let is_auto = spec.seconds == Seconds::Auto && spec.edit.is_none();
+    let is_auto = spec.seconds == VideoLength::Auto && spec.edit.is_none();
     let is_staged = spec.draft || spec.final_of.is_some();
     let lacking = [
         (
@@ -27,15 +27,15 @@ pub fn refuse_unsupported(can: Features, spec: &VideoSpec) -> Result<(), EngineE
         return unsupported(what);
     }
     match &spec.inputs {
-        Inputs::Frames { .. } if !can.first_frame => unsupported("a first frame"),
-        Inputs::Frames { last: Some(_), .. } if !can.last_frame => unsupported("a last frame"),
-        Inputs::References { images, .. } if images.len() > can.reference_images_max as usize => {
+        VideoInputs::Frames { .. } if !can.first_frame => unsupported("a first frame"),
+        VideoInputs::Frames { last: Some(_), .. } if !can.last_frame => unsupported("a last frame"),
+        VideoInputs::References { images, .. } if images.len() > can.reference_images_max as usize => {
             unsupported("so many reference images")
         }
-        Inputs::References { audios, .. } if audios.len() > can.reference_audios_max as usize => {
+        VideoInputs::References { audios, .. } if audios.len() > can.reference_audios_max as usize => {
             unsupported("so many reference sounds")
         }
-        Inputs::Text if !can.text_to_video && spec.edit.is_none() => {
+        VideoInputs::Text if !can.text_to_video && spec.edit.is_none() => {
             unsupported("text without a picture")
         }
         _ => Ok(()),
@@ -47,7 +47,7 @@ fn unsupported(what: &str) -> Result<(), EngineError> {
 }
 
 /// The number of frames at `fps` that last as long as `source`; at least 1. `None` for a source without frames.
-pub fn frames_of_edit(source: &dyn Footage, fps: u32) -> Option<u32> {
+pub fn frames_of_edit(source: &dyn SourceVideo, fps: u32) -> Option<u32> {
     let from_fps = u64::from(source.fps());
     if from_fps == 0 || source.frames() == 0 {
         return None;
@@ -63,16 +63,16 @@ const CHANNELS: usize = 3;
 
 /// The sizes and lengths that a model renders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grid {
+pub struct RenderGrid {
     /// Width and height are multiples of this; at least 1.
     pub size_multiple: u32,
     /// Clips have `frame_step * n + frame_offset` frames; at least 1.
     pub frame_step: u32,
-    /// See [`Grid::frame_step`].
+    /// See [`RenderGrid::frame_step`].
     pub frame_offset: u32,
 }
 
-impl Grid {
+impl RenderGrid {
     /// Every size and every length.
     pub const ANY: Self = Self {
         size_multiple: 1,
@@ -100,7 +100,7 @@ impl Grid {
 
 /// The delivered part of a rendered frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crop {
+pub struct FrameCrop {
     /// Pixels cut off at the left.
     pub left: u32,
     /// Rows cut off at the top.
@@ -109,7 +109,7 @@ pub struct Crop {
     pub size: Size,
 }
 
-impl Crop {
+impl FrameCrop {
     /// The centre of `rendered`, which is no smaller than `size`.
     pub fn middle(size: Size, rendered: Size) -> Self {
         Self {
@@ -138,14 +138,14 @@ impl Crop {
 
 /// The rendered frames to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum FrameSelection {
     /// The first ones.
     First(u32),
     /// This many, spread evenly from the first to the last, so the last one stays the last.
     Spread(u32),
 }
 
-impl Keep {
+impl FrameSelection {
     /// The number of delivered frames.
     pub const fn count(self) -> u32 {
         match self {
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_clip_is_rendered_on_the_next_point_of_the_grid() {
-        let grid = Grid {
+        let grid = RenderGrid {
             size_multiple: 16,
             frame_step: 4,
             frame_offset: 1,
@@ -193,9 +193,9 @@ mod tests {
             [1, 2, 80, 81].map(|frames| grid.frames(frames)),
             [1, 5, 81, 81]
         );
-        assert_eq!(Grid::ANY.frames(80), 80);
+        assert_eq!(RenderGrid::ANY.frames(80), 80);
         // MiniMax-H3: 17 n + 5.
-        let grid = Grid {
+        let grid = RenderGrid {
             frame_step: 17,
             frame_offset: 5,
             ..grid
@@ -209,6 +209,6 @@ mod tests {
     #[test]
     fn a_frame_of_another_size_is_not_cut() {
         let size = Size::new(16, 16);
-        assert!(Crop::middle(size, size).cut(&[0; 5], size).is_none());
+        assert!(FrameCrop::middle(size, size).cut(&[0; 5], size).is_none());
     }
 }

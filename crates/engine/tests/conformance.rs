@@ -8,10 +8,10 @@
 
 use std::sync::Mutex;
 
-use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
+use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
-    Stage, conformance,
+    ClipPlan, JobControl, EngineDescription, Engine, EngineError, Features, FrameJob, JobMaterials, ClipPlanner, ClipSink,
+    WorkStage, conformance,
 };
 
 const SIZE: Size = Size::new(8, 8);
@@ -20,7 +20,7 @@ const STEPS: u32 = 4;
 
 /// Computes all frames in steps before it delivers the first one, and keeps a value from each step for the next.
 struct Stepped {
-    description: Description,
+    description: EngineDescription,
     /// Whether a job begins without the value of the last one.
     begins_afresh: bool,
     cache: Mutex<Option<u8>>,
@@ -33,7 +33,7 @@ impl Stepped {
             ..Features::default()
         };
         Self {
-            description: Description {
+            description: EngineDescription {
                 name: "stepped".to_owned(),
                 version: "1".to_owned(),
                 features,
@@ -57,13 +57,13 @@ impl Stepped {
     }
 }
 
-impl Planner for Stepped {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for Stepped {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
-    fn plan(&self, _: &VideoSpec, _: &Materials) -> Result<Clip, EngineError> {
-        Ok(Clip {
+    fn plan(&self, _: &VideoSpec, _: &JobMaterials) -> Result<ClipPlan, EngineError> {
+        Ok(ClipPlan {
             size: SIZE,
             fps: FPS,
             frames: FPS,
@@ -75,9 +75,9 @@ impl Planner for Stepped {
 impl Engine for Stepped {
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
         if self.begins_afresh {
             self.forget();
@@ -85,14 +85,14 @@ impl Engine for Stepped {
         let mut latent = job.spec.seed as u8;
         for step in 1..=STEPS {
             latent = self.step(latent);
-            control.report(Stage::Generating, f64::from(step) / f64::from(STEPS))?;
+            control.report(WorkStage::Generating, f64::from(step) / f64::from(STEPS))?;
         }
         self.forget();
         for _ in 0..job.clip.frames {
             sink.frame(&vec![latent; SIZE.pixels() as usize * 3])?;
-            control.report(Stage::Generating, 1.0)?;
+            control.report(WorkStage::Generating, 1.0)?;
         }
-        control.report(Stage::Finishing, 1.0)
+        control.report(WorkStage::Finishing, 1.0)
     }
 }
 
@@ -102,11 +102,11 @@ fn spec() -> VideoSpec {
         model: "model".to_owned(),
         prompt: "A kite over a beach".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(1),
+        seconds: VideoLength::Fixed(1),
         frame: FrameSize::Fixed(SIZE),
         seed: 11,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -115,7 +115,7 @@ fn spec() -> VideoSpec {
 
 #[test]
 fn only_a_cancel_between_steps_finds_what_a_step_leaves() {
-    let (spec, none) = (spec(), Materials::default());
+    let (spec, none) = (spec(), JobMaterials::default());
     conformance::check(&Stepped::new(true), &spec, &none).unwrap();
     let leaving = Stepped::new(false);
     conformance::outline(&leaving, &spec, &none).unwrap();

@@ -7,24 +7,24 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::Error;
+use crate::error::DownloadError;
 
 /// Buffer size for hashing.
 const HASH_BYTES: usize = 1 << 20;
 
 /// Fails unless the file at `path` has this SHA-256.
-pub(crate) async fn sha256(path: &Path, expected: &str) -> Result<(), Error> {
+pub(crate) async fn sha256(path: &Path, expected: &str) -> Result<(), DownloadError> {
     let own = path.to_owned();
     let hashed = tokio::task::spawn_blocking(move || hash(&own)).await;
     let found = hashed
         .map_err(io::Error::other)
         .flatten()
-        .map_err(|source| Error::File {
+        .map_err(|source| DownloadError::File {
             path: path.to_owned(),
             source,
         })?;
     if found != expected {
-        return Err(Error::Hash {
+        return Err(DownloadError::Hash {
             found,
             expected: expected.to_owned(),
         });

@@ -8,21 +8,21 @@ use hyper::header::{HeaderMap, HeaderValue, IF_RANGE, RANGE};
 use kinora_http::{Backoff, next_piece};
 
 use crate::check;
-use crate::error::Error;
-use crate::head::{self, Body, Held};
-use crate::http::Http;
-use crate::partial::Partial;
-use crate::room::{Claim, Room};
-use crate::source::Source;
-use crate::token::Token;
-use crate::watcher::Watcher;
+use crate::error::DownloadError;
+use crate::head::{self, BodyMeaning, HeldBytes};
+use crate::http::DownloadClient;
+use crate::partial::NotedFile;
+use crate::room::{SpaceClaim, ClaimedSpace};
+use crate::source::DownloadSource;
+use crate::token::OriginToken;
+use crate::watcher::DownloadWatcher;
 
 /// The longest wait between two attempts, unless the server asks for a longer one.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How to download.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DownloadOptions {
     /// Maximum time to connect, for a head, and for each further piece of a file.
     pub stall_limit: Duration,
     /// Maximum number of retries in a row without progress.
@@ -30,7 +30,7 @@ pub struct Options {
     /// The wait before the first retry; it doubles with each further one, up to a minute.
     pub first_wait: Duration,
     /// The token, if one is needed.
-    pub token: Option<Token>,
+    pub token: Option<OriginToken>,
     /// Trusted certificates in PEM besides the public ones.
     pub roots_pem: Vec<u8>,
 }
@@ -38,21 +38,21 @@ pub struct Options {
 /// Gets files; several at a time share the disk's free space.
 #[derive(Debug)]
 pub struct Downloader {
-    http: Http,
-    options: Options,
-    room: Room,
+    http: DownloadClient,
+    options: DownloadOptions,
+    room: ClaimedSpace,
 }
 
 impl Downloader {
     /// A downloader with these options.
     ///
     /// # Errors
-    /// [`Error::Options`] if the certificates are unusable.
-    pub fn new(options: Options) -> Result<Self, Error> {
+    /// [`DownloadError::DownloadOptions`] if the certificates are unusable.
+    pub fn new(options: DownloadOptions) -> Result<Self, DownloadError> {
         let token = options.token.clone();
         Ok(Self {
-            http: Http::new(options.stall_limit, token, &options.roots_pem)?,
-            room: Room::default(),
+            http: DownloadClient::new(options.stall_limit, token, &options.roots_pem)?,
+            room: ClaimedSpace::default(),
             options,
         })
     }
@@ -63,8 +63,8 @@ impl Downloader {
     /// # Errors
     /// The last attempt's. The bytes remain beside the path, as `.NAME.part`, for the next call,
     /// unless they are wrong.
-    pub async fn get(&self, source: &Source, watcher: &dyn Watcher) -> Result<u64, Error> {
-        let mut partial = Partial::open(&source.path, source.url.as_str()).await?;
+    pub async fn get(&self, source: &DownloadSource, watcher: &dyn DownloadWatcher) -> Result<u64, DownloadError> {
+        let mut partial = NotedFile::open(&source.path, source.url.as_str()).await?;
         if let Ok(there) = tokio::fs::metadata(&source.path).await {
             partial.leave().await;
             return Ok(there.len());
@@ -77,7 +77,7 @@ impl Downloader {
                 Ok(()) => return partial.finish(&source.path).await,
                 Err(error) => error,
             };
-            let may_help = error.is_transient() || is_pieced && matches!(error, Error::Hash { .. });
+            let may_help = error.is_transient() || is_pieced && matches!(error, DownloadError::Hash { .. });
             is_pieced = partial.held.length > 0;
             if partial.held.length > furthest {
                 // A long file over a bad connection arrives in many pieces. What an attempt got
@@ -103,12 +103,12 @@ impl Downloader {
     /// One attempt to get the missing bytes, and the check of all.
     async fn attempt(
         &self,
-        source: &Source,
-        partial: &mut Partial,
-        watcher: &dyn Watcher,
-    ) -> Result<(), Error> {
+        source: &DownloadSource,
+        partial: &mut NotedFile,
+        watcher: &dyn DownloadWatcher,
+    ) -> Result<(), DownloadError> {
         let fetched = self.fetch(source, partial, watcher).await;
-        if let Err(Error::Changed) = &fetched {
+        if let Err(DownloadError::Changed) = &fetched {
             partial.empty().await?;
         }
         partial.flush().await?;
@@ -126,10 +126,10 @@ impl Downloader {
 
     async fn fetch(
         &self,
-        source: &Source,
-        partial: &mut Partial,
-        watcher: &dyn Watcher,
-    ) -> Result<(), Error> {
+        source: &DownloadSource,
+        partial: &mut NotedFile,
+        watcher: &dyn DownloadWatcher,
+    ) -> Result<(), DownloadError> {
         // Without a validator and a hash nobody would notice that the pieces are of two files.
         if partial.held.validator.is_none() && source.sha256.is_none() {
             partial.empty().await?;
@@ -137,20 +137,20 @@ impl Downloader {
         let asked = request(&partial.held)?;
         let (response, origin) = self.http.get(&source.url, &asked).await?;
         let (head, body) = response.into_parts();
-        let following = head::judge(head.status, &head.headers, &origin, &partial.held)?;
+        let following = head::evaluate_head(head.status, &head.headers, &origin, &partial.held)?;
         let announced = match following {
-            Body::Nothing => Some(partial.held.length),
-            Body::Whole(whole) | Body::Rest(whole) => whole,
+            BodyMeaning::Nothing => Some(partial.held.length),
+            BodyMeaning::Whole(whole) | BodyMeaning::Rest(whole) => whole,
         };
         let whole = expected(source, announced)?;
         match following {
-            Body::Nothing => return Ok(()),
-            Body::Whole(_) => {
+            BodyMeaning::Nothing => return Ok(()),
+            BodyMeaning::Whole(_) => {
                 let validator = head::validator(&head.headers);
                 let url = source.url.as_str();
                 partial.begin(url, validator, whole).await?;
             }
-            Body::Rest(_) => {}
+            BodyMeaning::Rest(_) => {}
         }
         watcher.begun(partial.held.length, whole);
         let missing = whole.saturating_sub(partial.held.length);
@@ -158,7 +158,7 @@ impl Downloader {
         self.save(body, whole, partial, claim, watcher).await?;
         let held = partial.held.length;
         if held < whole {
-            return Err(Error::Broken(
+            return Err(DownloadError::Broken(
                 format!("{held} of {whole} bytes arrived").into(),
             ));
         }
@@ -170,10 +170,10 @@ impl Downloader {
         &self,
         mut body: Incoming,
         whole: u64,
-        partial: &mut Partial,
-        mut claim: Claim,
-        watcher: &dyn Watcher,
-    ) -> Result<(), Error> {
+        partial: &mut NotedFile,
+        mut claim: SpaceClaim,
+        watcher: &dyn DownloadWatcher,
+    ) -> Result<(), DownloadError> {
         let limit = self.options.stall_limit;
         while let Some(bytes) = next_piece(&mut body, limit).await? {
             let length = partial.held.length + bytes.len() as u64;
@@ -181,7 +181,7 @@ impl Downloader {
                 // Another attempt would not help.
                 partial.empty().await?;
                 let what = "more bytes arrived than the file has";
-                return Err(Error::Answer(what.to_owned()));
+                return Err(DownloadError::Answer(what.to_owned()));
             }
             partial.add(&bytes).await?;
             claim.used(bytes.len() as u64);
@@ -192,13 +192,13 @@ impl Downloader {
 }
 
 /// Asks for the bytes after those that are held, or for the whole file if it has changed.
-fn request(held: &Held) -> Result<HeaderMap, Error> {
+fn request(held: &HeldBytes) -> Result<HeaderMap, DownloadError> {
     let mut headers = HeaderMap::new();
     if held.length == 0 {
         return Ok(headers);
     }
     let value = |text: String| {
-        HeaderValue::try_from(text).map_err(|error| Error::Options(error.to_string()))
+        HeaderValue::try_from(text).map_err(|error| DownloadError::Options(error.to_string()))
     };
     headers.insert(RANGE, value(format!("bytes={}-", held.length))?);
     if let Some(validator) = &held.validator {
@@ -208,13 +208,13 @@ fn request(held: &Held) -> Result<HeaderMap, Error> {
 }
 
 /// The length that the file must have in the end. The announced one must be the configured one.
-fn expected(source: &Source, announced: Option<u64>) -> Result<u64, Error> {
+fn expected(source: &DownloadSource, announced: Option<u64>) -> Result<u64, DownloadError> {
     match (announced, source.bytes) {
         (Some(found), Some(expected)) if found != expected => {
-            Err(Error::Length { found, expected })
+            Err(DownloadError::Length { found, expected })
         }
         (Some(bytes), _) | (None, Some(bytes)) => Ok(bytes),
-        (None, None) => Err(Error::Answer(
+        (None, None) => Err(DownloadError::Answer(
             "it announces no length, and the length of the file is not known".to_owned(),
         )),
     }

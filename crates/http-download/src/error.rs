@@ -9,7 +9,7 @@ use std::time::Duration;
 /// signed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum DownloadError {
     /// The server cannot be reached.
     #[error("{origin} cannot be reached: {source}")]
     Connect {
@@ -82,7 +82,7 @@ pub enum Error {
     Options(String),
 }
 
-impl Error {
+impl DownloadError {
     /// Whether another attempt may succeed.
     pub fn is_transient(&self) -> bool {
         match self {

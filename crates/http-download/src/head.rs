@@ -9,14 +9,14 @@ use hyper::header::{
 };
 use kinora_http::content_range;
 
-use crate::error::Error;
+use crate::error::DownloadError;
 
 /// The longest wait that a server may ask for.
 const ASKED_MAX: Duration = Duration::from_secs(300);
 
 /// The bytes that are present, and the file that they belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct HeldBytes {
     /// Their number.
     pub(crate) length: u64,
     /// The entity tag, or the date, of the server's file when they came.
@@ -27,7 +27,7 @@ pub(crate) struct Held {
 
 /// What follows the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+pub(crate) enum BodyMeaning {
     /// The whole file; its length, if the server announces it.
     Whole(Option<u64>),
     /// The bytes that are missing; the length of the whole file.
@@ -37,19 +37,19 @@ pub(crate) enum Body {
 }
 
 /// Judges an answer of `origin` to a request for the bytes after those of `held`.
-pub(crate) fn judge(
+pub(crate) fn evaluate_head(
     status: StatusCode,
     headers: &HeaderMap,
     origin: &str,
-    held: &Held,
-) -> Result<Body, Error> {
+    held: &HeldBytes,
+) -> Result<BodyMeaning, DownloadError> {
     if let Some(encoding) = text(headers, &CONTENT_ENCODING).filter(|one| *one != "identity") {
-        return Err(Error::Answer(format!("it is encoded ({encoding})")));
+        return Err(DownloadError::Answer(format!("it is encoded ({encoding})")));
     }
     match status {
         StatusCode::OK => {
             let length = text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
-            Ok(Body::Whole(length))
+            Ok(BodyMeaning::Whole(length))
         }
         StatusCode::PARTIAL_CONTENT => rest(headers, held),
         StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -58,11 +58,11 @@ pub(crate) fn judge(
                 .and_then(|whole| whole.parse().ok());
             match whole {
                 // Complete but for its check and its name.
-                Some(whole) if whole == held.length && held.length > 0 => Ok(Body::Nothing),
-                _ => Err(Error::Changed),
+                Some(whole) if whole == held.length && held.length > 0 => Ok(BodyMeaning::Nothing),
+                _ => Err(DownloadError::Changed),
             }
         }
-        status => Err(Error::Status {
+        status => Err(DownloadError::Status {
             origin: origin.to_owned(),
             status: status.as_u16(),
             retry_after: kinora_http::retry_after(headers).map(|wait| wait.min(ASKED_MAX)),
@@ -71,10 +71,10 @@ pub(crate) fn judge(
 }
 
 /// A part must begin with the first missing byte, and belong to the same file as the others.
-fn rest(headers: &HeaderMap, held: &Held) -> Result<Body, Error> {
+fn rest(headers: &HeaderMap, held: &HeldBytes) -> Result<BodyMeaning, DownloadError> {
     let Some((first, whole)) = content_range(headers) else {
         let range = text(headers, &CONTENT_RANGE).unwrap_or_default();
-        return Err(Error::Answer(format!("'{range}' names no part of a file")));
+        return Err(DownloadError::Answer(format!("'{range}' names no part of a file")));
     };
     let is_other_length = matches!((whole, held.whole), (Some(now), Some(then)) if now != then);
     // Servers exist that ignore If-Range.
@@ -83,9 +83,9 @@ fn rest(headers: &HeaderMap, held: &Held) -> Result<Body, Error> {
         _ => false,
     };
     if first != held.length || held.length == 0 || is_other_length || is_other_file {
-        return Err(Error::Changed);
+        return Err(DownloadError::Changed);
     }
-    Ok(Body::Rest(whole.or(held.whole)))
+    Ok(BodyMeaning::Rest(whole.or(held.whole)))
 }
 
 /// The value for `If-Range`: the entity tag, unless it is weak, or else the date of the last
@@ -116,17 +116,17 @@ mod tests {
         rows.collect()
     }
 
-    fn held() -> Held {
-        Held {
+    fn held() -> HeldBytes {
+        HeldBytes {
             length: 10,
             validator: Some("\"a\"".to_owned()),
             whole: Some(20),
         }
     }
 
-    fn judged(status: u16, rows: &[(&'static str, &'static str)]) -> Result<Body, Error> {
+    fn judged(status: u16, rows: &[(&'static str, &'static str)]) -> Result<BodyMeaning, DownloadError> {
         let status = StatusCode::from_u16(status).unwrap();
-        judge(status, &headers(rows), "https://a", &held())
+        evaluate_head(status, &headers(rows), "https://a", &held())
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
                 Some(20),
             ),
         ] {
-            assert_eq!(judged(206, rows).unwrap(), Body::Rest(whole), "{rows:?}");
+            assert_eq!(judged(206, rows).unwrap(), BodyMeaning::Rest(whole), "{rows:?}");
         }
         for rows in [
             &[("content-range", "bytes 0-19/20")][..],
@@ -149,31 +149,31 @@ mod tests {
         ] {
             let judged = judged(206, rows);
             assert!(
-                matches!(judged, Err(Error::Changed)),
+                matches!(judged, Err(DownloadError::Changed)),
                 "{rows:?}: {judged:?}"
             );
         }
         for rows in [&[][..], &[("content-range", "lines 10-19/20")]] {
             let judged = judged(206, rows);
-            assert!(matches!(judged, Err(Error::Answer(_))), "{rows:?}");
+            assert!(matches!(judged, Err(DownloadError::Answer(_))), "{rows:?}");
         }
     }
 
     #[test]
     fn a_whole_file_has_the_announced_length() {
         let body = judged(200, &[("content-length", "20")]).unwrap();
-        assert_eq!(body, Body::Whole(Some(20)));
-        assert_eq!(judged(200, &[]).unwrap(), Body::Whole(None));
+        assert_eq!(body, BodyMeaning::Whole(Some(20)));
+        assert_eq!(judged(200, &[]).unwrap(), BodyMeaning::Whole(None));
         let encoded = judged(200, &[("content-encoding", "gzip")]);
-        assert!(matches!(encoded, Err(Error::Answer(_))));
+        assert!(matches!(encoded, Err(DownloadError::Answer(_))));
     }
 
     #[test]
     fn an_unsatisfiable_range_means_complete_or_changed() {
         let complete = judged(416, &[("content-range", "bytes */10")]).unwrap();
-        assert_eq!(complete, Body::Nothing);
+        assert_eq!(complete, BodyMeaning::Nothing);
         for rows in [&[][..], &[("content-range", "bytes */5")]] {
-            assert!(matches!(judged(416, rows), Err(Error::Changed)), "{rows:?}");
+            assert!(matches!(judged(416, rows), Err(DownloadError::Changed)), "{rows:?}");
         }
     }
 

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, Request, Response, StatusCode};
-use kinora_http::{ClientOptions, ExchangeError, HttpClient, Roots, innermost, redirect_target};
+use kinora_http::{ClientOptions, ExchangeError, HttpClient, TrustedRoots, innermost, redirect_target};
 use url::Url;
 
-use crate::error::Error;
-use crate::token::Token;
+use crate::error::DownloadError;
+use crate::token::OriginToken;
 
 /// A publisher's host, its storage, and some in between.
 const REDIRECTS_MAX: usize = 10;
@@ -21,22 +21,22 @@ const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
 /// Connections to servers.
 #[derive(Debug)]
-pub(crate) struct Http {
+pub(crate) struct DownloadClient {
     client: HttpClient,
     limit: Duration,
-    token: Option<Token>,
+    token: Option<OriginToken>,
 }
 
-impl Http {
+impl DownloadClient {
     pub(crate) fn new(
         limit: Duration,
-        token: Option<Token>,
+        token: Option<OriginToken>,
         roots_pem: &[u8],
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, DownloadError> {
         let extra = Some(roots_pem).filter(|pem| !pem.is_empty());
-        let roots = Roots::public().with_pem(extra);
-        let tls = roots.and_then(Roots::client_config).map_err(|error| {
-            Error::Options(format!("the root certificates cannot be used: {error}"))
+        let roots = TrustedRoots::public().with_pem(extra);
+        let tls = roots.and_then(TrustedRoots::client_config).map_err(|error| {
+            DownloadError::Options(format!("the root certificates cannot be used: {error}"))
         })?;
         let options = ClientOptions {
             connect_timeout: Some(limit),
@@ -58,7 +58,7 @@ impl Http {
         &self,
         url: &Url,
         headers: &HeaderMap,
-    ) -> Result<(Response<Incoming>, String), Error> {
+    ) -> Result<(Response<Incoming>, String), DownloadError> {
         let (mut at, mut has_left) = (url.clone(), false);
         for _ in 0..=REDIRECTS_MAX {
             has_left |= at.origin() != url.origin();
@@ -69,9 +69,9 @@ impl Http {
                 return Ok((response, at.origin().ascii_serialization()));
             }
             at = redirect_target(&at, response.headers())
-                .ok_or_else(|| Error::Answer("it redirects to no https address".to_owned()))?;
+                .ok_or_else(|| DownloadError::Answer("it redirects to no https address".to_owned()))?;
         }
-        Err(Error::Answer(format!(
+        Err(DownloadError::Answer(format!(
             "it redirects more than {REDIRECTS_MAX} times"
         )))
     }
@@ -81,12 +81,12 @@ impl Http {
         url: &Url,
         headers: &HeaderMap,
         token: Option<&HeaderValue>,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Response<Incoming>, DownloadError> {
         let origin = url.origin().ascii_serialization();
         let mut request = Request::new(Bytes::new());
         let uri = url.as_str().parse();
         *request.uri_mut() =
-            uri.map_err(|_| Error::Answer(format!("{origin} is no address to connect to")))?;
+            uri.map_err(|_| DownloadError::Answer(format!("{origin} is no address to connect to")))?;
         let fields = request.headers_mut();
         fields.clone_from(headers);
         fields.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_TEXT));
@@ -97,7 +97,7 @@ impl Http {
         }
         let opened = self.client.open(request, self.limit).await;
         opened.map_err(|error| match error {
-            ExchangeError::Connect(error) => Error::Connect {
+            ExchangeError::Connect(error) => DownloadError::Connect {
                 origin,
                 source: innermost(&*error).to_string().into(),
             },
@@ -106,7 +106,7 @@ impl Http {
     }
 }
 
-impl From<ExchangeError> for Error {
+impl From<ExchangeError> for DownloadError {
     fn from(error: ExchangeError) -> Self {
         match error {
             ExchangeError::Timeout(limit) => Self::Stalled(limit),

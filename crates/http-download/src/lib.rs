@@ -4,9 +4,9 @@
 //!
 //! The modules in the order in which a download passes them:
 //!
-//! 1. [`Downloader`] gets one [`Source`], in several attempts.
+//! 1. [`Downloader`] gets one [`DownloadSource`], in several attempts.
 //! 2. `partial`: the incomplete file beside its target, and what is known of it.
-//! 3. `http`: one request, with its redirects; the [`Token`] goes to its own origin only.
+//! 3. `http`: one request, with its redirects; the [`OriginToken`] goes to its own origin only.
 //! 4. `head`: what an answer means for the bytes that are present.
 //! 5. `room`: the free space that all downloads together have claimed.
 //! 6. `check`: the SHA-256 of the complete file.
@@ -24,10 +24,10 @@ mod source;
 mod token;
 mod watcher;
 
-pub use downloader::{Downloader, Options};
-pub use error::Error;
+pub use downloader::{Downloader, DownloadOptions};
+pub use error::DownloadError;
 pub use partial::{partial_bytes, remove_partial};
 pub use room::check_room;
-pub use source::Source;
-pub use token::Token;
-pub use watcher::Watcher;
+pub use source::DownloadSource;
+pub use token::OriginToken;
+pub use watcher::DownloadWatcher;

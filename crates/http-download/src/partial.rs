@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 use kinora_http::PartialFile;
 use tokio::fs;
 
-use crate::error::Error;
-use crate::head::Held;
+use crate::error::DownloadError;
+use crate::head::HeldBytes;
 
 /// An unfinished file.
 #[derive(Debug)]
-pub(crate) struct Partial {
+pub(crate) struct NotedFile {
     note: PathBuf,
     file: PartialFile,
     /// The bytes that are present.
-    pub(crate) held: Held,
+    pub(crate) held: HeldBytes,
 }
 
-impl Partial {
+impl NotedFile {
     /// Opens the partial file of `target`, with the bytes that an earlier attempt got from `url`.
-    pub(crate) async fn open(target: &Path, url: &str) -> Result<Self, Error> {
+    pub(crate) async fn open(target: &Path, url: &str) -> Result<Self, DownloadError> {
         let [path, note] = [beside(target, "part")?, beside(target, "part.from")?];
         let opened = PartialFile::open(path.clone()).await;
         let file = opened.map_err(|source| match source.kind() {
-            ErrorKind::ResourceBusy => Error::Busy(target.to_owned()),
+            ErrorKind::ResourceBusy => DownloadError::Busy(target.to_owned()),
             _ => failure(&path, source),
         })?;
         let noted = fs::read_to_string(&note).await.unwrap_or_default();
@@ -45,7 +45,7 @@ impl Partial {
         url: &str,
         validator: Option<String>,
         whole: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), DownloadError> {
         self.empty().await?;
         self.held.validator = validator;
         self.held.whole = Some(whole);
@@ -54,14 +54,14 @@ impl Partial {
     }
 
     /// Empties the file.
-    pub(crate) async fn empty(&mut self) -> Result<(), Error> {
+    pub(crate) async fn empty(&mut self) -> Result<(), DownloadError> {
         let cleared = self.file.clear().await;
         cleared.map_err(|source| failure(self.path(), source))?;
-        self.held = Held::default();
+        self.held = HeldBytes::default();
         Ok(())
     }
 
-    pub(crate) async fn add(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) async fn add(&mut self, bytes: &[u8]) -> Result<(), DownloadError> {
         let added = self.file.add(bytes).await;
         added.map_err(|source| failure(self.path(), source))?;
         self.held.length += bytes.len() as u64;
@@ -69,7 +69,7 @@ impl Partial {
     }
 
     /// Hands all bytes to the system.
-    pub(crate) async fn flush(&mut self) -> Result<(), Error> {
+    pub(crate) async fn flush(&mut self) -> Result<(), DownloadError> {
         let flushed = self.file.flush().await;
         flushed.map_err(|source| failure(self.path(), source))
     }
@@ -80,7 +80,7 @@ impl Partial {
     }
 
     /// Gives the complete file its name.
-    pub(crate) async fn finish(self, target: &Path) -> Result<u64, Error> {
+    pub(crate) async fn finish(self, target: &Path) -> Result<u64, DownloadError> {
         let finished = self.file.finish(target).await;
         let length = finished.map_err(|source| failure(target, source))?;
         let named = kinora_system::durable::sync_name(target);
@@ -125,37 +125,37 @@ pub fn remove_partial(target: &Path) -> io::Result<u64> {
 }
 
 /// The text of a note: the address, the validator and the length, a line each.
-fn note(url: &str, held: &Held) -> String {
+fn note(url: &str, held: &HeldBytes) -> String {
     let validator = held.validator.as_deref().unwrap_or_default();
     let whole = held.whole.map(|whole| whole.to_string());
     format!("{url}\n{validator}\n{}\n", whole.unwrap_or_default())
 }
 
 /// What `length` bytes with this note are; `None` if they are not of `url`.
-fn held(note: &str, url: &str, length: u64) -> Option<Held> {
+fn held(note: &str, url: &str, length: u64) -> Option<HeldBytes> {
     let mut lines = note.lines();
     if lines.next()? != url {
         return None;
     }
     let validator = lines.next()?;
-    Some(Held {
+    Some(HeldBytes {
         length,
         validator: (!validator.is_empty()).then(|| validator.to_owned()),
         whole: lines.next()?.parse().ok(),
     })
 }
 
-fn failure(path: &Path, source: io::Error) -> Error {
-    Error::File {
+fn failure(path: &Path, source: io::Error) -> DownloadError {
+    DownloadError::File {
         path: path.to_owned(),
         source,
     }
 }
 
 /// `.NAME.ENDING` in the folder of `target`.
-fn beside(target: &Path, ending: &str) -> Result<PathBuf, Error> {
+fn beside(target: &Path, ending: &str) -> Result<PathBuf, DownloadError> {
     let path = PartialFile::path_for(target, ending);
-    path.ok_or_else(|| Error::Options(format!("{} names no file", target.display())))
+    path.ok_or_else(|| DownloadError::Options(format!("{} names no file", target.display())))
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_note_is_read_as_it_was_written() {
         for (validator, whole) in [(None, None), (Some("\"a b\""), Some(7)), (None, Some(0))] {
-            let written = Held {
+            let written = HeldBytes {
                 length: 3,
                 validator: validator.map(str::to_owned),
                 whole,

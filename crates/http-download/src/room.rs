@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::statvfs;
 
-use crate::error::Error;
+use crate::error::DownloadError;
 use crate::partial::partial_bytes;
-use crate::source::Source;
+use crate::source::DownloadSource;
 
 /// Bytes that running downloads will still write, by file system.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Room(Arc<Mutex<BTreeMap<u64, u64>>>);
+pub(crate) struct ClaimedSpace(Arc<Mutex<BTreeMap<u64, u64>>>);
 
 /// Space that one download will still need; returned when dropped.
 #[derive(Debug)]
-pub(crate) struct Claim {
-    room: Room,
+pub(crate) struct SpaceClaim {
+    room: ClaimedSpace,
     device: u64,
     bytes: u64,
 }
@@ -28,9 +28,9 @@ pub(crate) struct Claim {
 /// Checks before the first download that the disks can hold all files whose length is known.
 ///
 /// # Errors
-/// [`Error::Room`], or [`Error::File`] if a folder does not exist.
-pub fn check_room(sources: &[Source]) -> Result<(), Error> {
-    let (room, mut claims) = (Room::default(), Vec::new());
+/// [`DownloadError::ClaimedSpace`], or [`DownloadError::File`] if a folder does not exist.
+pub fn check_room(sources: &[DownloadSource]) -> Result<(), DownloadError> {
+    let (room, mut claims) = (ClaimedSpace::default(), Vec::new());
     for source in sources {
         let held = partial_bytes(&source.path).unwrap_or(0);
         let missing = source.bytes.unwrap_or(0).saturating_sub(held);
@@ -39,10 +39,10 @@ pub fn check_room(sources: &[Source]) -> Result<(), Error> {
     Ok(())
 }
 
-impl Room {
+impl ClaimedSpace {
     /// Claims space for `bytes` more bytes in `folder`.
-    pub(crate) fn claim(&self, folder: &Path, bytes: u64) -> Result<Claim, Error> {
-        let unknown = |source: io::Error| Error::File {
+    pub(crate) fn claim(&self, folder: &Path, bytes: u64) -> Result<SpaceClaim, DownloadError> {
+        let unknown = |source: io::Error| DownloadError::File {
             path: folder.to_owned(),
             source,
         };
@@ -52,19 +52,19 @@ impl Room {
         self.claim_of(folder, device, free, bytes)
     }
 
-    fn claim_of(&self, folder: &Path, device: u64, free: u64, bytes: u64) -> Result<Claim, Error> {
+    fn claim_of(&self, folder: &Path, device: u64, free: u64, bytes: u64) -> Result<SpaceClaim, DownloadError> {
         let mut claimed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = claimed.entry(device).or_default();
         let needed = all.saturating_add(bytes);
         if needed > free {
-            return Err(Error::Room {
+            return Err(DownloadError::Room {
                 folder: folder.to_owned(),
                 needed,
                 free,
             });
         }
         *all = needed;
-        Ok(Claim {
+        Ok(SpaceClaim {
             room: self.clone(),
             device,
             bytes,
@@ -72,7 +72,7 @@ impl Room {
     }
 }
 
-impl Claim {
+impl SpaceClaim {
     /// Gives up the claim to `bytes`, which are on disk now.
     pub(crate) fn used(&mut self, bytes: u64) {
         let bytes = bytes.min(self.bytes);
@@ -84,7 +84,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for SpaceClaim {
     fn drop(&mut self) {
         self.used(self.bytes);
     }
@@ -96,14 +96,14 @@ mod tests {
 
     #[test]
     fn downloads_share_the_space_of_a_file_system() {
-        let room = Room::default();
+        let room = ClaimedSpace::default();
         let claim = |device, free, bytes| room.claim_of(Path::new("/a"), device, free, bytes);
         let mut first = claim(1, 100, 60).unwrap();
         let refused = claim(1, 100, 41).unwrap_err();
         assert!(
             matches!(
                 refused,
-                Error::Room {
+                DownloadError::Room {
                     needed: 101,
                     free: 100,
                     ..
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn all_files_together_must_fit() {
         let folder = tempfile::tempdir().unwrap();
-        let source = |name: &str, bytes| Source {
+        let source = |name: &str, bytes| DownloadSource {
             url: "https://a/b".parse().unwrap(),
             path: folder.path().join(name),
             bytes,
@@ -135,16 +135,16 @@ mod tests {
         let half = Some(u64::MAX / 2 + 1);
         check_room(&[source("a", Some(1)), source("b", None)]).unwrap();
         let refused = check_room(&[source("a", half), source("b", half)]).unwrap_err();
-        assert!(matches!(refused, Error::Room { .. }), "{refused}");
+        assert!(matches!(refused, DownloadError::Room { .. }), "{refused}");
     }
 
     #[test]
     fn a_folder_has_the_space_of_its_file_system() {
         let folder = tempfile::tempdir().unwrap();
-        let room = Room::default();
+        let room = ClaimedSpace::default();
         room.claim(folder.path(), 1).unwrap();
         let refused = room.claim(folder.path(), u64::MAX).unwrap_err();
-        assert!(matches!(refused, Error::Room { .. }), "{refused}");
+        assert!(matches!(refused, DownloadError::Room { .. }), "{refused}");
         assert!(room.claim(&folder.path().join("absent"), 1).is_err());
     }
 }

@@ -6,7 +6,7 @@ use url::Url;
 
 /// A file, its address and what is known of it in advance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct DownloadSource {
     /// The address: http or https.
     pub url: Url,
     /// The path of the complete file. Its folder must exist.
@@ -17,7 +17,7 @@ pub struct Source {
     pub sha256: Option<String>,
 }
 
-impl Source {
+impl DownloadSource {
     /// The folder of the file.
     pub(crate) fn folder(&self) -> &Path {
         let folder = self.path.parent();

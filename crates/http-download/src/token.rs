@@ -5,35 +5,35 @@ use std::fmt;
 use hyper::header::HeaderValue;
 use url::{Host, Origin, Url};
 
-use crate::error::Error;
+use crate::error::DownloadError;
 
 /// A token for files that a publisher hands out to known accounts. `Debug` does not show it.
 #[derive(Clone)]
-pub struct Token {
+pub struct OriginToken {
     origin: Origin,
     header: HeaderValue,
 }
 
-impl Token {
+impl OriginToken {
     /// A token for `origin`, for example `https://hub.example.com`.
     ///
     /// # Errors
-    /// [`Error::Options`] if the origin is not https (http is allowed on this machine), or if the
+    /// [`DownloadError::Options`] if the origin is not https (http is allowed on this machine), or if the
     /// token is empty or has characters that a header cannot contain.
-    pub fn new(origin: &str, secret: &str) -> Result<Self, Error> {
+    pub fn new(origin: &str, secret: &str) -> Result<Self, DownloadError> {
         let url = Url::parse(origin).ok().filter(is_safe).ok_or_else(|| {
-            Error::Options(format!(
+            DownloadError::Options(format!(
                 "'{origin}' is not an origin for a token: write scheme and host, such as https://hub.example.com"
             ))
         })?;
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Error::Options(
+            return Err(DownloadError::Options(
                 "the token is empty or not plain ASCII".to_owned(),
             ));
         }
         let header = HeaderValue::try_from(format!("Bearer {secret}"));
         let mut header =
-            header.map_err(|_| Error::Options("the token cannot be sent".to_owned()))?;
+            header.map_err(|_| DownloadError::Options("the token cannot be sent".to_owned()))?;
         header.set_sensitive(true);
         Ok(Self {
             origin: url.origin(),
@@ -59,7 +59,7 @@ fn is_safe(url: &Url) -> bool {
     is_bare && (url.scheme() == "https" || url.scheme() == "http" && is_here)
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for OriginToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Token({})", self.origin.ascii_serialization())
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_token_is_for_one_origin_and_never_shown() {
-        let token = Token::new("https://hub.example.com", "marked-secret").unwrap();
+        let token = OriginToken::new("https://hub.example.com", "marked-secret").unwrap();
         let shows = |url: &str| token.header_for(&Url::parse(url).unwrap()).is_some();
         assert!(shows("https://hub.example.com/a/b?c"));
         assert!(shows("https://hub.example.com:443/a"));
@@ -95,7 +95,7 @@ mod tests {
             "http://[::1]:1",
             "http://localhost",
         ] {
-            Token::new(origin, "x").unwrap();
+            OriginToken::new(origin, "x").unwrap();
         }
         for origin in [
             "http://a",
@@ -106,10 +106,10 @@ mod tests {
             "a",
             "",
         ] {
-            assert!(Token::new(origin, "x").is_err(), "{origin}");
+            assert!(OriginToken::new(origin, "x").is_err(), "{origin}");
         }
         for secret in ["", "two words", "gr\u{fc}n", "a\nb"] {
-            assert!(Token::new("https://a", secret).is_err(), "{secret:?}");
+            assert!(OriginToken::new("https://a", secret).is_err(), "{secret:?}");
         }
     }
 }

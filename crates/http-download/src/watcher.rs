@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::DownloadError;
 
 /// Receives the progress of one download. The calls must return at once: the download waits for
 /// them.
-pub trait Watcher: Send + Sync {
+pub trait DownloadWatcher: Send + Sync {
     /// Bytes follow. `held` are present already, of `whole`.
     fn begun(&self, held: u64, whole: u64);
 
@@ -18,5 +18,5 @@ pub trait Watcher: Send + Sync {
 
     /// An attempt failed. The next one, number `retry` of at most `retries_max` without progress,
     /// follows after `wait`.
-    fn retrying(&self, error: &Error, wait: Duration, retry: u32, retries_max: u32);
+    fn retrying(&self, error: &DownloadError, wait: Duration, retry: u32, retries_max: u32);
 }

@@ -9,27 +9,27 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::network::Network;
 
-/// The result of [`judge`].
+/// The result of [`classify`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AddressVerdict {
     /// Global unicast: anyone on the Internet could reach it, so the service may.
     Public,
     /// Must not be dialled.
-    Forbidden(Reason),
+    Forbidden(ForbiddenReason),
 }
 
 /// Why an address is forbidden, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reason(&'static str);
+pub struct ForbiddenReason(&'static str);
 
-impl Reason {
+impl ForbiddenReason {
     /// The name of the address range.
     pub(crate) const fn name(self) -> &'static str {
         self.0
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ForbiddenReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
@@ -80,7 +80,7 @@ const TEREDO: Network = v6([0x2001, 0, 0, 0], 32);
 /// IPv4-mapped and NAT64 addresses are classified by the embedded address. The old tunnels
 /// (IPv4-compatible, 6to4, Teredo, ISATAP) are always forbidden: no public server is reachable only
 /// there, and this machine cannot know what the tunnel's end does.
-pub fn judge(address: IpAddr) -> Verdict {
+pub fn classify(address: IpAddr) -> AddressVerdict {
     match address {
         IpAddr::V4(address) => judge_v4(address),
         IpAddr::V6(address) => judge_v6(address),
@@ -89,7 +89,7 @@ pub fn judge(address: IpAddr) -> Verdict {
 
 /// The address that a packet to `address` may reach: the IPv4 address embedded in a mapped or NAT64
 /// one, or `address` itself.
-pub(crate) fn meant(address: IpAddr) -> IpAddr {
+pub(crate) fn reached_address(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if NAT64.contains(address.into()) => {
             Ipv4Addr::from_bits(address.to_bits() as u32).into()
@@ -98,11 +98,11 @@ pub(crate) fn meant(address: IpAddr) -> IpAddr {
     }
 }
 
-fn judge_v4(address: Ipv4Addr) -> Verdict {
-    named(V4_FORBIDDEN, address.into()).map_or(Verdict::Public, forbid)
+fn judge_v4(address: Ipv4Addr) -> AddressVerdict {
+    find_range(V4_FORBIDDEN, address.into()).map_or(AddressVerdict::Public, forbid)
 }
 
-fn judge_v6(address: Ipv6Addr) -> Verdict {
+fn judge_v6(address: Ipv6Addr) -> AddressVerdict {
     if let Some(inner) = address.to_ipv4_mapped() {
         return judge_v4(inner);
     }
@@ -116,7 +116,7 @@ fn judge_v6(address: Ipv6Addr) -> Verdict {
     if !V6_GLOBAL.contains(address.into()) {
         return forbid("not global unicast");
     }
-    named(V6_FORBIDDEN, address.into()).map_or(Verdict::Public, forbid)
+    find_range(V6_FORBIDDEN, address.into()).map_or(AddressVerdict::Public, forbid)
 }
 
 /// The name of the tunnel that `address` belongs to.
@@ -138,13 +138,13 @@ fn tunnel(address: Ipv6Addr) -> Option<&'static str> {
     }
 }
 
-fn named(table: &[(Network, &'static str)], address: IpAddr) -> Option<&'static str> {
+fn find_range(table: &[(Network, &'static str)], address: IpAddr) -> Option<&'static str> {
     let row = table.iter().find(|(network, _)| network.contains(address));
     row.map(|(_, name)| *name)
 }
 
-fn forbid(name: &'static str) -> Verdict {
-    Verdict::Forbidden(Reason(name))
+fn forbid(name: &'static str) -> AddressVerdict {
+    AddressVerdict::Forbidden(ForbiddenReason(name))
 }
 
 const fn v4(octets: [u8; 4], prefix_bits: u8) -> Network {

@@ -10,17 +10,17 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use kinora_contract::{Clock, Stopwatch};
-use kinora_system::pool::Pool;
+use kinora_system::pool::BlockingPool;
 use tokio::time::timeout;
 
-use crate::coding::{Coding, Decoder};
+use crate::coding::{ContentCoding, ContentDecoder};
 
 /// Buffer size for writes.
 const WRITE_BYTES: usize = 128 * 1024;
 
 /// The minimum rate of a body.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct MinimumPace {
     /// In each window of this length,
     pub window: Duration,
     /// at least this many bytes must arrive.
@@ -33,7 +33,7 @@ pub enum SaveError {
     /// The body exceeds the limit, as declared or as sent.
     TooLarge,
     /// The body is slower than this pace.
-    TooSlow(Pace),
+    TooSlow(MinimumPace),
     /// The sender closed the connection early.
     Broken(hyper::Error),
     /// The body has a coding that is not undone, of this name if it is a usual one.
@@ -46,19 +46,19 @@ pub enum SaveError {
 
 /// The destination of a body, and its limits.
 #[derive(Clone, Copy, Debug)]
-pub struct Saving<'a> {
+pub struct SaveTarget<'a> {
     /// The new file.
     pub to: &'a Path,
     /// Maximum length of the body and of the file, in bytes.
     pub bytes_max: u64,
     /// The coding that the response names.
-    pub coding: Coding,
+    pub coding: ContentCoding,
     /// Whether these first bytes are of a file of the wanted kind, whatever coding is named.
     pub is_plain: fn(&[u8]) -> bool,
     /// Minimum rate of the body.
-    pub pace: Pace,
+    pub pace: MinimumPace,
     /// The threads that write to disk.
-    pub disk: &'a Pool,
+    pub disk: &'a BlockingPool,
     /// Measures the pace.
     pub clock: &'a Arc<dyn Clock>,
 }
@@ -71,13 +71,13 @@ pub struct Saving<'a> {
 /// [`SaveError`].
 pub async fn save(
     body: Incoming,
-    saving: Saving<'_>,
+    saving: SaveTarget<'_>,
     on_bytes: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, SaveError> {
     if body.size_hint().lower() > saving.bytes_max {
         return Err(SaveError::TooLarge);
     }
-    let partial = Partial::create(saving.to, saving.disk).await;
+    let partial = UnfinishedFile::create(saving.to, saving.disk).await;
     let mut partial = partial.map_err(SaveError::Storage)?;
     let bytes = copy(body, &mut partial, saving, on_bytes).await?;
     partial.keep();
@@ -86,17 +86,17 @@ pub async fn save(
 
 async fn copy(
     mut body: Incoming,
-    file: &mut Partial,
-    saving: Saving<'_>,
+    file: &mut UnfinishedFile,
+    saving: SaveTarget<'_>,
     on_bytes: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, SaveError> {
-    let Saving {
+    let SaveTarget {
         bytes_max,
         pace,
         clock,
         ..
     } = saving;
-    let mut unpacking = Unpacking::of(&saving);
+    let mut unpacking = BodyDecoder::of(&saving);
     let (mut bytes, mut window_bytes) = (0_u64, 0_u64);
     let mut window_end = clock.steady() + pace.window;
     loop {
@@ -136,30 +136,30 @@ const HEAD_BYTES: usize = 512;
 const PACKED_BYTES: usize = 1_024;
 
 /// Undoes the coding of a body on its way to the file.
-struct Unpacking {
-    coding: Coding,
+struct BodyDecoder {
+    coding: ContentCoding,
     is_plain: fn(&[u8]) -> bool,
     bytes_max: u64,
     /// The length of the file.
     bytes: u64,
     /// The first bytes, until they decide.
     head: Vec<u8>,
-    decoder: Option<Decoder>,
+    decoder: Option<ContentDecoder>,
 }
 
-impl Unpacking {
-    fn of(saving: &Saving<'_>) -> Self {
+impl BodyDecoder {
+    fn of(saving: &SaveTarget<'_>) -> Self {
         Self {
             coding: saving.coding,
             is_plain: saving.is_plain,
             bytes_max: saving.bytes_max,
             bytes: 0,
             head: Vec::new(),
-            decoder: (saving.coding == Coding::None).then_some(Decoder::None),
+            decoder: (saving.coding == ContentCoding::None).then_some(ContentDecoder::None),
         }
     }
 
-    async fn take(&mut self, data: &[u8], file: &mut Partial) -> Result<(), SaveError> {
+    async fn take(&mut self, data: &[u8], file: &mut UnfinishedFile) -> Result<(), SaveError> {
         if self.decoder.is_some() {
             return self.unpack(data, file).await;
         }
@@ -171,14 +171,14 @@ impl Unpacking {
         }
     }
 
-    async fn decide(&mut self, file: &mut Partial) -> Result<(), SaveError> {
+    async fn decide(&mut self, file: &mut UnfinishedFile) -> Result<(), SaveError> {
         let head = std::mem::take(&mut self.head);
-        let decoder = Decoder::of(self.coding, &head, self.is_plain);
+        let decoder = ContentDecoder::of(self.coding, &head, self.is_plain);
         self.decoder = Some(decoder.map_err(SaveError::Encoded)?);
         self.unpack(&head, file).await
     }
 
-    async fn unpack(&mut self, data: &[u8], file: &mut Partial) -> Result<(), SaveError> {
+    async fn unpack(&mut self, data: &[u8], file: &mut UnfinishedFile) -> Result<(), SaveError> {
         let Some(decoder) = &mut self.decoder else {
             return Ok(());
         };
@@ -197,7 +197,7 @@ impl Unpacking {
     }
 
     /// The length of the file.
-    async fn finish(mut self, file: &mut Partial) -> Result<u64, SaveError> {
+    async fn finish(mut self, file: &mut UnfinishedFile) -> Result<u64, SaveError> {
         if self.decoder.is_none() {
             self.decide(file).await?;
         }
@@ -215,19 +215,19 @@ impl Unpacking {
 }
 
 /// A file that is removed on drop unless it is kept.
-struct Partial {
+struct UnfinishedFile {
     file: Arc<File>,
     /// Bytes not written yet.
     buffer: Vec<u8>,
-    disk: Pool,
+    disk: BlockingPool,
     /// The file's path, until it is kept.
     path: Option<PathBuf>,
 }
 
-impl Partial {
+impl UnfinishedFile {
     /// The thread that opens the file returns it with its guard, so a caller that stops waiting
     /// drops both.
-    async fn create(path: &Path, disk: &Pool) -> io::Result<Self> {
+    async fn create(path: &Path, disk: &BlockingPool) -> io::Result<Self> {
         let (path, own) = (path.to_owned(), disk.clone());
         disk.run(move || {
             let file = File::create_new(&path)?;
@@ -268,7 +268,7 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
             // Errors cannot be reported from here; the sweep of the folder finds leftovers.

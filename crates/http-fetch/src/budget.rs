@@ -14,16 +14,16 @@ const GRAIN: Duration = Duration::from_secs(60);
 
 /// The byte counts of all projects; clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget {
+pub(crate) struct ByteBudget {
     /// `None`: no limit.
     bytes_max: Option<u64>,
-    projects: Arc<Mutex<HashMap<Arc<str>, Spent>>>,
+    projects: Arc<Mutex<HashMap<Arc<str>, SpentBytes>>>,
     clock: Arc<dyn Clock>,
 }
 
 /// A project's last hour. Projects without bytes or reservations have no entry.
 #[derive(Debug, Default)]
-struct Spent {
+struct SpentBytes {
     /// When and how many bytes, oldest first.
     grains: VecDeque<(Stopwatch, u64)>,
     reserved: u64,
@@ -31,14 +31,14 @@ struct Spent {
 
 /// Reserved bytes. Dropping it counts the bytes received and releases the rest.
 #[derive(Debug)]
-pub(crate) struct Reservation {
-    budget: Budget,
+pub(crate) struct ByteReservation {
+    budget: ByteBudget,
     project: Arc<str>,
     bytes: u64,
     came: u64,
 }
 
-impl Budget {
+impl ByteBudget {
     pub(crate) fn new(bytes_max: Option<u64>, clock: Arc<dyn Clock>) -> Self {
         Self {
             bytes_max,
@@ -49,7 +49,7 @@ impl Budget {
 
     /// Reserves `bytes` for `project`, or returns how long to wait before asking again. A file
     /// larger than the whole limit may be fetched on its own.
-    pub(crate) fn reserve(&self, project: &str, bytes: u64) -> Result<Reservation, Duration> {
+    pub(crate) fn reserve(&self, project: &str, bytes: u64) -> Result<ByteReservation, Duration> {
         let project: Arc<str> = project.into();
         let mut projects = self.projects();
         let spent = projects.entry(project.clone()).or_default();
@@ -61,7 +61,7 @@ impl Budget {
             }
         }
         spent.reserved = spent.reserved.saturating_add(bytes);
-        Ok(Reservation {
+        Ok(ByteReservation {
             budget: self.clone(),
             project,
             bytes,
@@ -69,12 +69,12 @@ impl Budget {
         })
     }
 
-    fn projects(&self) -> MutexGuard<'_, HashMap<Arc<str>, Spent>> {
+    fn projects(&self) -> MutexGuard<'_, HashMap<Arc<str>, SpentBytes>> {
         self.projects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Spent {
+impl SpentBytes {
     fn forget(&mut self) {
         while self
             .grains
@@ -99,14 +99,14 @@ impl Spent {
     }
 }
 
-impl Reservation {
+impl ByteReservation {
     /// Counts received bytes.
     pub(crate) fn count(&mut self, bytes: u64) {
         self.came = self.came.saturating_add(bytes);
     }
 }
 
-impl Drop for Reservation {
+impl Drop for ByteReservation {
     fn drop(&mut self) {
         let mut projects = self.budget.projects();
         let Some(spent) = projects.get_mut(&self.project) else {
@@ -139,11 +139,11 @@ mod tests {
 
     use super::*;
 
-    fn bounded(bytes_max: Option<u64>) -> Budget {
-        Budget::new(bytes_max, Arc::new(ManualClock::default()))
+    fn bounded(bytes_max: Option<u64>) -> ByteBudget {
+        ByteBudget::new(bytes_max, Arc::new(ManualClock::default()))
     }
 
-    fn spend(budget: &Budget, project: &str, bytes: u64) {
+    fn spend(budget: &ByteBudget, project: &str, bytes: u64) {
         let mut reservation = budget.reserve(project, bytes).unwrap();
         reservation.count(bytes);
     }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn bytes_are_forgotten_after_an_hour_of_steady_time() {
         let clock = Arc::new(ManualClock::default());
-        let budget = Budget::new(Some(100), clock.clone());
+        let budget = ByteBudget::new(Some(100), clock.clone());
         spend(&budget, "a", 100);
         clock.set(u64::MAX);
         assert_eq!(budget.reserve("a", 1).unwrap_err(), HOUR);

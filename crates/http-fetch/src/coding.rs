@@ -12,7 +12,7 @@ const GZIP: &[u8] = b"\x1f\x8b";
 
 /// What the header of a response says of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coding {
+pub enum ContentCoding {
     /// Nothing, or names that are no codings.
     None,
     /// `gzip`.
@@ -23,7 +23,7 @@ pub enum Coding {
     Other(Option<&'static str>),
 }
 
-impl Coding {
+impl ContentCoding {
     /// The coding of a response with these `headers`.
     pub fn of(headers: &HeaderMap<HeaderValue>) -> Self {
         let values = headers.get_all(CONTENT_ENCODING).iter();
@@ -52,33 +52,33 @@ fn says_nothing(name: &str) -> bool {
 }
 
 /// Undoes a coding piece by piece.
-pub(crate) enum Decoder {
+pub(crate) enum ContentDecoder {
     None,
     Gzip(GzDecoder<Vec<u8>>),
     Zlib(ZlibDecoder<Vec<u8>>),
     Deflate(DeflateDecoder<Vec<u8>>),
 }
 
-impl Decoder {
+impl ContentDecoder {
     /// For a body that begins with `head`; `is_plain` says whether these bytes are those of a file
     /// that needs no decoding.
     ///
     /// # Errors
     /// If the coding cannot be undone: its name.
     pub(crate) fn of(
-        coding: Coding,
+        coding: ContentCoding,
         head: &[u8],
         is_plain: fn(&[u8]) -> bool,
     ) -> Result<Self, Option<&'static str>> {
         Ok(match coding {
-            Coding::None => Self::None,
-            Coding::Gzip if !head.starts_with(GZIP) => Self::None,
-            Coding::Gzip => Self::Gzip(GzDecoder::new(Vec::new())),
-            Coding::Deflate | Coding::Other(_) if is_plain(head) => Self::None,
+            ContentCoding::None => Self::None,
+            ContentCoding::Gzip if !head.starts_with(GZIP) => Self::None,
+            ContentCoding::Gzip => Self::Gzip(GzDecoder::new(Vec::new())),
+            ContentCoding::Deflate | ContentCoding::Other(_) if is_plain(head) => Self::None,
             // Named deflate, it should be zlib (RFC 1950), and often is not.
-            Coding::Deflate if is_zlib(head) => Self::Zlib(ZlibDecoder::new(Vec::new())),
-            Coding::Deflate => Self::Deflate(DeflateDecoder::new(Vec::new())),
-            Coding::Other(name) => return Err(name),
+            ContentCoding::Deflate if is_zlib(head) => Self::Zlib(ZlibDecoder::new(Vec::new())),
+            ContentCoding::Deflate => Self::Deflate(DeflateDecoder::new(Vec::new())),
+            ContentCoding::Other(name) => return Err(name),
         })
     }
 

@@ -1,5 +1,5 @@
-//! Errors of a fetch. A client sees one of five codes and how far the fetch got ([`Reached`]),
-//! which is what the caller can fix. The exact [`Cause`] is for the log only. None of them ever
+//! Errors of a fetch. A client sees one of five codes and how far the fetch got ([`FetchProgress`]),
+//! which is what the caller can fix. The exact [`FetchCause`] is for the log only. None of them ever
 //! contains the path or query of a URL, which may be a signature.
 
 use std::error::Error;
@@ -11,32 +11,32 @@ use kinora_contract::{Failure, FailureCode};
 use tokio_rustls::rustls;
 
 use crate::body::SaveError;
-use crate::reached::Reached;
+use crate::reached::FetchProgress;
 use crate::resolve::LookupError;
 
 /// Why a fetch failed. Its text is public; the private cause is its `source`.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The file could not be fetched: a name that does not resolve, a closed or filtered port, a
-    /// bad certificate, any status but 200. [`Reached`] says which, as far as a client may know.
+    /// bad certificate, any status but 200. [`FetchProgress`] says which, as far as a client may know.
     #[error("{}", FailureCode::ReferenceUnreachable.sentence())]
-    Unreachable(#[source] Cause),
+    Unreachable(#[source] FetchCause),
     /// The URL points to an address or port that the service does not use. Nothing was sent there.
     #[error("{}", FailureCode::ReferenceForbiddenAddress.sentence())]
-    Forbidden(#[source] Cause),
+    Forbidden(#[source] FetchCause),
     /// The file is larger than allowed, as declared or as sent.
     #[error("{}", FailureCode::ReferenceTooLarge.sentence())]
     TooLarge,
     /// The connection was established, but the bytes arrived too slowly.
     #[error("{}", FailureCode::ReferenceTimeout.sentence())]
-    Timeout(#[source] Cause),
+    Timeout(#[source] FetchCause),
     /// The file could not be written.
     #[error("{}", FailureCode::StorageFailed.sentence())]
     Storage(#[source] io::Error),
     /// The service cannot fetch right now: a queue or a budget is exhausted, or the system has no
     /// descriptors left. The reference is not at fault; the same fetch may succeed later.
     #[error("the reference cannot be fetched right now")]
-    Later(#[source] Cause),
+    Later(#[source] FetchCause),
 }
 
 impl FetchError {
@@ -67,19 +67,19 @@ impl FetchError {
     }
 
     /// Whether the host failed in a way that may pass: the same fetch may succeed soon. Everything
-    /// that a client sees as [`Reached::NoAnswer`] is, so that the number of tries does not tell a
+    /// that a client sees as [`FetchProgress::NoAnswer`] is, so that the number of tries does not tell a
     /// closed port from a filtered one.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable(cause) if cause.is_transient())
     }
 
     /// How far the fetch got, for the client; `None` if the service is at fault.
-    pub fn reached(&self) -> Option<Reached> {
+    pub fn reached(&self) -> Option<FetchProgress> {
         match self {
             Self::Unreachable(cause) | Self::Forbidden(cause) | Self::Timeout(cause) => {
                 Some(cause.reached())
             }
-            Self::TooLarge => Some(Reached::TooLarge),
+            Self::TooLarge => Some(FetchProgress::TooLarge),
             Self::Storage(_) | Self::Later(_) => None,
         }
     }
@@ -88,9 +88,9 @@ impl FetchError {
     /// for one.
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Later(Cause::Budget { frees_after }) => Some(*frees_after),
+            Self::Later(FetchCause::Budget { frees_after }) => Some(*frees_after),
             Self::Later(_) => Some(RETRY_SOON),
-            Self::Unreachable(Cause::Status { retry_after, .. }) => *retry_after,
+            Self::Unreachable(FetchCause::Status { retry_after, .. }) => *retry_after,
             _ => None,
         }
     }
@@ -102,7 +102,7 @@ const RETRY_SOON: Duration = Duration::from_secs(5);
 /// The cause, for the log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum FetchCause {
     /// Not a URL.
     #[error("not a URL: {0}")]
     Url(#[source] url::ParseError),
@@ -230,37 +230,37 @@ pub enum Cause {
     },
 }
 
-impl Cause {
+impl FetchCause {
     /// How far the fetch got. Forbidden addresses, closed ports, filtered ports and ports that
     /// speak another protocol all look the same: a task must not work as a port scanner.
-    fn reached(&self) -> Reached {
+    fn reached(&self) -> FetchProgress {
         match self {
             Self::Url(_) | Self::Scheme(_) | Self::UserInfo | Self::RequestLine(_) => {
-                Reached::NotAsked
+                FetchProgress::NotAsked
             }
             Self::Resolve {
                 source: LookupError::NoSuchName,
                 ..
             }
-            | Self::NoAddress(_) => Reached::NoSuchHost,
-            Self::Resolve { .. } => Reached::LookupFailed,
-            Self::TlsName => Reached::BadCertificate,
-            Self::Tls { source, .. } if is_certificate(source) => Reached::BadCertificate,
-            Self::Status { status, .. } => Reached::Answered(*status),
-            Self::Body { source, .. } if is_malformed(source) => Reached::Malformed,
+            | Self::NoAddress(_) => FetchProgress::NoSuchHost,
+            Self::Resolve { .. } => FetchProgress::LookupFailed,
+            Self::TlsName => FetchProgress::BadCertificate,
+            Self::Tls { source, .. } if is_certificate(source) => FetchProgress::BadCertificate,
+            Self::Status { status, .. } => FetchProgress::Answered(*status),
+            Self::Body { source, .. } if is_malformed(source) => FetchProgress::Malformed,
             Self::Body {
                 bytes, declared, ..
-            } => Reached::BrokeOff {
+            } => FetchProgress::BrokeOff {
                 bytes: *bytes,
                 declared: *declared,
             },
-            Self::Location => Reached::RedirectedNowhere,
-            Self::Downgrade => Reached::Downgraded,
-            Self::Redirects(most) => Reached::RedirectedTooOften(*most),
-            Self::Encoding(name) => Reached::Encoded(*name),
-            Self::Damaged(_) => Reached::Damaged,
-            Self::TotalTimeout => Reached::TooLate,
-            Self::Rate { .. } => Reached::TooSlow,
+            Self::Location => FetchProgress::RedirectedNowhere,
+            Self::Downgrade => FetchProgress::Downgraded,
+            Self::Redirects(most) => FetchProgress::RedirectedTooOften(*most),
+            Self::Encoding(name) => FetchProgress::Encoded(*name),
+            Self::Damaged(_) => FetchProgress::Damaged,
+            Self::TotalTimeout => FetchProgress::TooLate,
+            Self::Rate { .. } => FetchProgress::TooSlow,
             Self::Tls { .. }
             | Self::Http(_)
             | Self::Port(_)
@@ -270,7 +270,7 @@ impl Cause {
             | Self::ConnectTimeout(_)
             | Self::Interfaces(_)
             | Self::HostBusy(_)
-            | Self::Budget { .. } => Reached::NoAnswer,
+            | Self::Budget { .. } => FetchProgress::NoAnswer,
         }
     }
 
@@ -328,17 +328,17 @@ impl FetchError {
     pub(crate) fn from_save(error: SaveError, bytes: u64, declared: Option<u64>) -> Self {
         match error {
             SaveError::TooLarge => Self::TooLarge,
-            SaveError::TooSlow(pace) => Self::Timeout(Cause::Rate {
+            SaveError::TooSlow(pace) => Self::Timeout(FetchCause::Rate {
                 bytes_min: pace.bytes_min,
                 window_ms: pace.window.as_millis(),
             }),
-            SaveError::Broken(source) => Self::Unreachable(Cause::Body {
+            SaveError::Broken(source) => Self::Unreachable(FetchCause::Body {
                 bytes,
                 declared,
                 source,
             }),
-            SaveError::Encoded(name) => Self::Unreachable(Cause::Encoding(name)),
-            SaveError::Damaged(error) => Self::Unreachable(Cause::Damaged(error)),
+            SaveError::Encoded(name) => Self::Unreachable(FetchCause::Encoding(name)),
+            SaveError::Damaged(error) => Self::Unreachable(FetchCause::Damaged(error)),
             SaveError::Storage(error) => Self::Storage(error),
         }
     }

@@ -13,9 +13,9 @@ use kinora_http::retry_after;
 use tokio::task::JoinSet;
 use url::{Position, Url};
 
-use crate::coding::Coding;
-use crate::connect::Connection;
-use crate::error::{Cause, FetchError};
+use crate::coding::ContentCoding;
+use crate::connect::CountedConnection;
+use crate::error::{FetchCause, FetchError};
 
 /// Maximum size of a response head, a chunk head or trailers, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -25,7 +25,7 @@ const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
 /// A response after its head was read.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HostAnswer {
     response: Response<Incoming>,
     /// Drives the connection and holds its turns; dropping it closes the connection, so an
     /// abandoned fetch frees its turns.
@@ -34,30 +34,30 @@ pub(crate) struct Answer {
 
 /// The outcome of a response head.
 #[derive(Debug)]
-pub(crate) enum Head {
+pub(crate) enum HeadOutcome {
     /// The body is the requested file, in this coding.
-    Body(Incoming, Coding, JoinSet<()>),
+    Body(Incoming, ContentCoding, JoinSet<()>),
     /// A redirect; the caller must check its URL first.
     Elsewhere(Url),
 }
 
 /// A request that may not have been possible to form.
-type Formed = Result<Request<Full<Bytes>>, hyper::http::Error>;
+type RequestResult = Result<Request<Full<Bytes>>, hyper::http::Error>;
 
 /// Sends `request` over `connection` and reads the response head. The caller limits the time.
 ///
 /// # Errors
 /// If the peer does not answer in HTTP/1.1, or sends a head larger than [`HEAD_BYTES_MAX`].
-pub(crate) async fn ask(request: Formed, connection: Connection) -> Result<Answer, Cause> {
-    let request = request.map_err(Cause::RequestLine)?;
-    let Connection { stream, turns } = connection;
+pub(crate) async fn ask(request: RequestResult, connection: CountedConnection) -> Result<HostAnswer, FetchCause> {
+    let request = request.map_err(FetchCause::RequestLine)?;
+    let CountedConnection { stream, turns } = connection;
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .allow_obsolete_multiline_headers_in_responses(true)
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(Cause::Http)?;
+        .map_err(FetchCause::Http)?;
     let mut driver = JoinSet::new();
     let driven = (connection, turns);
     driver.spawn(async move {
@@ -67,18 +67,18 @@ pub(crate) async fn ask(request: Formed, connection: Connection) -> Result<Answe
         // The reader of the response sees the same error.
         let _ = connection.await;
     });
-    let response = sender.send_request(request).await.map_err(Cause::Http)?;
-    Ok(Answer { response, driver })
+    let response = sender.send_request(request).await.map_err(FetchCause::Http)?;
+    Ok(HostAnswer { response, driver })
 }
 
 /// Asks for the file at `url`.
-pub(crate) fn get(url: &Url) -> Formed {
+pub(crate) fn get(url: &Url) -> RequestResult {
     let request = Request::get(target(url));
     with_usual_headers(request, url).body(Full::default())
 }
 
 /// Sends `body` to `url`, with `headers` besides the usual ones.
-pub(crate) fn post(url: &Url, headers: &[(&str, &str)], body: Bytes) -> Formed {
+pub(crate) fn post(url: &Url, headers: &[(&str, &str)], body: Bytes) -> RequestResult {
     let mut request = with_usual_headers(Request::post(target(url)), url);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -98,7 +98,7 @@ fn with_usual_headers(request: request::Builder, url: &Url) -> request::Builder 
         .header(ACCEPT_ENCODING, "identity")
 }
 
-impl Answer {
+impl HostAnswer {
     /// Its status.
     pub(crate) fn status(&self) -> u16 {
         self.response.status().as_u16()
@@ -109,7 +109,7 @@ impl Answer {
     /// # Errors
     /// For any other status, a redirect without a location or from https to http, and an encoded
     /// transfer.
-    pub(crate) fn head(self, asked: &Url) -> Result<Head, FetchError> {
+    pub(crate) fn head(self, asked: &Url) -> Result<HeadOutcome, FetchError> {
         let headers = self.response.headers();
         match self.response.status() {
             StatusCode::OK => {}
@@ -122,17 +122,17 @@ impl Answer {
                 // ASCII.
                 let location = headers.get(LOCATION);
                 let location = location.and_then(|text| str::from_utf8(text.as_bytes()).ok());
-                let location = location.ok_or(FetchError::Unreachable(Cause::Location))?;
+                let location = location.ok_or(FetchError::Unreachable(FetchCause::Location))?;
                 let next = asked.join(location);
-                let next = next.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;
+                let next = next.map_err(|error| FetchError::Unreachable(FetchCause::Url(error)))?;
                 // A URL requested over https must not be requested in the clear.
                 if (asked.scheme(), next.scheme()) == ("https", "http") {
-                    return Err(FetchError::Unreachable(Cause::Downgrade));
+                    return Err(FetchError::Unreachable(FetchCause::Downgrade));
                 }
-                return Ok(Head::Elsewhere(next));
+                return Ok(HeadOutcome::Elsewhere(next));
             }
             other => {
-                return Err(FetchError::Unreachable(Cause::Status {
+                return Err(FetchError::Unreachable(FetchCause::Status {
                     status: other.as_u16(),
                     retry_after: retry_after(headers),
                 }));
@@ -140,10 +140,10 @@ impl Answer {
         }
         for value in headers.get_all(TRANSFER_ENCODING) {
             if !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
-                return Err(FetchError::Unreachable(Cause::Encoding(None)));
+                return Err(FetchError::Unreachable(FetchCause::Encoding(None)));
             }
         }
-        let coding = Coding::of(headers);
-        Ok(Head::Body(self.response.into_body(), coding, self.driver))
+        let coding = ContentCoding::of(headers);
+        Ok(HeadOutcome::Body(self.response.into_body(), coding, self.driver))
     }
 }

@@ -10,31 +10,31 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use kinora_contract::Clock;
-use kinora_system::pool::Pool;
+use kinora_system::pool::BlockingPool;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-use crate::body::{Pace, Saving, save};
-use crate::budget::{Budget, Reservation};
-use crate::coding::Coding;
-use crate::connect::{Connection, Connector, tls};
-use crate::error::{Cause, FetchError};
-use crate::exchange::{Answer, Head, ask, get, post};
-use crate::options::{Options, OptionsError};
-use crate::patience::Patience;
-use crate::policy::Policy;
-use crate::resolve::{LookupError, Resolve, SystemResolver};
-use crate::surroundings::{Interfaces, Surroundings, SystemInterfaces};
-use crate::target::aim;
-use crate::turns::{HostKey, Turns};
+use crate::body::{MinimumPace, SaveTarget, save};
+use crate::budget::{ByteBudget, ByteReservation};
+use crate::coding::ContentCoding;
+use crate::connect::{CountedConnection, PeerConnector, tls};
+use crate::error::{FetchCause, FetchError};
+use crate::exchange::{HostAnswer, HeadOutcome, ask, get, post};
+use crate::options::{FetchOptions, FetchOptionsError};
+use crate::patience::FetchTimer;
+use crate::policy::AddressPolicy;
+use crate::resolve::{LookupError, ProjectResolver, SystemResolver};
+use crate::surroundings::{InterfaceSource, LocalNetworks, SystemInterfaces};
+use crate::target::resolve_target;
+use crate::turns::{HostKey, HostTurns};
 
 /// Number of runtime threads that write fetched files.
 pub const DISK_THREADS: usize = 8;
 
 /// A file to fetch, its project, and its destination.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct ReferenceRequest<'a> {
     /// The project that pays for it: projects share look-ups, connections and bytes fairly.
     pub project: &'a str,
     /// The URL as the client sent it.
@@ -49,7 +49,7 @@ pub struct Request<'a> {
 
 /// A post to a webhook.
 #[derive(Clone, Debug)]
-pub struct Post<'a> {
+pub struct WebhookPost<'a> {
     /// The project that pays for it: projects share look-ups and connections fairly.
     pub project: &'a str,
     /// The webhook.
@@ -63,24 +63,24 @@ pub struct Post<'a> {
 }
 
 /// Fetches reference URLs into files, any number at a time.
-pub struct Fetcher {
-    options: Options,
-    policy: Policy,
-    resolver: Arc<dyn Resolve>,
+pub struct ReferenceFetcher {
+    options: FetchOptions,
+    policy: AddressPolicy,
+    resolver: Arc<dyn ProjectResolver>,
     tls: TlsConnector,
-    turns: Turns,
-    budget: Budget,
-    disk: Pool,
+    turns: HostTurns,
+    budget: ByteBudget,
+    disk: BlockingPool,
     clock: Arc<dyn Clock>,
 }
 
-impl Fetcher {
+impl ReferenceFetcher {
     /// A fetcher that uses the operating system's resolver and interfaces, and measures time by
     /// `clock`.
     ///
     /// # Errors
     /// If the options are invalid.
-    pub fn new(options: Options, clock: Arc<dyn Clock>) -> Result<Self, OptionsError> {
+    pub fn new(options: FetchOptions, clock: Arc<dyn Clock>) -> Result<Self, FetchOptionsError> {
         let resolver = SystemResolver::new(options.lookup_timeout, clock.clone());
         Self::with(
             options,
@@ -96,22 +96,22 @@ impl Fetcher {
     /// # Errors
     /// If the options are invalid.
     pub fn with(
-        options: Options,
-        resolver: Arc<dyn Resolve>,
-        interfaces: Box<dyn Interfaces>,
+        options: FetchOptions,
+        resolver: Arc<dyn ProjectResolver>,
+        interfaces: Box<dyn InterfaceSource>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, OptionsError> {
+    ) -> Result<Self, FetchOptionsError> {
         options.check()?;
-        let policy = Policy::new(
+        let policy = AddressPolicy::new(
             options.allow_networks.clone(),
             options.deny_networks.clone(),
-            Surroundings::new(interfaces, clock.clone()),
+            LocalNetworks::new(interfaces, clock.clone()),
         );
         Ok(Self {
             tls: tls(options.extra_roots_pem.as_deref())?,
-            turns: Turns::new(options.host_connections_max),
-            budget: Budget::new(options.project_bytes_per_hour, clock.clone()),
-            disk: Pool::new(DISK_THREADS),
+            turns: HostTurns::new(options.host_connections_max),
+            budget: ByteBudget::new(options.project_bytes_per_hour, clock.clone()),
+            disk: BlockingPool::new(DISK_THREADS),
             policy,
             resolver,
             options,
@@ -125,22 +125,22 @@ impl Fetcher {
     /// # Errors
     /// [`FetchError`]; more than `bytes_max` bytes are `TooLarge`; an existing file is `Storage`
     /// and stays unchanged.
-    pub async fn fetch(&self, request: &Request<'_>) -> Result<u64, FetchError> {
+    pub async fn fetch(&self, request: &ReferenceRequest<'_>) -> Result<u64, FetchError> {
         let parsed = Url::parse(request.url);
-        let mut url = parsed.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;
+        let mut url = parsed.map_err(|error| FetchError::Unreachable(FetchCause::Url(error)))?;
         // Without any budget left there is no point in connecting.
         drop(self.reserve(request.project, 1)?);
-        let mut patience = Patience::new(&self.options, &self.clock);
+        let mut patience = FetchTimer::new(&self.options, &self.clock);
         for _ in 0..=self.options.redirects_max {
             let connection = self.reach(&url, request.project, &mut patience).await?;
             let asking = async {
                 let asked = ask(get(&url), connection).await;
                 asked.map_err(FetchError::Unreachable)
             };
-            let answer: Answer = patience.unsized_time(asking).await?;
+            let answer: HostAnswer = patience.unsized_time(asking).await?;
             match answer.head(&url)? {
-                Head::Elsewhere(next) => url = next,
-                Head::Body(body, coding, driver) => {
+                HeadOutcome::Elsewhere(next) => url = next,
+                HeadOutcome::Body(body, coding, driver) => {
                     let saved = self.save(request, body, coding, &patience).await;
                     drop(driver);
                     return saved;
@@ -148,7 +148,7 @@ impl Fetcher {
             }
         }
         let redirects_max = self.options.redirects_max;
-        Err(FetchError::Unreachable(Cause::Redirects(redirects_max)))
+        Err(FetchError::Unreachable(FetchCause::Redirects(redirects_max)))
     }
 
     /// Posts to a webhook, and returns the status of the answer, without reading its body.
@@ -157,11 +157,11 @@ impl Fetcher {
     ///
     /// # Errors
     /// [`FetchError`] if there is no answer.
-    pub async fn post(&self, message: Post<'_>) -> Result<u16, FetchError> {
+    pub async fn post(&self, message: WebhookPost<'_>) -> Result<u16, FetchError> {
         let parsed = Url::parse(message.url);
-        let url = parsed.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;
+        let url = parsed.map_err(|error| FetchError::Unreachable(FetchCause::Url(error)))?;
         let posted = async {
-            let mut patience = Patience::new(&self.options, &self.clock);
+            let mut patience = FetchTimer::new(&self.options, &self.clock);
             let project = message.project;
             let bytes = u64::try_from(message.body.len()).unwrap_or(u64::MAX);
             let mut reserved = self.reserve(project, bytes)?;
@@ -171,7 +171,7 @@ impl Fetcher {
             Ok(asked.map_err(FetchError::Unreachable)?.status())
         };
         let answered = timeout(message.limit, posted).await;
-        answered.unwrap_or(Err(FetchError::Timeout(Cause::TotalTimeout)))
+        answered.unwrap_or(Err(FetchError::Timeout(FetchCause::TotalTimeout)))
     }
 
     /// Resolves, checks and connects. A timeout here is not `Timeout`: a filtered port must look
@@ -182,8 +182,8 @@ impl Fetcher {
         &'a self,
         url: &'a Url,
         project: &'a str,
-        patience: &'a mut Patience,
-    ) -> Pin<Box<dyn Future<Output = Result<Connection, FetchError>> + Send + 'a>> {
+        patience: &'a mut FetchTimer,
+    ) -> Pin<Box<dyn Future<Output = Result<CountedConnection, FetchError>> + Send + 'a>> {
         Box::pin(self.connect(url, project, patience))
     }
 
@@ -191,8 +191,8 @@ impl Fetcher {
         &self,
         url: &Url,
         project: &str,
-        patience: &mut Patience,
-    ) -> Result<Connection, FetchError> {
+        patience: &mut FetchTimer,
+    ) -> Result<CountedConnection, FetchError> {
         let named = match url.host() {
             Some(Host::Domain(name)) => {
                 // A trailing dot names the same host.
@@ -201,15 +201,15 @@ impl Fetcher {
             }
             _ => None,
         };
-        let aimed = aim(url.clone(), project, self.resolver.as_ref(), &self.policy);
+        let aimed = resolve_target(url.clone(), project, self.resolver.as_ref(), &self.policy);
         // Resolvers limit their own time; this is the backstop.
         let limit = self.options.lookup_timeout.saturating_mul(2);
         let target = timeout(limit, aimed).await.unwrap_or_else(|_| {
             let host = url.host_str().unwrap_or_default().to_owned();
             let source = LookupError::TimedOut;
-            Err(FetchError::Unreachable(Cause::Resolve { host, source }))
+            Err(FetchError::Unreachable(FetchCause::Resolve { host, source }))
         })?;
-        let connector = Connector {
+        let connector = PeerConnector {
             tls: &self.tls,
             policy: &self.policy,
             turns: &self.turns,
@@ -224,22 +224,22 @@ impl Fetcher {
     /// Saves the body, within the time allowed for its size.
     async fn save(
         &self,
-        request: &Request<'_>,
+        request: &ReferenceRequest<'_>,
         body: Incoming,
-        coding: Coding,
-        patience: &Patience,
+        coding: ContentCoding,
+        patience: &FetchTimer,
     ) -> Result<u64, FetchError> {
         let declared = body.size_hint().exact();
         if declared.is_some_and(|bytes| bytes > request.bytes_max) {
             return Err(FetchError::TooLarge);
         }
         let mut reserved = self.reserve(request.project, declared.unwrap_or(request.bytes_max))?;
-        let saving = Saving {
+        let saving = SaveTarget {
             to: request.to,
             bytes_max: request.bytes_max,
             coding,
             is_plain: request.is_plain,
-            pace: Pace {
+            pace: MinimumPace {
                 window: self.options.rate_window,
                 bytes_min: self.options.rate_min_bytes,
             },
@@ -259,13 +259,13 @@ impl Fetcher {
         patience.sized_time(limit, saved).await
     }
 
-    fn reserve(&self, project: &str, bytes: u64) -> Result<Reservation, FetchError> {
+    fn reserve(&self, project: &str, bytes: u64) -> Result<ByteReservation, FetchError> {
         let reserved = self.budget.reserve(project, bytes);
-        reserved.map_err(|frees_after| FetchError::Later(Cause::Budget { frees_after }))
+        reserved.map_err(|frees_after| FetchError::Later(FetchCause::Budget { frees_after }))
     }
 }
 
-impl fmt::Debug for Fetcher {
+impl fmt::Debug for ReferenceFetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetcher")
             .field("options", &self.options)

@@ -1,5 +1,5 @@
-//! Fetches reference URLs into files, with [`Fetcher::fetch`], and posts events to webhooks, with
-//! [`Fetcher::post`]. Both check every address before connecting; the modules in the order in which
+//! Fetches reference URLs into files, with [`ReferenceFetcher::fetch`], and posts events to webhooks, with
+//! [`ReferenceFetcher::post`]. Both check every address before connecting; the modules in the order in which
 //! a URL passes them:
 //!
 //! 1. `turns` and `budget` limit the connections per host and the bytes per project and hour;
@@ -7,7 +7,7 @@
 //! 2. `target`: parses the URL, resolves its host once (`resolve`, `lookups`) and checks every
 //!    answer.
 //! 3. `policy`: decides: what the operator lists (`network`), what is local (`surroundings`), what
-//!    is public (`address`, [`judge`]).
+//!    is public (`address`, [`classify`]).
 //! 4. `connect`: TCP and TLS to exactly a permitted address, within one deadline.
 //! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
 //! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate, and undoes their
@@ -40,14 +40,14 @@ mod surroundings;
 mod target;
 mod turns;
 
-pub use address::{Reason, Verdict, judge};
-pub use body::{Pace, SaveError, Saving, save};
-pub use coding::Coding;
-pub use error::{Cause, FetchError};
-pub use fetcher::{DISK_THREADS, Fetcher, Post, Request};
+pub use address::{ForbiddenReason, AddressVerdict, classify};
+pub use body::{MinimumPace, SaveError, SaveTarget, save};
+pub use coding::ContentCoding;
+pub use error::{FetchCause, FetchError};
+pub use fetcher::{DISK_THREADS, ReferenceFetcher, WebhookPost, ReferenceRequest};
 pub use network::{Network, NetworkError};
-pub use options::{Options, OptionsError};
-pub use policy::{Allowed, AllowedError};
-pub use reached::Reached;
-pub use resolve::{Lookup, LookupError, Resolve, SystemResolver};
-pub use surroundings::{Attached, Interfaces, SystemInterfaces};
+pub use options::{FetchOptions, FetchOptionsError};
+pub use policy::{AllowedNetwork, AllowedNetworkError};
+pub use reached::FetchProgress;
+pub use resolve::{NameLookup, LookupError, ProjectResolver, SystemResolver};
+pub use surroundings::{InterfaceAddress, InterfaceSource, SystemInterfaces};

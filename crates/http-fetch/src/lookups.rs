@@ -42,49 +42,49 @@ pub enum LookupError {
 }
 
 /// Looks up names on a thread that may block indefinitely.
-pub trait Lookup: Send + Sync + Debug {
+pub trait NameLookup: Send + Sync + Debug {
     /// All addresses of `host`.
     ///
     /// # Errors
     /// [`LookupError`].
-    fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
+    fn look_up_blocking(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
 }
 
-type Answer = Result<Vec<IpAddr>, LookupError>;
+type LookupResult = Result<Vec<IpAddr>, LookupError>;
 
 /// See the module documentation; clones share everything.
 #[derive(Clone, Debug)]
-pub(crate) struct Lookups {
-    shared: Arc<Shared>,
+pub(crate) struct LookupPool {
+    shared: Arc<LookupShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LookupShared {
     timeout: Duration,
-    lookup: Arc<dyn Lookup>,
-    board: Mutex<Board>,
+    lookup: Arc<dyn NameLookup>,
+    board: Mutex<LookupBoard>,
 }
 
 /// A host and the project that asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Question {
+struct LookupQuery {
     project: Arc<str>,
     host: Arc<str>,
 }
 
 /// The progress of a query.
 #[derive(Clone, Debug)]
-enum Stage {
+enum LookupStage {
     Waiting,
     Asked(Stopwatch),
-    Answered(Answer),
+    Answered(LookupResult),
 }
 
 /// All current queries.
 #[derive(Debug)]
-struct Board {
+struct LookupBoard {
     clock: Arc<dyn Clock>,
-    stages: HashMap<Question, watch::Sender<Stage>>,
+    stages: HashMap<LookupQuery, watch::Sender<LookupStage>>,
     /// Projects with waiting hosts; the first one is next.
     turns: VecDeque<(Arc<str>, VecDeque<Arc<str>>)>,
     waiting: usize,
@@ -93,12 +93,12 @@ struct Board {
     failures: HashMap<Arc<str>, (Stopwatch, LookupError)>,
 }
 
-impl Lookups {
-    pub(crate) fn new(timeout: Duration, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Self {
-        let shared = Shared {
+impl LookupPool {
+    pub(crate) fn new(timeout: Duration, lookup: Arc<dyn NameLookup>, clock: Arc<dyn Clock>) -> Self {
+        let shared = LookupShared {
             timeout,
             lookup,
-            board: Mutex::new(Board::new(clock)),
+            board: Mutex::new(LookupBoard::new(clock)),
         };
         Self {
             shared: Arc::new(shared),
@@ -109,17 +109,17 @@ impl Lookups {
     ///
     /// # Errors
     /// `Busy` if no thread became free in time, `TimedOut` if one did but got no answer.
-    pub(crate) async fn resolve(&self, project: &str, host: &str) -> Answer {
+    pub(crate) async fn resolve(&self, project: &str, host: &str) -> LookupResult {
         let mut stage = self.ask(project, host)?;
         let limit = self.shared.timeout;
-        let begun = stage.wait_for(|stage| !matches!(stage, Stage::Waiting));
+        let begun = stage.wait_for(|stage| !matches!(stage, LookupStage::Waiting));
         if timeout(limit, begun).await.is_err() {
             return Err(LookupError::Busy);
         }
-        let done = stage.wait_for(|stage| matches!(stage, Stage::Answered(_)));
+        let done = stage.wait_for(|stage| matches!(stage, LookupStage::Answered(_)));
         match timeout(limit, done).await {
             Ok(Ok(stage)) => match &*stage {
-                Stage::Answered(answer) => answer.clone(),
+                LookupStage::Answered(answer) => answer.clone(),
                 _ => Err(LookupError::TimedOut),
             },
             // The thread panicked and dropped the query.
@@ -128,8 +128,8 @@ impl Lookups {
     }
 
     /// Adds a query, or joins an identical one.
-    fn ask(&self, project: &str, host: &str) -> Result<watch::Receiver<Stage>, LookupError> {
-        let question = Question {
+    fn ask(&self, project: &str, host: &str) -> Result<watch::Receiver<LookupStage>, LookupError> {
+        let question = LookupQuery {
             project: project.into(),
             host: host.into(),
         };
@@ -138,7 +138,7 @@ impl Lookups {
             return Err(failure);
         }
         if let Some(same) = board.stages.get(&question) {
-            if let Stage::Asked(since) = &*same.borrow()
+            if let LookupStage::Asked(since) = &*same.borrow()
                 && since.elapsed() > self.shared.timeout
             {
                 return Err(LookupError::TimedOut);
@@ -151,31 +151,31 @@ impl Lookups {
     }
 }
 
-impl Shared {
-    fn board(&self) -> MutexGuard<'_, Board> {
+impl LookupShared {
+    fn board(&self) -> MutexGuard<'_, LookupBoard> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts a thread for each query that may run now.
-    fn start(self: &Arc<Self>, board: &mut Board) {
+    fn start(self: &Arc<Self>, board: &mut LookupBoard) {
         while let Some(question) = board.next() {
             let (shared, first) = (self.clone(), question.clone());
             let named = thread::Builder::new().name("look-up".to_owned());
             if named.spawn(move || shared.work(first)).is_err() {
-                board.settle(&question, Err(LookupError::Busy));
+                board.complete(&question, Err(LookupError::Busy));
                 return;
             }
         }
     }
 
     /// Looks up one name after another until there is no next one for this thread.
-    fn work(self: &Arc<Self>, first: Question) {
+    fn work(self: &Arc<Self>, first: LookupQuery) {
         let mut next = Some(first);
         while let Some(question) = next {
-            let asked = std::panic::AssertUnwindSafe(|| self.lookup.look_up(&question.host));
+            let asked = std::panic::AssertUnwindSafe(|| self.lookup.look_up_blocking(&question.host));
             let answer = std::panic::catch_unwind(asked).unwrap_or(Err(LookupError::TimedOut));
             let mut board = self.board();
-            board.settle(&question, answer);
+            board.complete(&question, answer);
             next = board.next();
             // If the thread moves to another project, this one may start another look-up.
             self.start(&mut board);
@@ -183,7 +183,7 @@ impl Shared {
     }
 }
 
-impl Board {
+impl LookupBoard {
     fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -206,12 +206,12 @@ impl Board {
     }
 
     /// Appends a query to those of its project, unless too many are waiting.
-    fn add(&mut self, question: Question) -> Option<watch::Receiver<Stage>> {
+    fn add(&mut self, question: LookupQuery) -> Option<watch::Receiver<LookupStage>> {
         // While no thread becomes free, only this removes abandoned queries.
         if self.waiting >= PROJECT_WAITING_MAX {
             self.forget_abandoned();
         }
-        let Question { project, host } = &question;
+        let LookupQuery { project, host } = &question;
         if self.waiting >= WAITING_MAX {
             return None;
         }
@@ -225,7 +225,7 @@ impl Board {
             }
         }
         self.waiting += 1;
-        let (stage, watched) = watch::channel(Stage::Waiting);
+        let (stage, watched) = watch::channel(LookupStage::Waiting);
         self.stages.insert(question, stage);
         Some(watched)
     }
@@ -240,7 +240,7 @@ impl Board {
         } = self;
         turns.retain_mut(|(project, hosts)| {
             hosts.retain(|host| {
-                let question = Question {
+                let question = LookupQuery {
                     project: project.clone(),
                     host: host.clone(),
                 };
@@ -257,7 +257,7 @@ impl Board {
 
     /// Takes the next query for a thread: from the first project in turn that may use another
     /// thread, which then moves to the end. Drops abandoned queries.
-    fn next(&mut self) -> Option<Question> {
+    fn next(&mut self) -> Option<LookupQuery> {
         loop {
             let free = THREADS_MAX - self.working.values().sum::<usize>();
             let place = self
@@ -271,10 +271,10 @@ impl Board {
             }
             let Some(host) = host else { continue };
             self.waiting -= 1;
-            let question = Question { project, host };
+            let question = LookupQuery { project, host };
             match self.stages.get(&question) {
                 Some(stage) if !stage.is_closed() => {
-                    stage.send_replace(Stage::Asked(Stopwatch::start(&self.clock)));
+                    stage.send_replace(LookupStage::Asked(Stopwatch::start(&self.clock)));
                     *self.working.entry(question.project.clone()).or_default() += 1;
                     return Some(question);
                 }
@@ -284,7 +284,7 @@ impl Board {
     }
 
     /// Delivers the answer and frees the thread's slot.
-    fn settle(&mut self, question: &Question, answer: Answer) {
+    fn complete(&mut self, question: &LookupQuery, answer: LookupResult) {
         if let Some(working) = self.working.get_mut(&question.project) {
             *working -= 1;
             if *working == 0 {
@@ -302,7 +302,7 @@ impl Board {
             }
         }
         if let Some(stage) = self.stages.remove(question) {
-            stage.send_replace(Stage::Answered(answer));
+            stage.send_replace(LookupStage::Answered(answer));
         }
     }
 }
@@ -319,10 +319,10 @@ mod tests {
 
     #[test]
     fn questions_that_were_given_up_make_room_for_others() {
-        let mut board = Board::new(Arc::new(ManualClock::default()));
-        let add = |board: &mut Board, number: usize| {
+        let mut board = LookupBoard::new(Arc::new(ManualClock::default()));
+        let add = |board: &mut LookupBoard, number: usize| {
             let project = format!("project {}", number / PROJECT_WAITING_MAX);
-            board.add(Question {
+            board.add(LookupQuery {
                 project: project.into(),
                 host: number.to_string().into(),
             })
@@ -365,8 +365,8 @@ mod tests {
         }
     }
 
-    impl Lookup for Hanging {
-        fn look_up(&self, host: &str) -> Answer {
+    impl NameLookup for Hanging {
+        fn look_up_blocking(&self, host: &str) -> LookupResult {
             let mut hosts = self.hosts.lock().unwrap();
             hosts.asked.push(host.to_owned());
             self.changed.notify_all();
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn a_thread_that_comes_free_is_used_by_all_who_may_have_one_more() {
         let names = Arc::new(Hanging::default());
-        let lookups = Lookups::new(LONG, names.clone(), Arc::new(ManualClock::default()));
+        let lookups = LookupPool::new(LONG, names.clone(), Arc::new(ManualClock::default()));
         let hosts = ["a1", "a2", "b1", "b2", "c1", "c2", "a3", "b3"];
         // Each has two threads, and leaves the last two to others.
         let _asked = hosts.map(|host| lookups.ask(&host[..1], host).unwrap());

@@ -12,15 +12,15 @@ use kinora_contract::limits::{
 use kinora_http::RootsError;
 
 use crate::network::Network;
-use crate::policy::Allowed;
+use crate::policy::AllowedNetwork;
 
 const DURATION_MAX: Duration = Duration::from_hours(24);
 
 /// The limits of every fetch.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct FetchOptions {
     /// Addresses that may be dialled although they are not public or belong to this machine.
-    pub allow_networks: Vec<Allowed>,
+    pub allow_networks: Vec<AllowedNetwork>,
     /// Addresses that are never dialled, even if `allow_networks` contains them.
     pub deny_networks: Vec<Network>,
     /// Maximum number of connections per host name, and per address, across all fetches.
@@ -49,7 +49,7 @@ pub struct Options {
     pub extra_roots_pem: Option<Vec<u8>>,
 }
 
-impl Default for Options {
+impl Default for FetchOptions {
     fn default() -> Self {
         Self {
             allow_networks: Vec::new(),
@@ -73,7 +73,7 @@ impl Default for Options {
 
 /// Why options are invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum OptionsError {
+pub enum FetchOptionsError {
     /// A time limit of zero, or longer than a day.
     #[error("{0} must be longer than zero and at most a day")]
     Duration(&'static str),
@@ -85,9 +85,9 @@ pub enum OptionsError {
     Roots(#[from] RootsError),
 }
 
-impl Options {
+impl FetchOptions {
     /// Refuses limits that no fetch could meet.
-    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+    pub(crate) fn check(&self) -> Result<(), FetchOptionsError> {
         for (name, limit) in [
             ("turn_timeout", self.turn_timeout),
             ("lookup_timeout", self.lookup_timeout),
@@ -98,11 +98,11 @@ impl Options {
             ("rate_window", self.rate_window),
         ] {
             if limit.is_zero() || limit > DURATION_MAX {
-                return Err(OptionsError::Duration(name));
+                return Err(FetchOptionsError::Duration(name));
             }
         }
         if self.host_connections_max == 0 {
-            return Err(OptionsError::NoConnections);
+            return Err(FetchOptionsError::NoConnections);
         }
         Ok(())
     }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use kinora_contract::{Clock, Stopwatch};
 use tokio::time::timeout;
 
-use crate::error::{Cause, FetchError};
-use crate::options::Options;
-use crate::turns::{HostKey, Turn, Turns};
+use crate::error::{FetchCause, FetchError};
+use crate::options::FetchOptions;
+use crate::turns::{HostKey, HostTurn, HostTurns};
 
 /// The time that a fetch has left.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct FetchTimer {
     clock: Arc<dyn Clock>,
     /// When the whole fetch times out, by the clock's steady time.
     total: Duration,
@@ -22,8 +22,8 @@ pub(crate) struct Patience {
     turns_left: Duration,
 }
 
-impl Patience {
-    pub(crate) fn new(options: &Options, clock: &Arc<dyn Clock>) -> Self {
+impl FetchTimer {
+    pub(crate) fn new(options: &FetchOptions, clock: &Arc<dyn Clock>) -> Self {
         let now = clock.steady();
         Self {
             clock: clock.clone(),
@@ -39,17 +39,17 @@ impl Patience {
     /// `Later` if no turn became free in time.
     pub(crate) async fn turn(
         &mut self,
-        turns: &Turns,
+        turns: &HostTurns,
         key: HostKey,
         project: &str,
-    ) -> Result<Turn, FetchError> {
+    ) -> Result<HostTurn, FetchError> {
         let begun = self.stopwatch();
         let turn = turns.take(key.clone(), project, self.turns_left).await;
         let waited = begun.elapsed();
         self.turns_left = self.turns_left.saturating_sub(waited);
         self.total += waited;
         self.unsized_until += waited;
-        turn.ok_or_else(|| FetchError::Later(Cause::HostBusy(key.to_string())))
+        turn.ok_or_else(|| FetchError::Later(FetchCause::HostBusy(key.to_string())))
     }
 
     /// Starts a time measurement.
@@ -100,5 +100,5 @@ async fn within<T>(
 ) -> Result<T, FetchError> {
     timeout(left, work)
         .await
-        .map_err(|_| FetchError::Timeout(Cause::TotalTimeout))?
+        .map_err(|_| FetchError::Timeout(FetchCause::TotalTimeout))?
 }

@@ -7,23 +7,23 @@ use std::str::FromStr;
 
 use kinora_contract::reference_url::is_usual_port;
 
-use crate::address::{Verdict, judge, meant};
-use crate::error::{Cause, FetchError};
+use crate::address::{AddressVerdict, classify, reached_address};
+use crate::error::{FetchCause, FetchError};
 use crate::network::{Network, NetworkError};
-use crate::surroundings::{Nearness, Surroundings};
+use crate::surroundings::{AddressNearness, LocalNetworks};
 
 /// A network that may be dialled although it is not public: `10.0.0.0/8`, or only on one port:
 /// `10.0.0.0/8:8443`, `[fd00::/8]:8443`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Allowed {
+pub struct AllowedNetwork {
     network: Network,
     /// `None`: the usual ports, see [`is_usual_port`].
     port: Option<u16>,
 }
 
-/// Why a text is not an [`Allowed`].
+/// Why a text is not an [`AllowedNetwork`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AllowedError {
+pub enum AllowedNetworkError {
     /// The network is invalid.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -32,7 +32,7 @@ pub enum AllowedError {
     Port(String),
 }
 
-impl Allowed {
+impl AllowedNetwork {
     /// The only allowed port, if one is named.
     pub const fn port(&self) -> Option<u16> {
         self.port
@@ -46,7 +46,7 @@ impl Allowed {
     }
 }
 
-impl From<Network> for Allowed {
+impl From<Network> for AllowedNetwork {
     fn from(network: Network) -> Self {
         Self {
             network,
@@ -55,10 +55,10 @@ impl From<Network> for Allowed {
     }
 }
 
-impl FromStr for Allowed {
-    type Err = AllowedError;
+impl FromStr for AllowedNetwork {
+    type Err = AllowedNetworkError;
 
-    fn from_str(text: &str) -> Result<Self, AllowedError> {
+    fn from_str(text: &str) -> Result<Self, AllowedNetworkError> {
         let (network, port) = match text.strip_prefix('[') {
             Some(bracketed) => bracketed.split_once("]:").unwrap_or((text, "")),
             // More than one colon means an IPv6 network.
@@ -72,12 +72,12 @@ impl FromStr for Allowed {
                 network,
                 port: Some(number),
             }),
-            _ => Err(AllowedError::Port(port.to_owned())),
+            _ => Err(AllowedNetworkError::Port(port.to_owned())),
         }
     }
 }
 
-impl fmt::Display for Allowed {
+impl fmt::Display for AllowedNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { network, port } = self;
         match port {
@@ -90,17 +90,17 @@ impl fmt::Display for Allowed {
 
 /// The dialling policy.
 #[derive(Debug)]
-pub(crate) struct Policy {
-    allowed: Vec<Allowed>,
+pub(crate) struct AddressPolicy {
+    allowed: Vec<AllowedNetwork>,
     denied: Vec<Network>,
-    surroundings: Surroundings,
+    surroundings: LocalNetworks,
 }
 
-impl Policy {
+impl AddressPolicy {
     pub(crate) const fn new(
-        allowed: Vec<Allowed>,
+        allowed: Vec<AllowedNetwork>,
         denied: Vec<Network>,
-        surroundings: Surroundings,
+        surroundings: LocalNetworks,
     ) -> Self {
         Self {
             allowed,
@@ -117,9 +117,9 @@ impl Policy {
     pub(crate) fn permit(&self, host: &str, address: SocketAddr) -> Result<(), FetchError> {
         // For an IPv4-mapped address the system dials the IPv4 one; the address that a gateway may
         // translate to is checked as well.
-        let (dialled, meant) = (address.ip().to_canonical(), meant(address.ip()));
+        let (dialled, meant) = (address.ip().to_canonical(), reached_address(address.ip()));
         let forbid = |reason| {
-            Err(FetchError::Forbidden(Cause::Address {
+            Err(FetchError::Forbidden(FetchCause::Address {
                 host: host.to_owned(),
                 address,
                 reason,
@@ -135,17 +135,17 @@ impl Policy {
         if self.allows(dialled, address.port()) {
             return Ok(());
         }
-        if let Verdict::Forbidden(reason) = judge(dialled) {
+        if let AddressVerdict::Forbidden(reason) = classify(dialled) {
             return forbid(reason.name());
         }
         let nearness = self.surroundings.nearness(meant);
-        match nearness.map_err(|error| FetchError::Later(Cause::Interfaces(error)))? {
-            Nearness::Own => return forbid("an address of this machine"),
-            Nearness::OnLink => return forbid("on a network of this machine"),
-            Nearness::Elsewhere => {}
+        match nearness.map_err(|error| FetchError::Later(FetchCause::Interfaces(error)))? {
+            AddressNearness::Own => return forbid("an address of this machine"),
+            AddressNearness::OnLink => return forbid("on a network of this machine"),
+            AddressNearness::Elsewhere => {}
         }
         if !is_usual_port(address.port()) {
-            return Err(FetchError::Forbidden(Cause::Port(address.port())));
+            return Err(FetchError::Forbidden(FetchCause::Port(address.port())));
         }
         Ok(())
     }
@@ -161,15 +161,15 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::surroundings::{Attached, Interfaces};
+    use crate::surroundings::{InterfaceAddress, InterfaceSource};
 
     /// A machine with one address of each family, public by the registry.
     #[derive(Debug)]
     struct Host;
 
-    impl Interfaces for Host {
-        fn attached(&self) -> io::Result<Vec<Attached>> {
-            let attached = |address: &str, network: &str| Attached {
+    impl InterfaceSource for Host {
+        fn attached(&self) -> io::Result<Vec<InterfaceAddress>> {
+            let attached = |address: &str, network: &str| InterfaceAddress {
                 address: address.parse().unwrap(),
                 network: network.parse().unwrap(),
             };
@@ -183,8 +183,8 @@ mod tests {
     #[derive(Debug)]
     struct Mute;
 
-    impl Interfaces for Mute {
-        fn attached(&self) -> io::Result<Vec<Attached>> {
+    impl InterfaceSource for Mute {
+        fn attached(&self) -> io::Result<Vec<InterfaceAddress>> {
             Err(io::Error::other("too many open files"))
         }
     }
@@ -193,19 +193,19 @@ mod tests {
         std::sync::Arc::new(kinora_contract::ManualClock::default())
     }
 
-    fn policy(allowed: &[&str], denied: &[&str]) -> Policy {
-        Policy::new(
+    fn policy(allowed: &[&str], denied: &[&str]) -> AddressPolicy {
+        AddressPolicy::new(
             allowed.iter().map(|text| text.parse().unwrap()).collect(),
             denied.iter().map(|text| text.parse().unwrap()).collect(),
-            Surroundings::new(Box::new(Host), clock()),
+            LocalNetworks::new(Box::new(Host), clock()),
         )
     }
 
     /// Why an address is refused; `None` if it may be dialled.
-    fn refusal(policy: &Policy, address: &str) -> Option<String> {
+    fn refusal(policy: &AddressPolicy, address: &str) -> Option<String> {
         match policy.permit("host.test", address.parse().unwrap()) {
             Ok(()) => None,
-            Err(FetchError::Forbidden(Cause::Address { reason, .. })) => Some(reason.to_owned()),
+            Err(FetchError::Forbidden(FetchCause::Address { reason, .. })) => Some(reason.to_owned()),
             Err(FetchError::Forbidden(cause)) => Some(cause.to_string()),
             Err(other) => panic!("{address}: {other:?}"),
         }
@@ -278,11 +278,11 @@ mod tests {
 
     #[test]
     fn p09_without_a_list_of_own_addresses_nothing_is_dialled() {
-        let policy = Policy::new(vec![], vec![], Surroundings::new(Box::new(Mute), clock()));
+        let policy = AddressPolicy::new(vec![], vec![], LocalNetworks::new(Box::new(Mute), clock()));
         let refused = policy.permit("host.test", "8.8.8.8:80".parse().unwrap());
         let error = refused.unwrap_err();
         assert!(
-            matches!(error, FetchError::Later(Cause::Interfaces(_))),
+            matches!(error, FetchError::Later(FetchCause::Interfaces(_))),
             "{error:?}"
         );
         assert!(!error.is_of_reference());
@@ -297,7 +297,7 @@ mod tests {
             "::1/128",
             "fd00::/8",
         ] {
-            assert_eq!(text.parse::<Allowed>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<AllowedNetwork>().unwrap().to_string(), text);
         }
         for (text, sentence) in [
             ("10.0.0.0/8:", "\"\" is not a port from 1 to 65535"),
@@ -317,7 +317,7 @@ mod tests {
                 "\"[fd00::\" is not an IPv4 or IPv6 address, as in 10.0.0.0/8 or fd00::/8",
             ),
         ] {
-            assert_eq!(text.parse::<Allowed>().unwrap_err().to_string(), sentence);
+            assert_eq!(text.parse::<AllowedNetwork>().unwrap_err().to_string(), sentence);
         }
     }
 }

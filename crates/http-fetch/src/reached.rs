@@ -7,7 +7,7 @@ use std::fmt;
 /// `reference_images[1]: the host name does not exist`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Reached {
+pub enum FetchProgress {
     /// No request was sent: the URL, or one that it redirects to, is invalid.
     NotAsked,
     /// The host name does not exist, or has no address.
@@ -48,7 +48,7 @@ pub enum Reached {
     TooLate,
 }
 
-impl fmt::Display for Reached {
+impl fmt::Display for FetchProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotAsked => "the URL cannot be requested",
@@ -108,7 +108,7 @@ mod tests {
             (999, None, "999 bytes"),
             (65_536, None, "65 kB"),
         ] {
-            let reached = Reached::BrokeOff { bytes, declared };
+            let reached = FetchProgress::BrokeOff { bytes, declared };
             let sentence = format!("the server closed the connection after {text}");
             assert_eq!(reached.to_string(), sentence);
         }

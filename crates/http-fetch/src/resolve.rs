@@ -12,15 +12,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use dns_lookup::{AddrInfoHints, LookupErrorKind, getaddrinfo};
 use kinora_contract::Clock;
-use kinora_http::{BoxError, Resolver};
+use kinora_http::{BoxError, NameResolver};
 
 use crate::error::is_shortage;
-use crate::lookups::Lookups;
-pub use crate::lookups::{Lookup, LookupError};
+use crate::lookups::LookupPool;
+pub use crate::lookups::{NameLookup, LookupError};
 
 /// Called once per hop, and never for a host that is already an address.
 #[async_trait]
-pub trait Resolve: Send + Sync + Debug {
+pub trait ProjectResolver: Send + Sync + Debug {
     /// All addresses of `host`, a domain name in ASCII form, best first, for `project`.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ pub trait Resolve: Send + Sync + Debug {
 
 /// The operating system's resolver, on its own threads.
 #[derive(Clone, Debug)]
-pub struct SystemResolver(Lookups);
+pub struct SystemResolver(LookupPool);
 
 impl SystemResolver {
     /// A resolver whose look-ups may take `timeout`, after waiting up to `timeout` for a thread.
@@ -39,13 +39,13 @@ impl SystemResolver {
     }
 
     /// Like [`SystemResolver::new`], with a custom look-up.
-    pub fn with_lookup(timeout: Duration, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Self {
-        Self(Lookups::new(timeout, lookup, clock))
+    pub fn with_lookup(timeout: Duration, lookup: Arc<dyn NameLookup>, clock: Arc<dyn Clock>) -> Self {
+        Self(LookupPool::new(timeout, lookup, clock))
     }
 }
 
 #[async_trait]
-impl Resolve for SystemResolver {
+impl ProjectResolver for SystemResolver {
     async fn resolve(&self, project: &str, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         self.0.resolve(project, host).await
     }
@@ -53,7 +53,7 @@ impl Resolve for SystemResolver {
 
 /// For clients that may connect to any address: on the same dedicated threads, so a resolver that hangs delays
 /// only the calls that need it. Each host gets a share of the threads, as projects do for references.
-impl Resolver for SystemResolver {
+impl NameResolver for SystemResolver {
     fn resolve(
         &self,
         host: &str,
@@ -67,8 +67,8 @@ impl Resolver for SystemResolver {
 #[derive(Debug)]
 struct GetAddrInfo;
 
-impl Lookup for GetAddrInfo {
-    fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+impl NameLookup for GetAddrInfo {
+    fn look_up_blocking(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         let hints = AddrInfoHints {
             // Without it, every address appears once per socket type.
             socktype: dns_lookup::SockType::Stream.into(),

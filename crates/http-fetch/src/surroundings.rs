@@ -19,7 +19,7 @@ const INTERFACES_TTL: Duration = Duration::from_secs(2);
 
 /// An address of an interface, with the network on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attached {
+pub struct InterfaceAddress {
     /// The machine's own address.
     pub address: IpAddr,
     /// The network that the interface reaches without a gateway.
@@ -27,20 +27,20 @@ pub struct Attached {
 }
 
 /// Lists the interfaces' addresses.
-pub trait Interfaces: Send + Sync + Debug {
+pub trait InterfaceSource: Send + Sync + Debug {
     /// Every address of every interface.
     ///
     /// # Errors
     /// If the system does not list them.
-    fn attached(&self) -> io::Result<Vec<Attached>>;
+    fn attached(&self) -> io::Result<Vec<InterfaceAddress>>;
 }
 
 /// The interfaces of this machine, in the network namespace of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemInterfaces;
 
-impl Interfaces for SystemInterfaces {
-    fn attached(&self) -> io::Result<Vec<Attached>> {
+impl InterfaceSource for SystemInterfaces {
+    fn attached(&self) -> io::Result<Vec<InterfaceAddress>> {
         let listed = if_addrs::get_if_addrs()?;
         let attached = listed.into_iter().map(|interface| {
             let address = interface.ip();
@@ -48,7 +48,7 @@ impl Interfaces for SystemInterfaces {
                 IfAddr::V4(of) => of.prefixlen,
                 IfAddr::V6(of) => of.prefixlen,
             };
-            Attached {
+            InterfaceAddress {
                 address,
                 // A tunnel may have no netmask; it is not attached to the whole Internet.
                 network: Network::around(
@@ -66,7 +66,7 @@ impl Interfaces for SystemInterfaces {
 
 /// How an address relates to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Nearness {
+pub(crate) enum AddressNearness {
     Own,
     OnLink,
     Elsewhere,
@@ -74,14 +74,14 @@ pub(crate) enum Nearness {
 
 /// The interfaces, listed again once the last list is older than [`INTERFACES_TTL`].
 #[derive(Debug)]
-pub(crate) struct Surroundings {
-    interfaces: Box<dyn Interfaces>,
-    known: Mutex<Option<(Stopwatch, Vec<Attached>)>>,
+pub(crate) struct LocalNetworks {
+    interfaces: Box<dyn InterfaceSource>,
+    known: Mutex<Option<(Stopwatch, Vec<InterfaceAddress>)>>,
     clock: Arc<dyn Clock>,
 }
 
-impl Surroundings {
-    pub(crate) fn new(interfaces: Box<dyn Interfaces>, clock: Arc<dyn Clock>) -> Self {
+impl LocalNetworks {
+    pub(crate) fn new(interfaces: Box<dyn InterfaceSource>, clock: Arc<dyn Clock>) -> Self {
         Self {
             interfaces,
             known: Mutex::default(),
@@ -93,7 +93,7 @@ impl Surroundings {
     ///
     /// # Errors
     /// If the interfaces cannot be listed: then no address is known to be elsewhere.
-    pub(crate) fn nearness(&self, address: IpAddr) -> io::Result<Nearness> {
+    pub(crate) fn nearness(&self, address: IpAddr) -> io::Result<AddressNearness> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known
             .as_ref()
@@ -102,13 +102,13 @@ impl Surroundings {
             *known = Some((Stopwatch::start(&self.clock), self.interfaces.attached()?));
         }
         let attached = known.iter().flat_map(|(_, attached)| attached);
-        let mut nearness = Nearness::Elsewhere;
+        let mut nearness = AddressNearness::Elsewhere;
         for one in attached {
             if one.address == address {
-                return Ok(Nearness::Own);
+                return Ok(AddressNearness::Own);
             }
             if one.network.contains(address) {
-                nearness = Nearness::OnLink;
+                nearness = AddressNearness::OnLink;
             }
         }
         Ok(nearness)

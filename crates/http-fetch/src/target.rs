@@ -7,9 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::{Host, Url};
 
-use crate::error::{Cause, FetchError, is_shortage};
-use crate::policy::Policy;
-use crate::resolve::{LookupError, Resolve};
+use crate::error::{FetchCause, FetchError, is_shortage};
+use crate::policy::AddressPolicy;
+use crate::resolve::{LookupError, ProjectResolver};
 
 /// Maximum number of dialled addresses per family, so neither family hides the other if it has no
 /// route. All answers are checked.
@@ -17,19 +17,19 @@ const FAMILY_ADDRESSES_MAX: usize = 2;
 
 /// The destination of one hop.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct FetchTarget {
     /// http or https, with a host and without user information.
     pub(crate) url: Url,
     /// Permitted and distinct, at least one, at most [`FAMILY_ADDRESSES_MAX`] per family.
     pub(crate) addresses: Vec<SocketAddr>,
 }
 
-impl Target {
+impl FetchTarget {
     /// The name expected in the certificate; `None` for http.
     ///
     /// # Errors
     /// For https with a host that cannot appear in a certificate.
-    pub(crate) fn tls_name(&self) -> Result<Option<ServerName<'static>>, Cause> {
+    pub(crate) fn tls_name(&self) -> Result<Option<ServerName<'static>>, FetchCause> {
         if self.url.scheme() == "http" {
             return Ok(None);
         }
@@ -39,7 +39,7 @@ impl Target {
             Some(Host::Domain(name)) => ServerName::try_from(name.to_owned()).ok(),
             None => None,
         };
-        name.map(Some).ok_or(Cause::TlsName)
+        name.map(Some).ok_or(FetchCause::TlsName)
     }
 }
 
@@ -47,13 +47,13 @@ impl Target {
 ///
 /// # Errors
 /// `Forbidden` before any packet is sent to the host; `Unreachable` without an address.
-pub(crate) async fn aim(
+pub(crate) async fn resolve_target(
     url: Url,
     project: &str,
-    resolver: &dyn Resolve,
-    policy: &Policy,
-) -> Result<Target, FetchError> {
-    let (host, port) = parts(&url)?;
+    resolver: &dyn ProjectResolver,
+    policy: &AddressPolicy,
+) -> Result<FetchTarget, FetchError> {
+    let (host, port) = host_and_port(&url)?;
     let answers = match &host {
         Host::Ipv4(address) => vec![IpAddr::V4(*address)],
         Host::Ipv6(address) => vec![IpAddr::V6(*address)],
@@ -75,9 +75,9 @@ pub(crate) async fn aim(
         }
     }
     if addresses.is_empty() {
-        return Err(FetchError::Unreachable(Cause::NoAddress(shown)));
+        return Err(FetchError::Unreachable(FetchCause::NoAddress(shown)));
     }
-    Ok(Target { url, addresses })
+    Ok(FetchTarget { url, addresses })
 }
 
 fn unresolved(host: &str, source: LookupError) -> FetchError {
@@ -87,7 +87,7 @@ fn unresolved(host: &str, source: LookupError) -> FetchError {
         LookupError::NoSuchName | LookupError::TimedOut => false,
     };
     let host = host.to_owned();
-    let cause = Cause::Resolve { host, source };
+    let cause = FetchCause::Resolve { host, source };
     if is_ours {
         FetchError::Later(cause)
     } else {
@@ -96,17 +96,17 @@ fn unresolved(host: &str, source: LookupError) -> FetchError {
 }
 
 /// Host and port of a URL, if it has the only supported form.
-fn parts(url: &Url) -> Result<(Host<String>, u16), FetchError> {
+fn host_and_port(url: &Url) -> Result<(Host<String>, u16), FetchError> {
     if !matches!(url.scheme(), "http" | "https") {
         let scheme = url.scheme().to_owned();
-        return Err(FetchError::Forbidden(Cause::Scheme(scheme)));
+        return Err(FetchError::Forbidden(FetchCause::Scheme(scheme)));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(FetchError::Forbidden(Cause::UserInfo));
+        return Err(FetchError::Forbidden(FetchCause::UserInfo));
     }
     match (url.host(), url.port_or_known_default()) {
         (Some(host), Some(port)) => Ok((host.to_owned(), port)),
-        _ => Err(FetchError::Unreachable(Cause::Url(
+        _ => Err(FetchError::Unreachable(FetchCause::Url(
             url::ParseError::EmptyHost,
         ))),
     }

@@ -30,37 +30,37 @@ impl fmt::Display for HostKey {
 
 /// All connections and the fetches waiting for one; clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns {
+pub(crate) struct HostTurns {
     connections_max: usize,
-    hosts: Arc<Mutex<HashMap<HostKey, Host>>>,
+    hosts: Arc<Mutex<HashMap<HostKey, BusyHost>>>,
 }
 
 /// A host with connections. Hosts without any have no entry.
 #[derive(Debug, Default)]
-struct Host {
+struct BusyHost {
     /// By project; projects without any have no entry.
     connections: HashMap<Arc<str>, usize>,
     /// In order of arrival.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingFetch>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingFetch {
     project: Arc<str>,
-    turn: oneshot::Sender<Turn>,
+    turn: oneshot::Sender<HostTurn>,
 }
 
 /// The right to one connection to a host. Dropping it passes the connection to the next fetch.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    turns: Turns,
+pub(crate) struct HostTurn {
+    turns: HostTurns,
     key: HostKey,
     project: Arc<str>,
     /// Cleared if the receiving fetch is gone.
     counted: bool,
 }
 
-impl Turns {
+impl HostTurns {
     pub(crate) fn new(connections_max: usize) -> Self {
         Self {
             connections_max,
@@ -69,31 +69,31 @@ impl Turns {
     }
 
     /// Waits for a turn, at most for `limit`.
-    pub(crate) async fn take(&self, key: HostKey, project: &str, limit: Duration) -> Option<Turn> {
+    pub(crate) async fn take(&self, key: HostKey, project: &str, limit: Duration) -> Option<HostTurn> {
         let waiting = {
             let mut hosts = self.hosts();
             let host = hosts.entry(key.clone()).or_default();
             let (turn, waiting) = oneshot::channel();
             let project = project.into();
-            host.waiting.push(Waiting { project, turn });
+            host.waiting.push(WaitingFetch { project, turn });
             self.give(&key, &mut hosts);
             waiting
         };
         timeout(limit, waiting).await.ok()?.ok()
     }
 
-    fn hosts(&self) -> MutexGuard<'_, HashMap<HostKey, Host>> {
+    fn hosts(&self) -> MutexGuard<'_, HashMap<HostKey, BusyHost>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives free connections of a host to waiting fetches.
-    fn give(&self, key: &HostKey, hosts: &mut HashMap<HostKey, Host>) {
+    fn give(&self, key: &HostKey, hosts: &mut HashMap<HostKey, BusyHost>) {
         let Some(host) = hosts.get_mut(key) else {
             return;
         };
         while let Some(next) = host.next(self.connections_max) {
             *host.connections.entry(next.project.clone()).or_default() += 1;
-            let turn = Turn {
+            let turn = HostTurn {
                 turns: self.clone(),
                 key: key.clone(),
                 project: next.project,
@@ -111,9 +111,9 @@ impl Turns {
     }
 }
 
-impl Host {
+impl BusyHost {
     /// Takes the next fetch that may have one of `connections_max`, and removes abandoned ones.
-    fn next(&mut self, connections_max: usize) -> Option<Waiting> {
+    fn next(&mut self, connections_max: usize) -> Option<WaitingFetch> {
         self.waiting.retain(|waiting| !waiting.turn.is_closed());
         let taken: usize = self.connections.values().sum();
         let free = connections_max.saturating_sub(taken);
@@ -141,7 +141,7 @@ impl Host {
     }
 }
 
-impl Drop for Turn {
+impl Drop for HostTurn {
     fn drop(&mut self) {
         if !self.counted {
             return;
@@ -166,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_free_connection_goes_to_the_project_with_the_fewest() {
-        let turns = Turns::new(3);
+        let turns = HostTurns::new(3);
         let first = turns.take(key(), "busy", LONG).await.unwrap();
         let second = turns.take(key(), "busy", LONG).await.unwrap();
         let other = turns.take(key(), "other", LONG).await.unwrap();
@@ -194,7 +194,7 @@ mod tests {
     async fn p15_the_last_free_connection_is_left_to_projects_that_have_none() {
         let short = Duration::from_millis(1);
         for connections_max in 2..=4 {
-            let turns = Turns::new(connections_max);
+            let turns = HostTurns::new(connections_max);
             let mut held = Vec::new();
             for _ in 1..connections_max {
                 held.push(turns.take(key(), "busy", LONG).await.unwrap());
@@ -216,13 +216,13 @@ mod tests {
             assert!(still.await.unwrap().is_some());
         }
         // With only one connection, any project may have it.
-        let turns = Turns::new(1);
+        let turns = HostTurns::new(1);
         assert!(turns.take(key(), "busy", LONG).await.is_some());
     }
 
     #[tokio::test]
     async fn fetches_that_gave_up_are_forgotten() {
-        let turns = Turns::new(1);
+        let turns = HostTurns::new(1);
         let held = turns.take(key(), "a", LONG).await.unwrap();
         let short = Duration::from_millis(1);
         for _ in 0..10 {
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn never_more_than_so_many_and_nothing_is_left_behind() {
-        let turns = Turns::new(2);
+        let turns = HostTurns::new(2);
         let held = (
             turns.take(key(), "a", LONG).await.unwrap(),
             turns.take(key(), "b", LONG).await.unwrap(),

@@ -28,12 +28,12 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// The body of a request. One type for all callers, so that the client is compiled once, here.
 pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
 
-type Boxed<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
 /// Resolves host names.
-pub trait Resolver: Send + Sync {
+pub trait NameResolver: Send + Sync {
     /// All addresses of `host`, best first.
-    fn resolve(&self, host: &str) -> Boxed<Vec<IpAddr>, BoxError>;
+    fn resolve(&self, host: &str) -> BoxFuture<Vec<IpAddr>, BoxError>;
 }
 
 /// Limits of a client's connections. The default is `hyper`'s.
@@ -103,7 +103,7 @@ impl HttpClient {
     pub fn new(
         tls: ClientConfig,
         options: ClientOptions,
-        resolver: Option<Arc<dyn Resolver>>,
+        resolver: Option<Arc<dyn NameResolver>>,
     ) -> Self {
         let mut plain = HttpConnector::new_with_resolver(HostResolver(resolver));
         plain.set_connect_timeout(options.connect_timeout);
@@ -130,7 +130,7 @@ impl HttpClient {
     ///
     /// Boxed, so that only this crate compiles the client: each crate that polls the future of an `async fn` compiles its
     /// body.
-    pub fn send(&self, request: Request<RequestBody>) -> Boxed<Response<Incoming>, ExchangeError> {
+    pub fn send(&self, request: Request<RequestBody>) -> BoxFuture<Response<Incoming>, ExchangeError> {
         let sending = self.0.request(request);
         Box::pin(async move {
             sending.await.map_err(|error| {
@@ -243,7 +243,7 @@ pub fn error_chain(error: &dyn Error) -> String {
 
 /// The look-ups of a client; `None` are the operating system's.
 #[derive(Clone)]
-struct HostResolver(Option<Arc<dyn Resolver>>);
+struct HostResolver(Option<Arc<dyn NameResolver>>);
 
 impl fmt::Debug for HostResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -254,7 +254,7 @@ impl fmt::Debug for HostResolver {
 impl Service<Name> for HostResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = BoxError;
-    type Future = Boxed<Self::Response, BoxError>;
+    type Future = BoxFuture<Self::Response, BoxError>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))

@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore, crypto};
 
 /// Trusted certificate authorities.
 #[derive(Debug)]
-pub struct Roots(RootCertStore);
+pub struct TrustedRoots(RootCertStore);
 
 /// Why certificate authorities are unusable.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum RootsError {
     Tls(#[from] rustls::Error),
 }
 
-impl Roots {
+impl TrustedRoots {
     /// The authorities that browsers trust.
     pub fn public() -> Self {
         Self(RootCertStore::from_iter(
@@ -45,7 +45,7 @@ impl Roots {
     /// [`RootsError`] if the text has no usable certificate.
     pub fn with_pem(self, pem: Option<&[u8]>) -> Result<Self, RootsError> {
         match pem {
-            Some(pem) => self.with(CertificateDer::pem_slice_iter(pem)),
+            Some(pem) => self.with_certificates(CertificateDer::pem_slice_iter(pem)),
             None => Ok(self),
         }
     }
@@ -55,10 +55,10 @@ impl Roots {
     /// # Errors
     /// [`RootsError`] if the file has no usable certificate.
     pub fn with_file(self, path: &Path) -> Result<Self, RootsError> {
-        self.with(CertificateDer::pem_file_iter(path).map_err(RootsError::Pem)?)
+        self.with_certificates(CertificateDer::pem_file_iter(path).map_err(RootsError::Pem)?)
     }
 
-    fn with(
+    fn with_certificates(
         mut self,
         certificates: impl Iterator<Item = Result<CertificateDer<'static>, pem::Error>>,
     ) -> Result<Self, RootsError> {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_text_without_a_usable_certificate_is_refused() {
-        let added = |pem: &[u8]| Roots::public().with_pem(Some(pem));
+        let added = |pem: &[u8]| TrustedRoots::public().with_pem(Some(pem));
         assert!(matches!(added(b""), Err(RootsError::Empty)));
         assert!(matches!(
             added(b"-----BEGIN CERTIFICATE-----\nno\n"),
@@ -100,7 +100,7 @@ mod tests {
         ));
         let no_certificate = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(matches!(added(no_certificate), Err(RootsError::Tls(_))));
-        assert!(Roots::none().with_file(Path::new("/no/such/file")).is_err());
-        Roots::public().client_config().unwrap();
+        assert!(TrustedRoots::none().with_file(Path::new("/no/such/file")).is_err());
+        TrustedRoots::public().client_config().unwrap();
     }
 }

@@ -15,12 +15,12 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct ListenAddress {
-    host: Host,
+    host: ListenHost,
     port: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Host {
+enum ListenHost {
     Address(IpAddr),
     Name(String),
 }
@@ -29,8 +29,8 @@ impl ListenAddress {
     /// The address to bind: the first address of a name, IPv4 before IPv6.
     pub(crate) fn resolve(&self) -> Result<SocketAddr, Failure> {
         let name = match &self.host {
-            Host::Address(address) => return Ok((*address, self.port).into()),
-            Host::Name(name) => name,
+            ListenHost::Address(address) => return Ok((*address, self.port).into()),
+            ListenHost::Name(name) => name,
         };
         let found = (name.as_str(), self.port)
             .to_socket_addrs()
@@ -46,17 +46,17 @@ impl ListenAddress {
 
     /// Whether the address is that of all interfaces, such as 0.0.0.0, which names no host.
     pub(crate) fn is_unspecified(&self) -> bool {
-        matches!(self.host, Host::Address(address) if address.is_unspecified())
+        matches!(self.host, ListenHost::Address(address) if address.is_unspecified())
     }
 
     /// The authority that clients on this machine use, when it is bound to `bound`.
     pub(crate) fn authority(&self, bound: SocketAddr) -> String {
         match &self.host {
-            Host::Address(address) if address.is_unspecified() => {
+            ListenHost::Address(address) if address.is_unspecified() => {
                 format!("localhost:{}", bound.port())
             }
-            Host::Address(_) => bound.to_string(),
-            Host::Name(name) => format!("{name}:{}", bound.port()),
+            ListenHost::Address(_) => bound.to_string(),
+            ListenHost::Name(name) => format!("{name}:{}", bound.port()),
         }
     }
 }
@@ -80,7 +80,7 @@ impl TryFrom<String> for OptionalAddress {
 impl From<SocketAddr> for ListenAddress {
     fn from(address: SocketAddr) -> Self {
         Self {
-            host: Host::Address(address.ip()),
+            host: ListenHost::Address(address.ip()),
             port: address.port(),
         }
     }
@@ -131,7 +131,7 @@ impl FromStr for ListenAddress {
             return wrong("does not begin with an IP address or a host name");
         }
         Ok(Self {
-            host: Host::Name(host.to_owned()),
+            host: ListenHost::Name(host.to_owned()),
             port,
         })
     }
@@ -148,8 +148,8 @@ impl TryFrom<String> for ListenAddress {
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Host::Address(address) => SocketAddr::new(*address, self.port).fmt(f),
-            Host::Name(name) => write!(f, "{name}:{}", self.port),
+            ListenHost::Address(address) => SocketAddr::new(*address, self.port).fmt(f),
+            ListenHost::Name(name) => write!(f, "{name}:{}", self.port),
         }
     }
 }

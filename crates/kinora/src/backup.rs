@@ -3,30 +3,30 @@
 //! verified.
 
 pub(crate) mod manifest;
-pub(crate) mod mover;
+pub(crate) mod file_mover;
 pub(crate) mod staging;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use kinora_blobs::folder::{Folder, Transfer};
+use kinora_blobs::folder::{BlobFolder, TransferMethod};
 use kinora_contract::{Clock, StoredFile, TaskId};
-use kinora_store::{BackupSource, OpenError, Snapshot, StoreError, TaskFiles, open_snapshot};
+use kinora_store::{BackupSource, OpenError, BackupSnapshot, StoreError, TaskFiles, open_snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{BackupArgs, HomeArgs, ResultsMode};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::folder::{self, LAST_BACKUP};
-use crate::hint;
+use crate::shell_hint;
 use crate::output::print;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::system::SystemClock;
-use manifest::{FORMAT, Manifest, Part, Results, Tasks};
-use mover::Mover;
-use staging::Staging;
-pub(crate) use staging::{claim, lock, sync_all_under};
+use manifest::{FORMAT, BackupManifest, FileDigest, BackupResults, TaskCounts};
+use file_mover::FileMover;
+use staging::StagingFolder;
+pub(crate) use staging::{create_empty, lock_folder, sync_all_under};
 
 /// File names in a backup, which are also those in a data folder.
 pub(crate) const DATABASE: &str = "kinora.db";
@@ -42,12 +42,12 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let results = results(&config, args.results)?;
     // Everything that can be refused without work has been by now: a folder appears only for a
     // backup that can begin.
-    let staging = Staging::make(&args.dest)?;
+    let staging = StagingFolder::create(&args.dest)?;
     let made_at = SystemClock.now_ms() / 1000;
     // Recorded before the work: `kinora doctor` can then report a backup that started and never
     // ended, which a record of successes alone would hide.
-    let last = Last::begin(&config.data, staging.to(), made_at);
-    let job = Job {
+    let last = RunningBackup::start(&config.data, staging.to(), made_at);
+    let job = BackupJob {
         source: &*source,
         data: &config.data,
         results,
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let report = if args.json {
         manifest.json(&to, &notes)
     } else {
-        manifest.sentence(&to, &notes)
+        manifest.summary(&to, &notes)
     };
     print(&report);
     Ok(())
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
 
 /// The folder of the results, or the URL of remote ones, which a backup only records.
 fn results(config: &Config, mode: ResultsMode) -> Result<PathBuf, Failure> {
-    let root = kinora_blobs::root(&config.results_url())
+    let root = kinora_blobs::local_root(&config.results_url())
         .map_err(|error| Failure::because("The results cannot be backed up", error))?;
     match root {
         Some(folder) => Ok(std::path::absolute(&folder).unwrap_or(folder)),
@@ -89,7 +89,7 @@ fn open(config: &Config, home: &HomeArgs) -> Result<Box<dyn BackupSource>, Failu
              with WAL archiving for point-in-time recovery. Back up the results with the tools of their store. \
              `kinora export` writes both into a folder, for another store of any kind.",
         ),
-        error => hint::not_opened(error, "serve", home),
+        error => shell_hint::open_failure(error, "serve", home),
     })
 }
 
@@ -118,7 +118,7 @@ impl From<StoreError> for Failure {
 }
 
 /// A backup in progress.
-struct Job<'a> {
+struct BackupJob<'a> {
     source: &'a dyn BackupSource,
     data: &'a Path,
     results: PathBuf,
@@ -126,12 +126,12 @@ struct Job<'a> {
     made_at: u64,
 }
 
-impl Job<'_> {
+impl BackupJob<'_> {
     /// Fills the folder `to`; the manifest is written last.
-    fn make(&self, to: &Path) -> Result<(Manifest, Vec<String>), Failure> {
+    fn make(&self, to: &Path) -> Result<(BackupManifest, Vec<String>), Failure> {
         let database = to.join(DATABASE);
-        let mut progress = Progress::new();
-        progress.say("copying the database");
+        let mut progress = ProgressLine::new();
+        progress.show_activity("copying the database");
         // The database first, the files after it. A task's files are stored before its row says
         // that it is completed, so each file that the snapshot names exists, unless its task has
         // expired or been deleted since. In the other order, tasks that complete in between would
@@ -140,7 +140,7 @@ impl Job<'_> {
             .snapshot(&database)
             .map_err(|error| Failure::because("The database could not be copied", error))?;
         kinora_system::crash::point("backup.snapshot");
-        progress.say("verifying the copy of the database");
+        progress.show_activity("verifying the copy of the database");
         // The copy is checked, and not the original: the copy is what a restore will read, and it
         // stays as it is while the check runs.
         let snapshot = open_snapshot(&database)
@@ -153,8 +153,8 @@ impl Job<'_> {
         } else {
             Some(self.signing_key(to)?)
         };
-        let taken = self.take_files(&snapshot, to, progress)?;
-        let manifest = self.describe(&snapshot, &database, key, taken.0)?;
+        let taken = self.copy_files(&snapshot, to, progress)?;
+        let manifest = self.build_manifest(&snapshot, &database, key, taken.0)?;
         // Last, since a folder with a manifest counts as a complete backup.
         manifest.write(to)?;
         kinora_system::crash::point("backup.described");
@@ -163,7 +163,7 @@ impl Job<'_> {
 
     /// The key that signs result URLs, if an earlier version left it in a file. Without it, URLs
     /// that were handed out stop working.
-    fn signing_key(&self, to: &Path) -> Result<Part, Failure> {
+    fn signing_key(&self, to: &Path) -> Result<FileDigest, Failure> {
         let from = self.data.join(SIGNING_KEY);
         let shown = from.display();
         let bytes = fs::read(&from)
@@ -171,45 +171,45 @@ impl Job<'_> {
         let path = to.join(SIGNING_KEY);
         folder::write_private(&path, &bytes)
             .map_err(|error| Failure::because(format!("{shown} cannot be copied"), error))?;
-        Part::of(&path)
+        FileDigest::measure(&path)
     }
 
-    fn take_files(
+    fn copy_files(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &BackupSnapshot,
         to: &Path,
-        progress: Progress,
-    ) -> Result<(Taken, Vec<String>), Failure> {
+        progress: ProgressLine,
+    ) -> Result<(CollectedFiles, Vec<String>), Failure> {
         if self.args.results == ResultsMode::Reference {
-            return Ok((Taken::default(), Vec::new()));
+            return Ok((CollectedFiles::default(), Vec::new()));
         }
         let counts = snapshot.counts()?;
-        let from = Folder::at(&self.results);
-        let to = Folder::at(&to.join(RESULTS));
+        let from = BlobFolder::new(&self.results);
+        let to = BlobFolder::new(&to.join(RESULTS));
         let tasks = counts.completed + counts.unfinished;
-        let mut taking = Taking::new(self.source, from, to, self.args, progress.of(tasks));
-        let unreadable = snapshot.for_each_task(|task| taking.take(&task))?;
+        let mut taking = FileCollector::new(self.source, from, to, self.args, progress.with_total(tasks));
+        let unreadable = snapshot.for_each_task(|task| taking.collect(&task))?;
         taking.end(unreadable)
     }
 
-    fn describe(
+    fn build_manifest(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &BackupSnapshot,
         database: &Path,
-        signing_key: Option<Part>,
-        taken: Taken,
-    ) -> Result<Manifest, Failure> {
+        signing_key: Option<FileDigest>,
+        taken: CollectedFiles,
+    ) -> Result<BackupManifest, Failure> {
         let counts = snapshot.counts()?;
-        Ok(Manifest {
+        Ok(BackupManifest {
             format: FORMAT,
             kinora: env!("CARGO_PKG_VERSION").to_owned(),
             made_at: self.made_at,
             schema: snapshot.schema()?,
-            tasks: Tasks::of(&counts),
+            tasks: TaskCounts::from_counts(&counts),
             keys: counts.keys,
-            database: Part::of(database)?,
+            database: FileDigest::measure(database)?,
             signing_key,
-            results: Results {
+            results: BackupResults {
                 mode: self.args.results,
                 from: self.results.clone(),
                 files: taken.files,
@@ -230,7 +230,7 @@ const NAMED_MAX: usize = 5;
 
 /// The files that are in the backup, and those that are not.
 #[derive(Debug, Default)]
-struct Taken {
+struct CollectedFiles {
     files: u64,
     bytes: u64,
     gone: Vec<TaskId>,
@@ -239,47 +239,47 @@ struct Taken {
 }
 
 /// Copies the files of all tasks into the backup.
-struct Taking<'a> {
+struct FileCollector<'a> {
     source: &'a dyn BackupSource,
-    mover: Mover,
-    progress: Progress,
-    taken: Taken,
+    mover: FileMover,
+    progress: ProgressLine,
+    taken: CollectedFiles,
     missing: Vec<String>,
 }
 
-impl<'a> Taking<'a> {
+impl<'a> FileCollector<'a> {
     fn new(
         source: &'a dyn BackupSource,
-        from: Folder,
-        to: Folder,
+        from: BlobFolder,
+        to: BlobFolder,
         args: &BackupArgs,
-        progress: Progress,
+        progress: ProgressLine,
     ) -> Self {
         let how = match args.results {
-            ResultsMode::Copy => Transfer::Copy,
-            ResultsMode::Link | ResultsMode::Reference => Transfer::Link,
+            ResultsMode::Copy => TransferMethod::Copy,
+            ResultsMode::Link | ResultsMode::Reference => TransferMethod::Link,
         };
         Self {
             source,
-            mover: Mover::new(from, to, how, args.verify),
+            mover: FileMover::new(from, to, how, args.verify),
             progress,
-            taken: Taken::default(),
+            taken: CollectedFiles::default(),
             missing: Vec::new(),
         }
     }
 
     /// Transfers the files of one task.
-    fn take(&mut self, task: &TaskFiles) -> Result<(), Failure> {
+    fn collect(&mut self, task: &TaskFiles) -> Result<(), Failure> {
         self.progress.step("tasks backed up");
         kinora_system::crash::point("backup.task");
         let mut absent = Vec::new();
         for file in &task.results {
-            if !self.mover.give(file)? {
+            if !self.mover.transfer_known(file)? {
                 absent.push(file.key.clone());
             }
         }
         for key in &task.references {
-            match self.mover.take(key)? {
+            match self.mover.transfer_unknown(key)? {
                 Some(file) => self.taken.references.push(file),
                 // Not fetched yet, or fetched again when needed.
                 None if !task.completed => {}
@@ -301,7 +301,7 @@ impl<'a> Taking<'a> {
     }
 
     /// The transferred files, and notes for the operator.
-    fn end(mut self, unreadable: u64) -> Result<(Taken, Vec<String>), Failure> {
+    fn end(mut self, unreadable: u64) -> Result<(CollectedFiles, Vec<String>), Failure> {
         // Clears the progress line before an error or a report is printed in its place.
         drop(self.progress);
         if !self.missing.is_empty() {
@@ -344,22 +344,22 @@ impl<'a> Taking<'a> {
 
 /// The record of backups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct BackupRecord {
     /// The last complete backup.
-    pub(crate) whole: Option<Made>,
+    pub(crate) whole: Option<BackupRun>,
     /// A backup that was started and has not ended.
-    pub(crate) begun: Option<Made>,
+    pub(crate) begun: Option<BackupRun>,
 }
 
 /// The start and destination of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct BackupRun {
     /// Start of the backup, in Unix seconds.
     pub(crate) at: u64,
     pub(crate) to: PathBuf,
 }
 
-impl Record {
+impl BackupRecord {
     /// Reads the record; `None` if it is missing or unreadable.
     pub(crate) fn read(data: &Path) -> Option<Self> {
         let text = fs::read_to_string(data.join(LAST_BACKUP)).ok()?;
@@ -384,16 +384,16 @@ impl Record {
 /// The record of a backup in progress. If the data folder is not writable, there is no record, but
 /// the backup proceeds.
 #[derive(Debug)]
-struct Last<'a> {
+struct RunningBackup<'a> {
     data: &'a Path,
-    record: Record,
+    record: BackupRecord,
 }
 
-impl<'a> Last<'a> {
+impl<'a> RunningBackup<'a> {
     /// Records that a backup has started.
-    fn begin(data: &'a Path, to: &Path, at: u64) -> Self {
-        let mut record = Record::read(data).unwrap_or_default();
-        record.begun = Some(Made {
+    fn start(data: &'a Path, to: &Path, at: u64) -> Self {
+        let mut record = BackupRecord::read(data).unwrap_or_default();
+        record.begun = Some(BackupRun {
             at,
             to: to.to_owned(),
         });

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_contract::{CardRecord, Catalog, Clock, Features, ModelCard};
-use kinora_engine::{Engine as Opened, Output};
-use kinora_worker::{Device, Lineup, Maker, Patience, Served, Tenant};
+use kinora_contract::{CardRecord, ModelCatalog, Clock, Features, ModelCard};
+use kinora_engine::{Engine as Opened, EngineOutput};
+use kinora_worker::{EngineDevice, EngineLineup, AnyEngine, DevicePatience, ServedEngine, SharingEngine};
 use tokio::sync::Semaphore;
 
-use crate::config::{self, Config, Engine};
+use crate::config::{self, Config, EngineSettings};
 use crate::engine_host;
 use crate::failure::Failure;
 use crate::system::SystemClock;
 
 /// The served models, each restricted to its engine's features.
-pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
-    let mut engines: BTreeMap<&str, Served> = BTreeMap::new();
+pub(crate) fn models(config: &Config) -> Result<(ModelCatalog, EngineLineup), Failure> {
+    let mut engines: BTreeMap<&str, ServedEngine> = BTreeMap::new();
     let mut cards = Vec::new();
     let mut lineup = Vec::new();
     for model in &config.models {
@@ -26,7 +26,7 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
         if !engines.contains_key(&*model.engine) {
             engines.insert(
                 &model.engine,
-                served(&config.engine(&model.engine)?, config)?,
+                open_served(&config.engine(&model.engine)?, config)?,
             );
         }
         let served = engines[&*model.engine].clone();
@@ -38,38 +38,38 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
         .devices
         .iter()
         .map(|one| device(config, one, &engines));
-    let devices: Vec<Device> = devices.collect();
+    let devices: Vec<EngineDevice> = devices.collect();
     let warm = warm_engines(config, &engines);
-    let lineup = Lineup::new(lineup).sharing(devices).warming(warm);
+    let lineup = EngineLineup::new(lineup).sharing(devices).warming(warm);
     Ok((catalog(cards)?, lineup))
 }
 
 /// The engines that load at the worker's start, among those that models use.
-fn warm_engines(config: &Config, engines: &BTreeMap<&str, Served>) -> Vec<Arc<dyn Opened>> {
+fn warm_engines(config: &Config, engines: &BTreeMap<&str, ServedEngine>) -> Vec<Arc<dyn Opened>> {
     let warm = config.engines.iter().filter(|engine| engine.warm);
     let opened = warm.filter_map(|engine| match &engines.get(&*engine.name)?.engine {
-        Maker::Frames(opened) => Some(opened.clone()),
-        Maker::Film(_) => None,
+        AnyEngine::Frames(opened) => Some(opened.clone()),
+        AnyEngine::Film(_) => None,
     });
     opened.collect()
 }
 
 /// A device with those of its engines that models use.
-fn device(config: &Config, device: &config::Device, engines: &BTreeMap<&str, Served>) -> Device {
-    let patience = Patience {
+fn device(config: &Config, device: &config::DeviceSettings, engines: &BTreeMap<&str, ServedEngine>) -> EngineDevice {
+    let patience = DevicePatience {
         idle_max: device.idle_max(),
         age_max: device.age_max(),
     };
-    Device::new(
+    EngineDevice::new(
         device.name.clone(),
         device.memory_megabytes.into(),
         patience,
         config
-            .lodged(device)
+            .engines_on(device)
             .filter_map(|(engine, lodging)| {
                 let models = config.models.iter();
                 let models = models.filter(|model| model.engine == engine.name);
-                Some(Tenant {
+                Some(SharingEngine {
                     name: engine.name.clone(),
                     engine: engines.get(&*engine.name)?.engine.clone(),
                     megabytes: lodging.memory_megabytes.into(),
@@ -83,7 +83,7 @@ fn device(config: &Config, device: &config::Device, engines: &BTreeMap<&str, Ser
 
 /// The served models according to their cards and the settings of their engines, for a process that
 /// opens no engine. If an engine is unknown here, its card applies unchanged.
-pub(crate) fn described(config: &Config) -> Result<Catalog, Failure> {
+pub(crate) fn described_models(config: &Config) -> Result<ModelCatalog, Failure> {
     let mut cards = Vec::new();
     for model in &config.models {
         let features = config
@@ -106,30 +106,30 @@ pub(crate) fn described(config: &Config) -> Result<Catalog, Failure> {
 }
 
 /// The features of an engine, from its settings alone.
-fn features(engine: &Engine) -> Option<Features> {
+fn features(engine: &EngineSettings) -> Option<Features> {
     match engine.settings.output() {
-        Output::Frames(frames) => {
+        EngineOutput::Frames(frames) => {
             let planner = frames.planner(&engine.name).ok()?;
             Some(planner.describe().features)
         }
-        Output::Films(films) => {
+        EngineOutput::Films(films) => {
             let opened = films.engine(&engine.name, Arc::new(SystemClock)).ok()?;
             Some(opened.describe().features)
         }
     }
 }
 
-fn catalog(cards: Vec<ModelCard>) -> Result<Catalog, Failure> {
-    Catalog::new(cards)
+fn catalog(cards: Vec<ModelCard>) -> Result<ModelCatalog, Failure> {
+    ModelCatalog::new(cards)
         .map_err(|error| Failure::because("The configured models are invalid", error))
 }
 
 /// The parts that all models of an engine share.
-fn served(engine: &Engine, config: &Config) -> Result<Served, Failure> {
-    let maker = maker(engine, &config.data)?;
+fn open_served(engine: &EngineSettings, config: &Config) -> Result<ServedEngine, Failure> {
+    let maker = open_engine(engine, &config.data)?;
     #[cfg(feature = "test-faults")]
     let maker = crate::faults::wrap_engine(&config.test, maker, engine.host.is_some());
-    Ok(Served {
+    Ok(ServedEngine {
         engine: maker,
         progress_timeout: engine.silence_max(),
         device: engine.settings.device(),
@@ -138,21 +138,21 @@ fn served(engine: &Engine, config: &Config) -> Result<Served, Failure> {
 }
 
 /// Opens an engine, or a starter of its processes.
-pub(crate) fn maker(engine: &Engine, data: &Path) -> Result<Maker, Failure> {
+pub(crate) fn open_engine(engine: &EngineSettings, data: &Path) -> Result<AnyEngine, Failure> {
     match (engine.settings.output(), engine.host) {
-        (Output::Films(films), _) => {
+        (EngineOutput::Films(films), _) => {
             let opened = films.engine(&engine.name, Arc::new(SystemClock));
-            Ok(Maker::Film(opened.map_err(|error| engine.refused(&error))?))
+            Ok(AnyEngine::Film(opened.map_err(|error| engine.kind_failure(&error))?))
         }
-        (Output::Frames(frames), Some(host)) => {
+        (EngineOutput::Frames(frames), Some(host)) => {
             let hosted = engine_host::hosted(engine, frames, host, data)?;
-            Ok(Maker::Frames(Arc::new(hosted)))
+            Ok(AnyEngine::Frames(Arc::new(hosted)))
         }
-        (Output::Frames(frames), None) => {
+        (EngineOutput::Frames(frames), None) => {
             let opened = frames
                 .open(&engine.name)
                 .map_err(|error| Failure::because(&engine.name, error))?;
-            Ok(Maker::Frames(opened.into()))
+            Ok(AnyEngine::Frames(opened.into()))
         }
     }
 }
@@ -167,7 +167,7 @@ fn card(model: &CardRecord, engine: Features) -> Result<ModelCard, Failure> {
 mod tests {
     use super::*;
 
-    fn served(text: &str) -> Result<Catalog, String> {
+    fn served(text: &str) -> Result<ModelCatalog, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kinora.toml");
         std::fs::write(&path, text).unwrap();
@@ -177,7 +177,7 @@ mod tests {
         Ok(catalog)
     }
 
-    fn assert_is_the_example(catalog: &Catalog) {
+    fn assert_is_the_example(catalog: &ModelCatalog) {
         let can = &catalog.find("house").unwrap().capabilities;
         let sizes: Vec<String> = can.sizes.iter().map(ToString::to_string).collect();
         assert_eq!(sizes, ["1152x640", "640x1152"]);
@@ -224,14 +224,14 @@ mod tests {
         assert_eq!(error, "There is no engine 'steam'.");
     }
 
-    fn described(text: &str) -> Result<Catalog, String> {
+    fn described(text: &str) -> Result<ModelCatalog, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kinora.toml");
         std::fs::write(&path, text).unwrap();
         let off = [("KINORA_WORKER_ENABLED".to_owned(), "false".to_owned())];
         let config = Config::read(Some(&path), &off).map_err(|failure| failure.to_string())?;
         config.check().map_err(|failure| failure.to_string())?;
-        super::described(&config).map_err(|failure| failure.to_string())
+        super::described_models(&config).map_err(|failure| failure.to_string())
     }
 
     #[test]

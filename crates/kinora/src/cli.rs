@@ -3,7 +3,7 @@
 
 mod backup;
 mod keys;
-mod make;
+mod client;
 mod models;
 mod service;
 
@@ -16,7 +16,7 @@ pub(crate) use keys::{
     AddArgs, CreateArgs, DeliveriesArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs,
     WebhookArgs, WebhooksArgs, WebhooksCommand,
 };
-pub(crate) use make::{
+pub(crate) use client::{
     CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs, TasksArgs,
     TasksCommand,
 };
@@ -40,12 +40,12 @@ pub(crate) use service::{
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Serve the API and make videos, in one process; with --no-worker, the API alone.
     Serve(ServeArgs),
     /// Make videos for `kinora serve` processes that share this one's store; serve no clients.
@@ -137,7 +137,7 @@ pub(crate) enum Command {
     ProgramHost(CommandHostArgs),
 }
 
-impl Command {
+impl CliCommand {
     /// Whether a service starts it for an engine or a film. Such a process gets no secrets.
     pub(crate) const fn is_child(&self) -> bool {
         matches!(

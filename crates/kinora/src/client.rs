@@ -7,7 +7,7 @@ mod make;
 mod service;
 mod tasks;
 
-use crate::beside;
+use crate::store_access;
 use crate::cli::{EditArgs, FinalArgs, GenerateArgs, TasksArgs};
 use crate::failure::Failure;
 
@@ -32,7 +32,7 @@ pub(crate) fn tasks(args: &TasksArgs) -> Result<(), Failure> {
 }
 
 fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let runtime = beside::runtime()?;
+    let runtime = store_access::runtime()?;
     let done = runtime.block_on(command);
     // A name lookup that hangs must not keep the process alive.
     runtime.shutdown_background();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cli::{ComfyArgs, ComfyCommand, ComfyImportArgs};
 use crate::failure::Failure;
-use crate::output::{print, say};
+use crate::output::{print, print_message};
 
 /// Runs a command about workflows.
 pub(crate) fn run(args: &ComfyArgs) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ fn import(args: &ComfyImportArgs) -> Result<(), Failure> {
         tables = proposal.tables
     ));
     for question in &proposal.questions {
-        say(question);
+        print_message(question);
     }
     Ok(())
 }

@@ -6,20 +6,20 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_api::{Api, Availability, Cors, Deliverer, Gate, Guards, Health, Tls, TrustedProxies};
-use kinora_blobs::{BlobStore, Reserve};
-use kinora_contract::reference_url::Ports;
-use kinora_contract::{Clock, Readiness, limits};
-use kinora_http_fetch::{Allowed, Fetcher, Network};
-use kinora_media::{Films, RecorderOptions};
-use kinora_policy::Policy;
-use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SecretKey, SqliteOptions, Stores};
-use kinora_system::scratch::Scratch;
-use kinora_traces::Tracer;
-use kinora_worker::{Backoff, Lineup, Mark, Marker, Origin, Pools, References, Worker};
+use kinora_api::{Api, ModelAvailability, CorsPolicy, WebhookDeliverer, PolicyGate, ListenOptions, HealthState, ServerTls, TrustedProxies};
+use kinora_blobs::{BlobStore, DiskReserve};
+use kinora_contract::reference_url::AllowedPorts;
+use kinora_contract::{Clock, WorkerReadiness, limits};
+use kinora_http_fetch::{AllowedNetwork, ReferenceFetcher, Network};
+use kinora_media::{FilmOpener, RecorderOptions};
+use kinora_policy::PolicyService;
+use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SecretKey, SqliteOptions, StoreHandles};
+use kinora_system::scratch::ScratchFolder;
+use kinora_traces::TaskTracer;
+use kinora_worker::{FaultBackoff, EngineLineup, WatermarkImage, WatermarkPainter, WorkerOrigin, WorkerPools, ReferenceGatherer, Worker};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Engine};
+use crate::config::{Config, EngineSettings};
 use crate::failure::Failure;
 use crate::system::{self, SystemClock, SystemEntropy};
 use crate::{catalog, damage, engine_host, film_signer, folder, signing};
@@ -39,13 +39,13 @@ const SETTLED_AFTER_SECONDS: u64 = 60;
 const OTHER_THREADS: usize = 32;
 
 /// The parts of a process that serves clients.
-pub(crate) struct Service {
-    pub(crate) stores: Stores,
+pub(crate) struct ServiceParts {
+    pub(crate) stores: StoreHandles,
     pub(crate) api: Api,
     /// Runs tasks, or only tidies up if the process has no worker.
     pub(crate) worker: Worker,
     /// Delivers events to webhooks.
-    pub(crate) deliverer: Deliverer,
+    pub(crate) deliverer: WebhookDeliverer,
     /// The store's signing key, as the signer knows it.
     pub(crate) signing_key: SecretKey,
 }
@@ -54,13 +54,13 @@ pub(crate) struct Service {
 pub(crate) async fn service(
     config: &Config,
     base_url: String,
-    tracer: Tracer,
-) -> Result<Service, Failure> {
+    tracer: TaskTracer,
+) -> Result<ServiceParts, Failure> {
     let opened = open(config, tracer).await?;
     let (catalog, lineup) = if config.worker.enabled {
         catalog::models(config)?
     } else {
-        (catalog::described(config)?, Lineup::default())
+        (catalog::described_models(config)?, EngineLineup::default())
     };
     let stores = opened.stores.clone();
     let (signer, signing_key) = signing::signer(config, &*stores.secrets, &stores.holds).await?;
@@ -70,24 +70,24 @@ pub(crate) async fn service(
         webhooks: stores.webhooks.clone(),
         operations: stores.operations.clone(),
         blobs: opened.blobs.clone(),
-        availability: Availability::new(stores.workers.clone(), Arc::new(SystemClock)),
+        availability: ModelAvailability::new(stores.workers.clone(), Arc::new(SystemClock)),
         catalog: Arc::new(catalog),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy::default()),
         settings: Arc::new(api_settings(config, base_url, opened.reserve.clone())?),
-        gate: opened.policy.clone().map(Gate::new),
+        gate: opened.policy.clone().map(PolicyGate::new),
         tracer: opened.tracer.clone(),
-        turns: kinora_api::Turns::default(),
-        rendered: kinora_api::Rendered::default(),
-        watch: kinora_api::Watch::default(),
+        turns: kinora_api::RequestTurns::default(),
+        rendered: kinora_api::ObjectCache::default(),
+        watch: kinora_api::TaskWatch::default(),
         readiness: opened.readiness.clone(),
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     };
-    let deliverer = Deliverer::new(api.clone(), fetcher(config)?);
+    let deliverer = WebhookDeliverer::new(api.clone(), fetcher(config)?);
     let worker = worker(config, opened, lineup)?;
-    Ok(Service {
+    Ok(ServiceParts {
         stores,
         api,
         worker,
@@ -97,15 +97,15 @@ pub(crate) async fn service(
 }
 
 /// Opens everything for a process that only runs tasks.
-pub(crate) async fn worker_alone(
+pub(crate) async fn worker_parts(
     config: &Config,
-    tracer: Tracer,
-) -> Result<(Worker, Health, Stores), Failure> {
+    tracer: TaskTracer,
+) -> Result<(Worker, HealthState, StoreHandles), Failure> {
     // Engines first: a wrong setting of theirs ends the start before the database knows of this
     // worker.
     let (_, lineup) = catalog::models(config)?;
     let opened = open(config, tracer).await?;
-    let health = Health {
+    let health = HealthState {
         tasks: opened.stores.tasks.clone(),
         reserve: opened.reserve.clone(),
         readiness: opened.readiness.clone(),
@@ -116,16 +116,16 @@ pub(crate) async fn worker_alone(
 }
 
 /// The parts that every process of a service opens.
-struct Opened {
-    stores: Stores,
+struct SharedParts {
+    stores: StoreHandles,
     blobs: Arc<dyn BlobStore>,
-    reserve: Reserve,
-    readiness: Readiness,
-    policy: Option<Policy>,
-    tracer: Tracer,
+    reserve: DiskReserve,
+    readiness: WorkerReadiness,
+    policy: Option<PolicyService>,
+    tracer: TaskTracer,
 }
 
-async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
+async fn open(config: &Config, tracer: TaskTracer) -> Result<SharedParts, Failure> {
     folder::prepare(&config.data)?;
     let token_stride = token_stride()?;
     let options = OpenOptions {
@@ -146,7 +146,7 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
     };
     let stores = kinora_store::open(&config.store_url(), &options)
         .await
-        .map_err(damage::refused)?;
+        .map_err(damage::open_failure)?;
     let blobs = kinora_blobs::open(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
     // After the store is open, since its mark and the keys of its results say what the result store
@@ -155,11 +155,11 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
     #[cfg(feature = "test-faults")]
     let (stores, blobs) = crate::faults::wrap_stores(&config.test, stores, blobs);
     let blobs = kinora_blobs::metered(blobs, Arc::new(SystemClock));
-    Ok(Opened {
+    Ok(SharedParts {
         stores,
         blobs,
         reserve: reserve(config),
-        readiness: Readiness::default(),
+        readiness: WorkerReadiness::default(),
         policy: config.policy()?,
         tracer,
     })
@@ -177,25 +177,25 @@ fn token_stride() -> Result<u64, Failure> {
 fn api_settings(
     config: &Config,
     base_url: String,
-    reserve: Reserve,
-) -> Result<kinora_api::Settings, Failure> {
+    reserve: DiskReserve,
+) -> Result<kinora_api::ApiSettings, Failure> {
     // A reference may use another port than 80 or 443 only where the operator has allowed a network
     // with that port.
     let ports = allow_networks(config)?
         .iter()
-        .filter_map(Allowed::port)
+        .filter_map(AllowedNetwork::port)
         .collect();
-    Ok(kinora_api::Settings {
+    Ok(kinora_api::ApiSettings {
         base_url,
         waiting_max: config.queue.waiting_max.into(),
         project_unfinished_max: config.queue.project_unfinished_max.into(),
         project_tasks_max: config.quota.project_tasks_max.into(),
-        project_bytes_max: bound(config.project_bytes_max()),
-        bytes_max: bound(config.quota.bytes_max),
+        project_bytes_max: zero_as_unlimited(config.project_bytes_max()),
+        bytes_max: zero_as_unlimited(config.quota.bytes_max),
         reserve,
-        reference_ports: Ports::usual_and(ports),
+        reference_ports: AllowedPorts::with_extra(ports),
         failed_retention_ms: failed_retention_ms(config),
-        redirects: config.redirects(),
+        redirects: config.redirects_to_s3(),
         studio: config.studio.enabled,
     })
 }
@@ -220,22 +220,22 @@ fn clock_settle_ms(config: &Config) -> u64 {
 }
 
 /// A limit, where 0 means none.
-const fn bound(value: u64) -> u64 {
+const fn zero_as_unlimited(value: u64) -> u64 {
     if value == 0 { u64::MAX } else { value }
 }
 
 /// The reserve on the disks of the data folder, of unfinished files and of the results, if those
 /// are in a local folder.
-fn reserve(config: &Config) -> Reserve {
+fn reserve(config: &Config) -> DiskReserve {
     let mut folders = vec![config.data.clone(), config.scratch_folder()];
-    folders.extend(kinora_blobs::root(&config.results_url()).ok().flatten());
-    Reserve::new(folders, config.quota.free_bytes_min, Arc::new(SystemClock))
+    folders.extend(kinora_blobs::local_root(&config.results_url()).ok().flatten());
+    DiskReserve::new(folders, config.quota.free_bytes_min, Arc::new(SystemClock))
 }
 
 /// This process's folder of unfinished files.
-fn scratch(config: &Config) -> Result<Arc<Scratch>, Failure> {
+fn scratch(config: &Config) -> Result<Arc<ScratchFolder>, Failure> {
     let folder = config.scratch_folder();
-    let made = Scratch::make(&folder).map_err(|error| {
+    let made = ScratchFolder::create(&folder).map_err(|error| {
         let folder = folder.display();
         Failure::because(
             format!("The folder of unfinished files {folder} cannot be created"),
@@ -245,7 +245,7 @@ fn scratch(config: &Config) -> Result<Arc<Scratch>, Failure> {
     Ok(Arc::new(made))
 }
 
-fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Failure> {
+fn worker(config: &Config, opened: SharedParts, lineup: EngineLineup) -> Result<Worker, Failure> {
     let recorder = RecorderOptions {
         qp: config.media.qp,
         ..RecorderOptions::default()
@@ -255,12 +255,12 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
     let film_signer = makes_videos.then(|| film_signer::open(config));
     let film_signer = film_signer.transpose()?.flatten();
     let scratch = scratch(config)?;
-    let origin = Origin {
+    let origin = WorkerOrigin {
         host: system::host_name(),
         pid: std::process::id(),
         started_at_ms: now_ms,
     };
-    let references = References::new(fetcher(config)?, scratch.clone());
+    let references = ReferenceGatherer::new(fetcher(config)?, scratch.clone());
     // Before anybody asks; the worker takes it back.
     let waits_for_engines = makes_videos && config.worker.ready_when_warm && lineup.warms_up();
     opened.readiness.set_warming_up(waits_for_engines);
@@ -271,15 +271,15 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
         blobs: opened.blobs,
         lineup,
         references: Arc::new(references.with_reserve(opened.reserve)),
-        backoff: Backoff::new(opened.readiness, Arc::new(SystemClock)),
+        backoff: FaultBackoff::new(opened.readiness, Arc::new(SystemClock)),
         scratch,
-        pools: Pools::new(config.slots() as usize),
+        pools: WorkerPools::new(config.slots() as usize),
         films: films(config),
         policy: opened.policy,
         tracer: opened.tracer,
         clock: Arc::new(SystemClock),
         patience: Arc::new(SystemClock),
-        settings: kinora_worker::Settings {
+        settings: kinora_worker::WorkerOptions {
             name: worker_name(&origin)?,
             origin,
             slots: config.slots() as usize,
@@ -308,20 +308,20 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
 
 /// Reads each film in a separate process.
 #[cfg_attr(not(feature = "test-faults"), expect(unused_variables))]
-fn films(config: &Config) -> Arc<dyn Films> {
+fn films(config: &Config) -> Arc<dyn FilmOpener> {
     #[cfg(feature = "test-faults")]
     if config.test.reads_films_in_process {
-        return Arc::new(kinora_media::InProcess);
+        return Arc::new(kinora_media::InProcessFilms);
     }
     Arc::new(engine_host::films())
 }
 
 /// Draws the operator's mark, if there is one.
-fn marker(text: &str) -> Option<Marker> {
+fn marker(text: &str) -> Option<WatermarkPainter> {
     let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty())?;
-    Some(Marker::new(move |size| {
+    Some(WatermarkPainter::new(move |size| {
         let drawn = kinora_engine_storyboard::watermark(&text, size)?;
-        Some(Mark {
+        Some(WatermarkImage {
             left: drawn.left,
             top: drawn.top,
             width: drawn.width,
@@ -331,16 +331,16 @@ fn marker(text: &str) -> Option<Marker> {
 }
 
 /// Unique: neither another container with the same process id nor a later process has it.
-fn worker_name(origin: &Origin) -> Result<String, Failure> {
+fn worker_name(origin: &WorkerOrigin) -> Result<String, Failure> {
     let own = u32::from_le_bytes(system::random()?);
     Ok(format!("{}-{}-{own:08x}", origin.host, origin.pid))
 }
 
 /// A fetcher with all checks, for references or webhooks.
-fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
+fn fetcher(config: &Config) -> Result<ReferenceFetcher, Failure> {
     let references = &config.references;
     let per_hour = references.project_bytes_per_hour;
-    let options = kinora_http_fetch::Options {
+    let options = kinora_http_fetch::FetchOptions {
         allow_networks: allow_networks(config)?,
         deny_networks: deny_networks(config)?,
         host_connections_max: config.limit(
@@ -348,14 +348,14 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
             limits::REFERENCE_HOST_CONNECTIONS_MAX,
         ) as usize,
         project_bytes_per_hour: (per_hour > 0).then_some(per_hour),
-        ..kinora_http_fetch::Options::default()
+        ..kinora_http_fetch::FetchOptions::default()
     };
-    Fetcher::new(options, Arc::new(SystemClock))
+    ReferenceFetcher::new(options, Arc::new(SystemClock))
         .map_err(|error| Failure::because("References cannot be fetched", error))
 }
 
 /// Networks that references may come from although they are not public.
-pub(crate) fn allow_networks(config: &Config) -> Result<Vec<Allowed>, Failure> {
+pub(crate) fn allow_networks(config: &Config) -> Result<Vec<AllowedNetwork>, Failure> {
     let texts = &config.references.allow_networks;
     networks("references.allow_networks", texts)
 }
@@ -394,24 +394,24 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
         + config
             .engines
             .iter()
-            .map(Engine::blocking_threads)
+            .map(EngineSettings::blocking_threads)
             .sum::<usize>()
-        + Pools::threads(config.slots() as usize)
+        + WorkerPools::threads(config.slots() as usize)
         + OTHER_THREADS
 }
 
 /// The limits of the listener.
-pub(crate) fn guards(config: &Config) -> Result<Guards, Failure> {
+pub(crate) fn guards(config: &Config) -> Result<ListenOptions, Failure> {
     let http = &config.http;
     let proxies: Vec<Network> = networks("http.trusted_proxies", &http.trusted_proxies)?;
-    let cors = Cors::new(http.cors_origins.iter().map(String::as_str))
+    let cors = CorsPolicy::new(http.cors_origins.iter().map(String::as_str))
         .map_err(|error| Failure::because("The setting http.cors_origins is invalid", error))?;
     let tls = http
         .is_tls()
-        .then(|| Tls::from_files(&http.tls_certificate, &http.tls_key))
+        .then(|| ServerTls::from_files(&http.tls_certificate, &http.tls_key))
         .transpose()
         .map_err(|error| Failure::because("HTTPS cannot be served", error))?;
-    Ok(Guards {
+    Ok(ListenOptions {
         first_byte_timeout: config.limit_seconds(
             "CONNECTION_FIRST_BYTE_SECONDS",
             limits::CONNECTION_FIRST_BYTE_SECONDS,

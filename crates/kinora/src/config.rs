@@ -23,12 +23,12 @@ use serde::Deserialize;
 use crate::address::{ListenAddress, OptionalAddress, check_base_url};
 use crate::failure::Failure;
 use crate::logging::LogFormat;
-pub(crate) use devices::{Device, Surplus};
-pub(crate) use engines::{Engine, EngineFile, Host, Lodging, Memory, Placement};
-pub(crate) use policy::Policy;
-pub(crate) use storage::{Delivery, ProjectBytes, S3};
-pub(crate) use traces::Traces;
-pub(crate) use weights::Weights;
+pub(crate) use devices::{DeviceSettings, SeatSurplus};
+pub(crate) use engines::{EngineSettings, EngineFile, HostSettings, DeviceShare, MemoryNeeds, WeightPlacement};
+pub(crate) use policy::PolicySettings;
+pub(crate) use storage::{ResultDelivery, ProjectBytes, S3Settings};
+pub(crate) use traces::TraceSettings;
+pub(crate) use weights::WeightSettings;
 
 /// The default file, the only place that defines defaults.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
@@ -46,25 +46,25 @@ pub(crate) struct Config {
     pub(crate) data: PathBuf,
     pub(crate) listen: ListenAddress,
     pub(crate) base_url: String,
-    pub(crate) log: Log,
-    pub(crate) store: Store,
-    pub(crate) results: Results,
-    pub(crate) queue: Queue,
-    pub(crate) quota: Quota,
-    pub(crate) http: Http,
-    pub(crate) studio: Studio,
-    pub(crate) worker: Worker,
-    policy: Policy,
-    pub(crate) references: References,
-    pub(crate) media: Media,
-    pub(crate) metrics: Metrics,
-    traces: Traces,
+    pub(crate) log: LogSettings,
+    pub(crate) store: StoreSettings,
+    pub(crate) results: ResultSettings,
+    pub(crate) queue: QueueSettings,
+    pub(crate) quota: QuotaSettings,
+    pub(crate) http: HttpSettings,
+    pub(crate) studio: StudioSettings,
+    pub(crate) worker: WorkerSettings,
+    policy: PolicySettings,
+    pub(crate) references: ReferenceSettings,
+    pub(crate) media: MediaSettings,
+    pub(crate) metrics: MetricsSettings,
+    traces: TraceSettings,
     storyboard: StoryboardKind,
-    pub(crate) weights: Weights,
+    pub(crate) weights: WeightSettings,
     #[serde(default)]
-    pub(crate) devices: Vec<Device>,
+    pub(crate) devices: Vec<DeviceSettings>,
     #[serde(default)]
-    pub(crate) engines: Vec<Engine>,
+    pub(crate) engines: Vec<EngineSettings>,
     pub(crate) models: Vec<CardRecord>,
     /// Why some engines of the file are missing in `engines`, for a process that opens none.
     #[serde(skip)]
@@ -85,34 +85,34 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Log {
+pub(crate) struct LogSettings {
     pub(crate) format: LogFormat,
     pub(crate) level: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Store {
+pub(crate) struct StoreSettings {
     pub(crate) url: String,
     pub(crate) listen_url: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Results {
+pub(crate) struct ResultSettings {
     pub(crate) url: String,
-    delivery: Delivery,
+    delivery: ResultDelivery,
     pub(crate) retention_hours: u32,
     pub(crate) failed_retention_hours: u32,
     pub(crate) signing_key_file: PathBuf,
     pub(crate) sign_command: Vec<String>,
     pub(crate) sign_timeout_seconds: u32,
-    s3: S3,
+    s3: S3Settings,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Queue {
+pub(crate) struct QueueSettings {
     pub(crate) waiting_max: u32,
     pub(crate) project_unfinished_max: u32,
     pub(crate) waiting_hours_max: u32,
@@ -120,7 +120,7 @@ pub(crate) struct Queue {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Quota {
+pub(crate) struct QuotaSettings {
     pub(crate) project_tasks_max: u32,
     project_bytes_max: ProjectBytes,
     pub(crate) bytes_max: u64,
@@ -129,7 +129,7 @@ pub(crate) struct Quota {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Http {
+pub(crate) struct HttpSettings {
     pub(crate) connections_max: u32,
     pub(crate) connections_per_address_max: u32,
     pub(crate) buffered_megabytes_max: u32,
@@ -145,7 +145,7 @@ pub(crate) struct Http {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerSettings {
     pub(crate) enabled: bool,
     pub(crate) slots: u32,
     pub(crate) project_slots_max: u32,
@@ -160,7 +160,7 @@ pub(crate) struct Worker {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct References {
+pub(crate) struct ReferenceSettings {
     pub(crate) allow_networks: Vec<String>,
     pub(crate) deny_networks: Vec<String>,
     pub(crate) project_bytes_per_hour: u64,
@@ -168,7 +168,7 @@ pub(crate) struct References {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Media {
+pub(crate) struct MediaSettings {
     pub(crate) qp: u8,
     pub(crate) mark: String,
 }
@@ -176,17 +176,17 @@ pub(crate) struct Media {
 /// `[studio]`: the web page.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Studio {
+pub(crate) struct StudioSettings {
     pub(crate) enabled: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Metrics {
+pub(crate) struct MetricsSettings {
     pub(crate) listen: OptionalAddress,
 }
 
-impl Http {
+impl HttpSettings {
     /// Settings that must be at least 1.
     const fn positive(&self) -> [(&'static str, u32); 3] {
         [
@@ -304,9 +304,9 @@ impl Config {
     }
 
     /// The engine with this name, configured or built in.
-    pub(crate) fn engine(&self, name: &str) -> Result<Engine, Failure> {
+    pub(crate) fn engine(&self, name: &str) -> Result<EngineSettings, Failure> {
         if name == engines::BUILT_IN {
-            return Engine::built_in(&self.storyboard);
+            return EngineSettings::built_in(&self.storyboard);
         }
         let found = self.engines.iter().find(|engine| engine.name == name);
         found

@@ -2,7 +2,7 @@
 //! decision to continue once the loss is accepted.
 
 use kinora_blobs::{BlobError, BlobStore};
-use kinora_store::{Loss, OpenError, Stores};
+use kinora_store::{LostChanges, OpenError, StoreHandles};
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -13,9 +13,9 @@ pub(crate) const WAY_ON: &str = "Restore a backup; or start once with --accept-l
                       without what is missing.";
 
 /// The message for a store that cannot be opened.
-pub(crate) fn refused(error: OpenError) -> Failure {
+pub(crate) fn open_failure(error: OpenError) -> Failure {
     match error {
-        OpenError::Lost(loss) => Failure::new(format!("{}. {WAY_ON}", lost(&loss))),
+        OpenError::Lost(loss) => Failure::new(format!("{}. {WAY_ON}", describe_loss(&loss))),
         OpenError::Damaged(findings) => Failure::new(format!(
             "The database is damaged: {findings}. `kinora doctor` says more. {WAY_ON}"
         )),
@@ -24,7 +24,7 @@ pub(crate) fn refused(error: OpenError) -> Failure {
 }
 
 /// Describes the missing changes.
-pub(crate) fn lost(loss: &Loss) -> String {
+pub(crate) fn describe_loss(loss: &LostChanges) -> String {
     let newest = match loss.newest_ms {
         Some(ms) => format!("the newest remaining task is from {} UTC", date(ms)),
         None => "it has no task".to_owned(),
@@ -39,7 +39,7 @@ pub(crate) fn lost(loss: &Loss) -> String {
 /// leaves the store's mark beside them.
 pub(crate) async fn check_results(
     config: &Config,
-    stores: &Stores,
+    stores: &StoreHandles,
     blobs: &dyn BlobStore,
 ) -> Result<(), Failure> {
     // An unmounted volume looks like an empty folder, and an empty result store is normal for a new
@@ -49,7 +49,7 @@ pub(crate) async fn check_results(
         return Ok(());
     }
     let results = config.results_shown();
-    let has_any = has_any(blobs, &stores.holds.results).await;
+    let has_any = has_any_result(blobs, &stores.holds.results).await;
     if !has_any.map_err(|error| unanswered(&error))? {
         if !config.accept_loss {
             return Err(Failure::new(format!(
@@ -62,7 +62,7 @@ pub(crate) async fn check_results(
             "loss accepted; results of completed tasks may be missing"
         );
     }
-    if let Err(error) = kinora_worker::put_mark(&*stores.chores, blobs).await {
+    if let Err(error) = kinora_worker::store_mark(&*stores.chores, blobs).await {
         // A full disk must not prevent serving; the search for orphans stores the mark later.
         tracing::warn!(%error, "results not marked as those of this store");
     }
@@ -75,7 +75,7 @@ fn unanswered(error: &dyn std::fmt::Display) -> Failure {
 
 /// Whether at least one of the results exists, as after restoring files without the store's mark,
 /// or whether none is expected.
-async fn has_any(blobs: &dyn BlobStore, results: &[String]) -> Result<bool, BlobError> {
+async fn has_any_result(blobs: &dyn BlobStore, results: &[String]) -> Result<bool, BlobError> {
     for key in results {
         if blobs.head(key).await?.is_some() {
             return Ok(true);

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
             return Err(summary(1));
         }
     };
-    let findings = examine(&config);
+    let findings = check_all(&config);
     print(&report(&findings));
     let bad = findings
         .iter()
@@ -41,14 +41,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
+fn check_all(config: &Config) -> Vec<(&'static str, Finding)> {
     let mut findings = vec![
         ("configuration", configuration(config)),
         ("user", secrets::user()),
         ("data folder", disk::folder(&config.data)),
     ];
     findings.extend(secrets::first_key(&config.data).map(|found| ("first key", found)));
-    findings.extend(store::examine(config));
+    findings.extend(store::check_store(config));
     findings.push((
         "backups",
         store::last_backup(&config.data, SystemClock.now_ms()),
@@ -61,7 +61,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
         ));
         findings.push(("links and syncs", disk::links_and_syncs(&folder)));
     }
-    findings.extend(disk::elsewhere(config));
+    findings.extend(disk::other_disks(config));
     findings.extend(disk::quotas(config).map(|found| ("quotas", found)));
     findings.push(("clock", surroundings::clock(&config.data)));
     findings.push(("listen address", surroundings::listen(&config.listen)));
@@ -101,7 +101,7 @@ mod tests {
         let mut config = Config::defaults();
         config.data = folder.path().join("data");
         config.listen = "127.0.0.1:0".parse().unwrap();
-        let findings = examine(&config);
+        let findings = check_all(&config);
         let text = report(&findings);
         let bad = findings
             .iter()
@@ -121,7 +121,7 @@ mod tests {
         let mut config = Config::defaults();
         config.data = data.path().to_owned();
         let names = |config: &Config| -> Vec<_> {
-            let found = disk::elsewhere(config);
+            let found = disk::other_disks(config);
             found.into_iter().map(|(what, _)| what).collect()
         };
         assert_eq!(names(&config), [""; 0]);
@@ -133,7 +133,7 @@ mod tests {
         }
         config.results.url = "s3://id:secret@host/bucket".to_owned();
         config.worker.scratch = "".into();
-        let found = disk::elsewhere(&config);
+        let found = disk::other_disks(&config);
         assert!(matches!(&*found, [(_, Finding::Bad(why))] if !why.contains("secret")));
     }
 
@@ -150,7 +150,7 @@ mod tests {
         config.references.allow_networks = vec!["everywhere".to_owned()];
         config.base_url = "video.example.com".to_owned();
         config.models[0].engine = "steam".to_owned();
-        let bad: Vec<&str> = examine(&config)
+        let bad: Vec<&str> = check_all(&config)
             .iter()
             .filter(|(_, found)| matches!(found, Finding::Bad(_)))
             .map(|(what, _)| *what)

@@ -19,24 +19,24 @@ use crate::cli::{HomeArgs, ServeArgs};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::keys::NewKeyParts;
-use crate::stop::Signals;
-use crate::system::{SystemClock, actor};
+use crate::stop::StopSignals;
+use crate::system::{SystemClock, current_actor};
 use crate::{compose, folder, logging, resources, serve};
 
 /// Threads of a runtime: enough that a request and a run go on beside each other.
 const RUNTIME_THREADS: usize = 2;
 
 /// A service that runs. Dropping it stops it at once.
-pub struct Embedded {
+pub struct EmbeddedService {
     address: SocketAddr,
     keys: Arc<dyn KeyStore>,
     runtime: Handle,
-    log: Lines,
+    log: LogBuffer,
     signals: Option<UnboundedSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Embedded {
+impl EmbeddedService {
     /// Starts the service on a data folder, with the settings that `variables` have as those of a process's environment.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Embedded {
         let config = Config::for_serving_under(&args, &variables);
         let config = config.map_err(|failure| failure.to_string())?;
         folder::make_private_files();
-        let log = Lines::default();
+        let log = LogBuffer::default();
         let dispatch = logging::json_to(log.clone(), &config.log.level);
         let dispatch = dispatch.map_err(|failure| failure.to_string())?;
         let (signals, received) = tokio::sync::mpsc::unbounded_channel();
@@ -70,7 +70,7 @@ impl Embedded {
                     &config,
                     &args.home,
                     &dispatch,
-                    Signals::Test(received),
+                    StopSignals::Test(received),
                     &opened,
                 );
             })
@@ -104,16 +104,16 @@ impl Embedded {
     /// # Errors
     /// The store's error.
     pub fn create_key(&self, project: &str) -> Result<String, String> {
-        let parts = NewKeyParts::of_project(project);
-        let made = parts.make(SystemClock.now_ms());
+        let parts = NewKeyParts::for_project(project);
+        let made = parts.generate(SystemClock.now_ms());
         let (text, key) = made.map_err(|failure| failure.to_string())?;
-        let added = self.runtime.block_on(self.keys.add_key(key, &actor()));
+        let added = self.runtime.block_on(self.keys.add_key(key, &current_actor()));
         added.map_err(|error| error.to_string())?;
         Ok(text.reveal().to_owned())
     }
 }
 
-impl Drop for Embedded {
+impl Drop for EmbeddedService {
     fn drop(&mut self) {
         // The end of the channel counts as the first signal and as all that follow.
         self.signals = None;
@@ -125,15 +125,15 @@ impl Drop for Embedded {
 }
 
 /// Address, key store and runtime of a service that is open, or the error that ended its start.
-type Opened = Result<(SocketAddr, Arc<dyn KeyStore>, Handle), String>;
+type OpenOutcome = Result<(SocketAddr, Arc<dyn KeyStore>, Handle), String>;
 
 /// Serves to the end on this thread.
 fn run(
     config: &Config,
     home: &HomeArgs,
     log: &Dispatch,
-    signals: Signals,
-    opened: &mpsc::SyncSender<Opened>,
+    signals: StopSignals,
+    opened: &mpsc::SyncSender<OpenOutcome>,
 ) {
     let _log = tracing::dispatcher::set_default(log);
     let of_threads = log.clone();
@@ -172,9 +172,9 @@ fn run(
 
 /// The bytes of a log.
 #[derive(Clone, Debug, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Lines {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend_from_slice(bytes);
@@ -186,7 +186,7 @@ impl Write for Lines {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
+impl<'a> MakeWriter<'a> for LogBuffer {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {

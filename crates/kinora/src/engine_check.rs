@@ -2,24 +2,24 @@
 //! it breaks in words that its author can act on.
 
 mod cases;
-mod judge;
-mod watched;
+mod protocol_check;
+mod watched_engine;
 
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_engine::{Features, Grid, Planner, Program, Promises};
+use kinora_engine::{Features, RenderGrid, ClipPlanner, EngineProgram, EngineCapabilities};
 use kinora_engine_host::PromisedPlanner;
-use kinora_engine_host::{HostOptions, HostedEngine, Introduction, Open};
+use kinora_engine_host::{HostOptions, HostedEngine, EngineIntroduction, OpenRequest};
 
 use crate::cli::{EngineArgs, EngineCheckArgs, EngineCommand};
-use crate::engine_host::{clock, command_of};
+use crate::engine_host::{clock, program_command};
 use crate::failure::Failure;
 use crate::output::print;
 use cases::{ClipShape, StoppedJobs};
-use judge::Judge;
-use watched::Watched;
+use protocol_check::ProtocolCheck;
+use watched_engine::WatchedEngine;
 
 /// Frames per second for an engine that takes any.
 const FPS: u32 = 8;
@@ -33,31 +33,31 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
 fn check(args: &EngineCheckArgs) -> Result<(), Failure> {
     let settings = settings(args)?;
     let introduction = introduction(args, &settings)?;
-    print(&introduced(&introduction));
+    print(&introduction_text(&introduction));
     let promises = promises(&introduction);
     let shape = ClipShape {
         size: args.size,
         seconds: args.seconds,
     };
-    let cases = cases::of(promises, shape);
+    let cases = cases::cases_for(promises, shape);
     let Some(plainest) = cases.first() else {
         return Err(Failure::new(
             "The engine's hello has no feature: it takes no request. See `features` in docs/engine-protocol.md.",
         ));
     };
-    let engine = hosted(args, &settings, Some(promises));
+    let engine = start_engine(args, &settings, Some(promises));
     let silence_max = Duration::from_secs(args.silence_seconds.into());
-    let engine = Watched::new(engine, introduction.yield_limit, silence_max);
-    let mut judge = Judge::new(&engine);
+    let engine = WatchedEngine::new(engine, introduction.yield_limit, silence_max);
+    let mut judge = ProtocolCheck::new(&engine);
     for (index, case) in cases.iter().enumerate() {
-        judge.clip(case);
+        judge.check_clip(case);
         // The first has everything that a job can have tried on it.
         if index == 0 {
-            judge.life(case, &mut StoppedJobs::new(case, promises, shape));
+            judge.check_lifecycle(case, &mut StoppedJobs::new(case, promises, shape));
         }
     }
     // Last, since it costs a process.
-    judge.end_of_input(plainest);
+    judge.check_end_of_input(plainest);
     judge.outcome()
 }
 
@@ -73,8 +73,8 @@ fn settings(args: &EngineCheckArgs) -> Result<serde_json::Value, Failure> {
 fn introduction(
     args: &EngineCheckArgs,
     settings: &serde_json::Value,
-) -> Result<Introduction, Failure> {
-    let engine = hosted(args, settings, None);
+) -> Result<EngineIntroduction, Failure> {
+    let engine = start_engine(args, settings, None);
     engine
         .introduction()
         .map_err(|error| Failure::because("The engine does not open", error))
@@ -85,7 +85,7 @@ const fn non_empty<'t>(text: &'t str, other: &'t str) -> &'t str {
     if text.is_empty() { other } else { text }
 }
 
-fn introduced(introduction: &Introduction) -> String {
+fn introduction_text(introduction: &EngineIntroduction) -> String {
     let grid = introduction.promises.grid;
     format!(
         "{} {} ({})\n  sizes are multiples of {}, clips have {} n + {} frames, {} frames per second\n",
@@ -103,26 +103,26 @@ fn introduced(introduction: &Introduction) -> String {
 }
 
 /// The engine's promises, with a low frame rate if it takes any.
-fn promises(introduction: &Introduction) -> Promises {
+fn promises(introduction: &EngineIntroduction) -> EngineCapabilities {
     let promises = introduction.promises;
-    Promises {
+    EngineCapabilities {
         fps: if promises.fps == 0 { FPS } else { promises.fps },
         ..promises
     }
 }
 
 /// The engine. Without promises, of which nothing is known yet, it takes no jobs.
-fn hosted(
+fn start_engine(
     args: &EngineCheckArgs,
     settings: &serde_json::Value,
-    promises: Option<Promises>,
+    promises: Option<EngineCapabilities>,
 ) -> HostedEngine {
-    let known = promises.unwrap_or(Promises {
+    let known = promises.unwrap_or(EngineCapabilities {
         features: Features::default(),
-        grid: Grid::ANY,
+        grid: RenderGrid::ANY,
         fps: FPS,
     });
-    let program = Program {
+    let program = EngineProgram {
         command: args.command.clone(),
         environment: Default::default(),
         folder: None,
@@ -131,12 +131,12 @@ fn hosted(
         promises: known,
         confined: None,
     };
-    let planner: Arc<dyn Planner> = Arc::new(PromisedPlanner::new("checked", "1", true, known));
+    let planner: Arc<dyn ClipPlanner> = Arc::new(PromisedPlanner::new("checked", "1", true, known));
     let options = HostOptions {
-        open: Open::new("checked", program.settings.clone()),
+        open: OpenRequest::new("checked", program.settings.clone()),
         promises,
         devices: program.devices.clone(),
-        command: Box::new(move || command_of(&program, None)),
+        command: Box::new(move || program_command(&program, None)),
         processes: 1,
         open_limit: Duration::from_secs(args.open_seconds.into()),
         // Each check has a limit of its own.

@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::Clock;
-use kinora_engine::{Engine as Opened, EngineError, FrameKind, Output, Program, Promises};
+use kinora_engine::{Engine as Opened, EngineError, FrameKind, EngineOutput, EngineProgram, EngineCapabilities};
 use kinora_engine_host::{
-    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Open, Role, adopt_orphans,
+    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, OpenRequest, SandboxRole, adopt_orphans,
     confine_command, make_scratch, restrict_environment, serve_film,
 };
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::CommandHostArgs;
-use crate::config::{Engine, Host};
+use crate::config::{EngineSettings, HostSettings};
 use crate::failure::Failure;
 use crate::kinds;
 use crate::logging::{self, LogFormat};
-use crate::output::say;
+use crate::output::print_message;
 use crate::system::SystemClock;
 
 /// A frame takes a fraction of a second, even on a busy machine.
@@ -33,14 +33,14 @@ const FILM_EXAMINE_MAX: Duration = Duration::from_mins(10);
 /// Runs as an engine process.
 pub(crate) fn run() -> Result<(), Failure> {
     logging::start_direct(LogFormat::Json, "info")?;
-    leave_stops_to_the_service()
-        .and_then(|()| kinora_engine_host::serve(open))
+    ignore_stop_signals()
+        .and_then(|()| kinora_engine_host::serve(open_engine))
         .map_err(|error| Failure::because("The engine process failed", error))
 }
 
 /// Runs as a process that reads one film.
 pub(crate) fn run_film() -> Result<(), Failure> {
-    leave_stops_to_the_service()
+    ignore_stop_signals()
         .and_then(|()| serve_film(&clock()))
         .map_err(|error| Failure::because("The film process failed", error))
 }
@@ -48,7 +48,7 @@ pub(crate) fn run_film() -> Result<(), Failure> {
 /// A stop by a service manager, or the end of a terminal, signals every process at once, but a
 /// running task must finish. So this process ignores such signals, and exits when the service
 /// closes its input.
-fn leave_stops_to_the_service() -> io::Result<()> {
+fn ignore_stop_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
@@ -64,15 +64,15 @@ fn leave_stops_to_the_service() -> io::Result<()> {
     Ok(())
 }
 
-fn open(told: Open) -> Result<Box<dyn Opened>, EngineError> {
-    let kind = kinds::named(told.kind.as_deref().unwrap_or_default()).map_err(settings_error)?;
+fn open_engine(told: OpenRequest) -> Result<Box<dyn Opened>, EngineError> {
+    let kind = kinds::find(told.kind.as_deref().unwrap_or_default()).map_err(settings_error)?;
     let table = toml::Table::deserialize(told.settings);
     let table = table.map_err(|error| settings_error(error.to_string()))?;
     let settings = kind.read(table);
     let settings = settings.map_err(|error| settings_error(error.to_string()))?;
     match settings.output() {
-        Output::Frames(frames) => frames.open(&told.name),
-        Output::Films(_) => Err(settings_error("this kind has no processes".to_owned())),
+        EngineOutput::Frames(frames) => frames.open(&told.name),
+        EngineOutput::Films(_) => Err(settings_error("this kind has no processes".to_owned())),
     }
 }
 
@@ -97,25 +97,25 @@ pub(crate) fn films() -> HostedFilms {
 
 /// An engine that makes frames in separate processes. None is started yet.
 pub(crate) fn hosted(
-    engine: &Engine,
+    engine: &EngineSettings,
     frames: &dyn FrameKind,
-    host: Host,
+    host: HostSettings,
     data: &Path,
 ) -> Result<HostedEngine, Failure> {
     if let Some(why) = frames.not_built_in() {
         return Err(Failure::because(&engine.name, why));
     }
     let planner = frames.planner(&engine.name);
-    let planner = planner.map_err(|error| engine.refused(&error))?;
+    let planner = planner.map_err(|error| engine.kind_failure(&error))?;
     let needs = frames.needs();
     let confinement = Confinement {
         read: needs.files,
         scratch: needs.scratch.then(|| scratch(data, &engine.name)),
-        ..Confinement::of(Role::Engine)
+        ..Confinement::of(SandboxRole::Engine)
     };
     let origin = match frames.program() {
-        Some(program) => Origin::program(engine, program, data),
-        None => Origin::this_executable(engine)?,
+        Some(program) => ProcessOrigin::program(engine, program, data),
+        None => ProcessOrigin::this_executable(engine)?,
     };
     let options = HostOptions {
         command: origin.command,
@@ -133,17 +133,17 @@ pub(crate) fn hosted(
 }
 
 /// How to start an engine's processes, and what to send them first.
-struct Origin {
+struct ProcessOrigin {
     command: Box<dyn Fn() -> Command + Send + Sync>,
-    open: Open,
-    promises: Option<Promises>,
+    open: OpenRequest,
+    promises: Option<EngineCapabilities>,
     devices: Vec<String>,
 }
 
-impl Origin {
+impl ProcessOrigin {
     /// Processes of this executable, which read the engine's settings as the service did.
-    fn this_executable(engine: &Engine) -> Result<Self, Failure> {
-        let settings = serde_json::to_value(&engine.told.table).map_err(|error| {
+    fn this_executable(engine: &EngineSettings) -> Result<Self, Failure> {
+        let settings = serde_json::to_value(&engine.definition.table).map_err(|error| {
             Failure::because("Cannot pass the settings to the engine process", error)
         })?;
         Ok(Self {
@@ -153,9 +153,9 @@ impl Origin {
                 restrict_environment(&mut command);
                 command
             }),
-            open: Open {
-                kind: Some(engine.told.kind.name.to_owned()),
-                ..Open::new(&engine.name, settings)
+            open: OpenRequest {
+                kind: Some(engine.definition.kind.name.to_owned()),
+                ..OpenRequest::new(&engine.name, settings)
             },
             promises: None,
             devices: Vec::new(),
@@ -163,18 +163,18 @@ impl Origin {
     }
 
     /// Processes of an operator's command.
-    fn program(engine: &Engine, program: Program, data: &Path) -> Self {
+    fn program(engine: &EngineSettings, program: EngineProgram, data: &Path) -> Self {
         let confinement = program.confined.as_ref().map(|files| Confinement {
             read: files.readable.clone(),
             write: files.writable.clone(),
             scratch: Some(scratch(data, &engine.name)),
-            ..Confinement::of(Role::Command)
+            ..Confinement::of(SandboxRole::Command)
         });
         Self {
-            open: Open::new(&engine.name, program.settings.clone()),
+            open: OpenRequest::new(&engine.name, program.settings.clone()),
             promises: Some(program.promises),
             devices: program.devices.clone(),
-            command: Box::new(move || command_of(&program, confinement.as_ref())),
+            command: Box::new(move || program_command(&program, confinement.as_ref())),
         }
     }
 }
@@ -192,7 +192,7 @@ pub(crate) fn operator_command(command: &[String], confinement: Option<&Confinem
 }
 
 /// The command of an engine, in its folder and with its own variables.
-pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -> Command {
+pub(crate) fn program_command(program: &EngineProgram, confinement: Option<&Confinement>) -> Command {
     let mut command = operator_command(&program.command, confinement);
     if let Some(scratch) = confinement.and_then(|confinement| confinement.scratch.as_ref()) {
         command.env("HOME", scratch).env("TMPDIR", scratch);
@@ -238,7 +238,7 @@ fn confine(confinement: &Confinement) -> Result<(), Failure> {
         )
     })?;
     if !lacking.is_empty() {
-        say(&format!(
+        print_message(&format!(
             "the command is only partly confined: {}",
             lacking.join("; ")
         ));
@@ -278,7 +278,7 @@ mod tests {
                      environment = { COLOUR = \"red\" }\n\
                      describe = { fps = 16, features = {} }";
         let kind: ProcessKind = toml::from_str(table).unwrap();
-        let command = command_of(&kind.program().unwrap(), None);
+        let command = program_command(&kind.program().unwrap(), None);
         assert_eq!(command.get_current_dir(), Some(Path::new("/srv/own")));
         let colour = command.get_envs().find(|(name, _)| *name == "COLOUR");
         assert_eq!(colour.unwrap().1.unwrap(), "red");

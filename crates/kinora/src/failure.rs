@@ -8,12 +8,12 @@ use std::process::ExitCode;
 #[derive(Debug)]
 pub(crate) struct Failure {
     text: String,
-    exit: Exit,
+    exit: ExitKind,
 }
 
 /// Exit codes, listed in `docs/cli.md`. clap also uses 2, for a command line that it cannot parse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ExitKind {
     /// The command or the task failed.
     #[default]
     Failed = 1,
@@ -35,7 +35,7 @@ impl Failure {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            exit: Exit::default(),
+            exit: ExitKind::default(),
         }
     }
 
@@ -46,13 +46,13 @@ impl Failure {
 
     /// Sets the exit code.
     #[must_use]
-    pub(crate) fn exit(self, exit: Exit) -> Self {
+    pub(crate) fn exit(self, exit: ExitKind) -> Self {
         Self { exit, ..self }
     }
 
     /// Prepends `words` to the message.
     #[must_use]
-    pub(crate) fn before(self, words: &str) -> Self {
+    pub(crate) fn with_prefix(self, words: &str) -> Self {
         Self {
             text: format!("{words}{}", self.text),
             ..self
@@ -61,7 +61,7 @@ impl Failure {
 
     /// Appends `words` to the message.
     #[must_use]
-    pub(crate) fn and(self, words: &str) -> Self {
+    pub(crate) fn with_suffix(self, words: &str) -> Self {
         Self {
             text: format!("{}{words}", self.text),
             ..self
@@ -69,7 +69,7 @@ impl Failure {
     }
 
     /// The kind of failure, for another one that sums it up.
-    pub(crate) const fn kind(&self) -> Exit {
+    pub(crate) const fn exit_kind(&self) -> ExitKind {
         self.exit
     }
 

@@ -10,13 +10,13 @@ use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
+    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink,
 };
-use kinora_store::Stores;
+use kinora_store::StoreHandles;
 use kinora_store::faulty::{self as store, FaultyStore};
-use kinora_worker::Maker;
+use kinora_worker::AnyEngine;
 
-type Opened = (Stores, Arc<dyn BlobStore>);
+type WrappedStores = (StoreHandles, Arc<dyn BlobStore>);
 
 /// Fixed limits for which tests cannot wait, by the variables that change them.
 const LIMITS: [&str; 8] = [
@@ -84,9 +84,9 @@ impl TestOptions {
 /// Wraps both stores with faults if a test wants them.
 pub(crate) fn wrap_stores(
     options: &TestOptions,
-    stores: Stores,
+    stores: StoreHandles,
     blobs: Arc<dyn BlobStore>,
-) -> Opened {
+) -> WrappedStores {
     let Some(ppm) = options.fault_ppm else {
         return (stores, blobs);
     };
@@ -98,10 +98,10 @@ pub(crate) fn wrap_stores(
     // granted, with the answer lost, waits for the lease to end: correct, but longer than tests
     // wait.
     for method in [
-        store::Method::Cancel,
-        store::Method::Delete,
-        store::Method::TakeFetches,
-        store::Method::TakeChores,
+        store::StoreMethod::Cancel,
+        store::StoreMethod::Delete,
+        store::StoreMethod::LeaseFetches,
+        store::StoreMethod::LeaseChores,
     ] {
         let rates = store::Rates {
             after_ppm: 0,
@@ -122,29 +122,29 @@ const LONG_SECONDS: u32 = 10;
 
 /// The same engine, paced and plain as a test wants. An engine in a separate process is never
 /// plain: its process would have nothing to do.
-pub(crate) fn wrap_engine(options: &TestOptions, maker: Maker, is_hosted: bool) -> Maker {
-    let Maker::Frames(engine) = maker else {
+pub(crate) fn wrap_engine(options: &TestOptions, maker: AnyEngine, is_hosted: bool) -> AnyEngine {
+    let AnyEngine::Frames(engine) = maker else {
         return maker;
     };
-    Maker::Frames(Arc::new(Paced {
+    AnyEngine::Frames(Arc::new(PacedEngine {
         engine,
         pause: Duration::from_millis(options.long_clip_frame_ms),
         is_plain: options.has_plain_clips && !is_hosted,
     }))
 }
 
-struct Paced {
+struct PacedEngine {
     engine: Arc<dyn Engine>,
     pause: Duration,
     is_plain: bool,
 }
 
-impl Planner for Paced {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for PacedEngine {
+    fn describe(&self) -> &EngineDescription {
         self.engine.describe()
     }
 
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         self.engine.plan(spec, materials)
     }
 
@@ -152,23 +152,23 @@ impl Planner for Paced {
         self.engine.decides_length(spec)
     }
 
-    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+    fn warnings(&self, spec: &VideoSpec, materials: &JobMaterials) -> Vec<Warning> {
         self.engine.warnings(spec, materials)
     }
 }
 
-impl Engine for Paced {
+impl Engine for PacedEngine {
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
         // Only long clips are slow: tests use them where something has to happen during a run, and
         // all other clips should be quick.
         let is_long = job.clip.frames >= LONG_SECONDS * job.clip.fps;
         let pause = if is_long { self.pause } else { Duration::ZERO };
-        let sink = &mut Pausing { sink, pause };
+        let sink = &mut PausingSink { sink, pause };
         if self.is_plain {
             kinora_testkit::engine::generate(job, sink, control)
         } else {
@@ -180,7 +180,7 @@ impl Engine for Paced {
         self.engine.places()
     }
 
-    fn warm_up(&self, control: &Control) {
+    fn warm_up(&self, control: &JobControl) {
         self.engine.warm_up(control);
     }
 
@@ -189,12 +189,12 @@ impl Engine for Paced {
     }
 }
 
-struct Pausing<'s> {
-    sink: &'s mut dyn Sink,
+struct PausingSink<'s> {
+    sink: &'s mut dyn ClipSink,
     pause: Duration,
 }
 
-impl Sink for Pausing<'_> {
+impl ClipSink for PausingSink<'_> {
     fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
         self.sink.decide(frames)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kinora_contract::Clock;
 use kinora_engine_host::finds_program;
 use kinora_engine_host::run_command;
-use kinora_media::{Origin, Provenance};
+use kinora_media::{ParentVideo, Provenance};
 use kinora_worker::FilmSigner;
 use serde_json::json;
 
@@ -75,7 +75,7 @@ impl FilmSigner for SignCommand {
 
 /// What the command reads: one JSON object about the video.
 fn statement(provenance: &Provenance) -> String {
-    let is_edit = matches!(provenance.derived_from, Some(Origin::Edited(_)));
+    let is_edit = matches!(provenance.derived_from, Some(ParentVideo::Edited(_)));
     let statement = json!({
         "task": provenance.id,
         "model": provenance.model,
@@ -83,7 +83,7 @@ fn statement(provenance: &Provenance) -> String {
         "tool": provenance.tool,
         "date": provenance.created,
         "operation": if is_edit { "edited" } else { "created" },
-        "parent": provenance.derived_from.as_ref().map(Origin::id),
+        "parent": provenance.derived_from.as_ref().map(ParentVideo::id),
         "digital_source_type": provenance.source.uri(),
     });
     format!("{statement}\n")

@@ -45,7 +45,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     // database whose commits were acknowledged.
     kinora_system::durable::make_folder_by(DirBuilder::new().recursive(true).mode(0o700), folder)
         .map_err(|error| Failure::because(format!("{shown} cannot be created"), error))?;
-    match close_ours(folder) {
+    match remove_access_if_ours(folder) {
         Ok(None) => {}
         Ok(Some(mode)) => tracing::warn!(
             folder = %shown,
@@ -61,19 +61,19 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     }
     for name in CONTENTS {
         // The folder is closed already, so a file of another owner is harmless.
-        let _ = close(&folder.join(name));
+        let _ = remove_access(&folder.join(name));
     }
     Ok(())
 }
 
 /// The folder in which a restore collects its files; removed at its end.
-pub(crate) fn restoring(data: &Path) -> PathBuf {
+pub(crate) fn restoring_folder(data: &Path) -> PathBuf {
     data.join("restoring")
 }
 
 /// Refuses a data folder with an unfinished restore.
 pub(crate) fn refuse_unfinished_restore(data: &Path) -> Result<(), Failure> {
-    if !restoring(data).exists() {
+    if !restoring_folder(data).exists() {
         return Ok(());
     }
     Err(Failure::new(format!(
@@ -83,22 +83,22 @@ pub(crate) fn refuse_unfinished_restore(data: &Path) -> Result<(), Failure> {
 }
 
 /// The mode of `path`, if others have any access to it.
-pub(crate) fn open_to_others(path: &Path) -> io::Result<Option<u32>> {
+pub(crate) fn foreign_access_mode(path: &Path) -> io::Result<Option<u32>> {
     // Without the type of the file, which `st_mode` has as well.
     let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
     Ok(Some(mode).filter(|mode| mode & OTHERS != 0))
 }
 
-/// Like [`close`], for a folder that contains only our files.
-fn close_ours(folder: &Path) -> io::Result<Option<u32>> {
-    if open_to_others(folder)?.is_some() && holds_other_things(folder)? {
+/// Like [`remove_access`], for a folder that contains only our files.
+fn remove_access_if_ours(folder: &Path) -> io::Result<Option<u32>> {
+    if foreign_access_mode(folder)?.is_some() && has_foreign_files(folder)? {
         return Err(io::Error::other("it contains files that are not Kinora's"));
     }
-    close(folder)
+    remove_access(folder)
 }
 
 /// Whether a folder is not empty and has no database or secret of an earlier start.
-pub(crate) fn holds_other_things(folder: &Path) -> io::Result<bool> {
+pub(crate) fn has_foreign_files(folder: &Path) -> io::Result<bool> {
     if ["kinora.db", "signing.key"]
         .iter()
         .any(|name| folder.join(name).exists())
@@ -115,13 +115,13 @@ pub(crate) fn holds_other_things(folder: &Path) -> io::Result<bool> {
 }
 
 /// Removes the access of others to `path`; returns the mode that granted any.
-fn close(path: &Path) -> io::Result<Option<u32>> {
-    let Some(mode) = open_to_others(path)? else {
+fn remove_access(path: &Path) -> io::Result<Option<u32>> {
+    let Some(mode) = foreign_access_mode(path)? else {
         return Ok(None);
     };
     fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS))?;
     // Some file systems accept the change but ignore it.
-    match open_to_others(path)? {
+    match foreign_access_mode(path)? {
         None => Ok(Some(mode)),
         Some(_) => Err(io::Error::other(
             "its file system does not support permissions",
@@ -130,7 +130,7 @@ fn close(path: &Path) -> io::Result<Option<u32>> {
 }
 
 /// The path of the file with the first key.
-pub(crate) fn first_key(data: &Path) -> PathBuf {
+pub(crate) fn first_key_path(data: &Path) -> PathBuf {
     let path = data.join(FIRST_KEY);
     std::path::absolute(&path).unwrap_or(path)
 }
@@ -138,7 +138,7 @@ pub(crate) fn first_key(data: &Path) -> PathBuf {
 /// Writes the first key into a private file, and returns its path. Replaces the file of an earlier
 /// start that was interrupted.
 pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure> {
-    let path = first_key(data);
+    let path = first_key_path(data);
     let written = match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         // `create_new` in there makes the file with its final mode, and does not follow a link that
@@ -165,7 +165,7 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Reads the first key of a service on `data` from its file.
 pub(crate) fn read_first_key(data: &Path) -> Result<String, Failure> {
-    let path = first_key(data);
+    let path = first_key_path(data);
     let key = fs::read_to_string(&path)
         .map_err(|error| Failure::because(format!("{} cannot be read", path.display()), error))?;
     Ok(key.trim().to_owned())
@@ -221,7 +221,7 @@ mod tests {
     fn an_open_folder_that_cannot_be_closed_is_refused_with_what_to_do() {
         // Nobody, not even root, may change the permissions of a process's folder.
         let folder = Path::new("/proc/self/task");
-        assert!(close(folder).is_err());
+        assert!(remove_access(folder).is_err());
         let error = prepare(folder).unwrap_err().to_string();
         for advice in [
             "`chmod 700 /proc/self/task`",

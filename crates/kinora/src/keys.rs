@@ -1,7 +1,7 @@
 //! `kinora keys`: create, list, rotate, revoke, and the log of these. Works directly on the store,
 //! beside a running service, and never creates a store.
 
-mod judged;
+mod new_key;
 mod listing;
 
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::cli::{CreateArgs, HomeArgs, KeysArgs, KeysCommand, ListArgs, RotateAr
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
-use crate::system::{SystemClock, actor};
-use crate::{beside, folder, hint, signing};
-pub(crate) use judged::NewKeyParts;
+use crate::system::{SystemClock, current_actor};
+use crate::{store_access, folder, shell_hint, signing};
+pub(crate) use new_key::NewKeyParts;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
 /// Runs a key command.
 pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
-    let runtime = beside::runtime()?;
+    let runtime = store_access::runtime()?;
     match &args.command {
         KeysCommand::Create(args) => runtime.block_on(create(args)),
         KeysCommand::List(args) => runtime.block_on(list(args)),
@@ -44,7 +44,7 @@ fn open(config: &Config, home: &HomeArgs) -> Result<Arc<dyn KeyStore>, Failure> 
              configuration file with --config; or make a store here by `{}`, which also makes a \
              first key.",
             path.display(),
-            hint::command("serve", home)
+            shell_hint::command("serve", home)
         )),
         error => Failure::because("The store cannot be opened", error),
     })
@@ -52,22 +52,22 @@ fn open(config: &Config, home: &HomeArgs) -> Result<Arc<dyn KeyStore>, Failure> 
 
 async fn create(args: &CreateArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
-    let parts = NewKeyParts::of(args, &config)?;
+    let parts = NewKeyParts::from_args(args, &config)?;
     let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
     // Only this look keeps names unique. Two `kinora keys create` at the same moment can make
-    // twins, and `find` then asks for an id.
-    let existing = store.list_keys().await.map_err(beside::failed)?;
-    if let Some(twin) = named(&existing, parts.name(), now_ms).first() {
+    // twins, and `find_key` then asks for an id.
+    let existing = store.list_keys().await.map_err(store_access::store_failure)?;
+    if let Some(twin) = usable_keys_named(&existing, parts.name(), now_ms).first() {
         return Err(Failure::new(format!(
             "There is a usable key of this name, {}. Choose another name, or replace that key with \
              `{}`.",
             twin.key.id,
-            hint::command(&format!("keys rotate {}", twin.key.id), &args.home)
+            shell_hint::command(&format!("keys rotate {}", twin.key.id), &args.home)
         )));
     }
-    let (text, key) = parts.make(now_ms)?;
-    store.add_key(key, &actor()).await.map_err(beside::failed)?;
+    let (text, key) = parts.generate(now_ms)?;
+    store.add_key(key, &current_actor()).await.map_err(store_access::store_failure)?;
     print(&format!("{}\n", text.reveal()));
     Ok(())
 }
@@ -75,7 +75,7 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
 async fn list(args: &ListArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let store = open(&config, &args.home)?;
-    let keys = store.list_keys().await.map_err(beside::failed)?;
+    let keys = store.list_keys().await.map_err(store_access::store_failure)?;
     let now_ms = SystemClock.now_ms();
     if args.json {
         print(&listing::json(&keys, now_ms));
@@ -89,8 +89,8 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
-    let keys = store.list_keys().await.map_err(beside::failed)?;
-    let old = find(&keys, &args.key, now_ms)?;
+    let keys = store.list_keys().await.map_err(store_access::store_failure)?;
+    let old = find_key(&keys, &args.key, now_ms)?;
     if !old.is_usable(now_ms) {
         return Err(Failure::new(format!(
             "The key {} is revoked or expired, so that there is nothing to rotate; make a new one \
@@ -98,16 +98,16 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
             old.key.id
         )));
     }
-    let (text, new) = NewKeyParts::like(old).make(now_ms)?;
+    let (text, new) = NewKeyParts::from_key(old).generate(now_ms)?;
     let rotation = KeyRotation {
         old: old.key.id.clone(),
         new,
         now_ms,
         grace_ms: u64::from(args.grace) * HOUR_MS,
     };
-    let added = store.rotate_key(rotation, &actor()).await;
-    if added.map_err(beside::failed)?.is_none() {
-        return Err(unknown(&args.key));
+    let added = store.rotate_key(rotation, &current_actor()).await;
+    if added.map_err(store_access::store_failure)?.is_none() {
+        return Err(unknown_key(&args.key));
     }
     print(&format!("{}\n", text.reveal()));
     Ok(())
@@ -117,11 +117,11 @@ async fn revoke(key: &str, expire_addresses: bool, home: &HomeArgs) -> Result<()
     let config = Config::load(home)?;
     let store = open(&config, home)?;
     let now_ms = SystemClock.now_ms();
-    let keys = store.list_keys().await.map_err(beside::failed)?;
-    let id = &find(&keys, key, now_ms)?.key.id;
-    let revoked = store.revoke_key(id, now_ms, &actor()).await;
-    if !revoked.map_err(beside::failed)? {
-        return Err(unknown(key));
+    let keys = store.list_keys().await.map_err(store_access::store_failure)?;
+    let id = &find_key(&keys, key, now_ms)?.key.id;
+    let revoked = store.revoke_key(id, now_ms, &current_actor()).await;
+    if !revoked.map_err(store_access::store_failure)? {
+        return Err(unknown_key(key));
     }
     print(&format!(
         "{id} is revoked; a running service refuses it within a second.\n"
@@ -140,13 +140,13 @@ async fn revoke(key: &str, expire_addresses: bool, home: &HomeArgs) -> Result<()
 }
 
 /// The key with this id, or the one usable key with this name.
-fn find<'k>(keys: &'k [ApiKey], wanted: &str, now_ms: u64) -> Result<&'k ApiKey, Failure> {
+fn find_key<'k>(keys: &'k [ApiKey], wanted: &str, now_ms: u64) -> Result<&'k ApiKey, Failure> {
     if let Some(key) = keys.iter().find(|one| one.key.id == wanted) {
         return Ok(key);
     }
-    match named(keys, wanted, now_ms).as_slice() {
+    match usable_keys_named(keys, wanted, now_ms).as_slice() {
         [only] => Ok(*only),
-        [] => Err(unknown(wanted)),
+        [] => Err(unknown_key(wanted)),
         several => {
             let ids: Vec<&str> = several.iter().map(|one| one.key.id.as_str()).collect();
             Err(Failure::new(format!(
@@ -159,13 +159,13 @@ fn find<'k>(keys: &'k [ApiKey], wanted: &str, now_ms: u64) -> Result<&'k ApiKey,
 }
 
 /// The usable keys with this name.
-fn named<'k>(keys: &'k [ApiKey], name: &str, now_ms: u64) -> Vec<&'k ApiKey> {
+fn usable_keys_named<'k>(keys: &'k [ApiKey], name: &str, now_ms: u64) -> Vec<&'k ApiKey> {
     keys.iter()
         .filter(|one| one.key.name == name && one.is_usable(now_ms))
         .collect()
 }
 
-fn unknown(key: &str) -> Failure {
+fn unknown_key(key: &str) -> Failure {
     Failure::new(format!(
         "There is no key with the id {0}, and no usable key with that name; `kinora keys list` shows \
          all.",
@@ -179,7 +179,7 @@ mod tests {
     use kinora_store::NewKey;
 
     fn key(id: &str, name: &str, expires_at_ms: Option<u64>) -> ApiKey {
-        let (_, made) = NewKeyParts::first().make(0).unwrap();
+        let (_, made) = NewKeyParts::for_first_start().generate(0).unwrap();
         ApiKey {
             key: NewKey {
                 id: id.to_owned(),
@@ -201,7 +201,7 @@ mod tests {
             key("key_d", "key_c", None),
         ];
         let found = |wanted, now_ms| {
-            find(&keys, wanted, now_ms)
+            find_key(&keys, wanted, now_ms)
                 .map(|key| key.key.id.as_str())
                 .map_err(|failure| failure.to_string())
         };

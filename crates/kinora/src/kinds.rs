@@ -15,23 +15,23 @@ use toml::Table;
 use toml::de::Error;
 
 /// Every kind, by its `kind` in `[[engines]]`.
-const KINDS: &[Kind] = &[
-    Kind::of::<StoryboardKind>("storyboard"),
-    Kind::of::<RemoteKind>("remote"),
-    Kind::of::<DiffusionKind>("diffusion"),
-    Kind::of::<ProcessKind>("process"),
-    Kind::of::<ComfyKind>("comfyui"),
+const KINDS: &[RegisteredKind] = &[
+    RegisteredKind::new::<StoryboardKind>("storyboard"),
+    RegisteredKind::new::<RemoteKind>("remote"),
+    RegisteredKind::new::<DiffusionKind>("diffusion"),
+    RegisteredKind::new::<ProcessKind>("process"),
+    RegisteredKind::new::<ComfyKind>("comfyui"),
 ];
 
 /// One kind of engine.
 #[derive(Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct RegisteredKind {
     pub(crate) name: &'static str,
     read: fn(Table) -> Result<Arc<dyn EngineKind>, Error>,
 }
 
-impl Kind {
-    const fn of<K: EngineKind + DeserializeOwned + 'static>(name: &'static str) -> Self {
+impl RegisteredKind {
+    const fn new<K: EngineKind + DeserializeOwned + 'static>(name: &'static str) -> Self {
         Self {
             name,
             read: read::<K>,
@@ -54,7 +54,7 @@ fn read<K: EngineKind + DeserializeOwned + 'static>(
 }
 
 /// The kind with this name; the error lists all names.
-pub(crate) fn named(name: &str) -> Result<Kind, String> {
+pub(crate) fn find(name: &str) -> Result<RegisteredKind, String> {
     let found = KINDS.iter().find(|kind| kind.name == name);
     found.copied().ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
@@ -62,7 +62,7 @@ pub(crate) fn named(name: &str) -> Result<Kind, String> {
     })
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for RegisteredKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }

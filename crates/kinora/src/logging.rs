@@ -24,7 +24,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::failure::Failure;
-use queue::Queue;
+use queue::LogQueue;
 
 /// Time limit for writing the last lines when the process ends.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
@@ -45,9 +45,9 @@ pub(crate) enum LogFormat {
 
 /// The log of the service. Dropping it writes the last lines.
 #[derive(Debug)]
-pub(crate) struct Log(Queue);
+pub(crate) struct LogGuard(LogQueue);
 
-impl Drop for Log {
+impl Drop for LogGuard {
     fn drop(&mut self) {
         self.0.close(CLOSE_MAX);
     }
@@ -61,30 +61,30 @@ pub(crate) fn targets(level: &str) -> Result<Targets, Failure> {
 }
 
 /// Starts the log of a service.
-pub(crate) fn start(format: LogFormat, level: &str) -> Result<Log, Failure> {
+pub(crate) fn start(format: LogFormat, level: &str) -> Result<LogGuard, Failure> {
     let targets = targets(level)?;
     // A separate descriptor: the standard library's has a lock, which a stalled reader would block
     // for everybody.
     let queue = io::stderr()
         .as_fd()
         .try_clone_to_owned()
-        .and_then(|stderr| Queue::start(File::from(stderr)))
+        .and_then(|stderr| LogQueue::start(File::from(stderr)))
         .map_err(|error| Failure::because("The log cannot be started", error))?;
-    begin(queue.clone(), format, targets);
+    install(queue.clone(), format, targets);
     // The standard hook would write to standard error directly: it would wait for a stalled reader,
     // and its lines would not be JSON.
     let of_panics = queue.clone();
     std::panic::set_hook(Box::new(move |panic| log_panic(panic, &of_panics)));
-    Ok(Log(queue))
+    Ok(LogGuard(queue))
 }
 
 /// Starts the log of a process that serves no requests.
 pub(crate) fn start_direct(format: LogFormat, level: &str) -> Result<(), Failure> {
-    begin(io::stderr, format, targets(level)?);
+    install(io::stderr, format, targets(level)?);
     Ok(())
 }
 
-fn begin<W>(writer: W, format: LogFormat, targets: Targets)
+fn install<W>(writer: W, format: LogFormat, targets: Targets)
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -133,7 +133,7 @@ where
 }
 
 /// Sends messages of the standard library to standard error, which may have no reader.
-fn log_panic(panic: &PanicHookInfo<'_>, queue: &Queue) {
+fn log_panic(panic: &PanicHookInfo<'_>, queue: &LogQueue) {
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("unnamed");
     let cause = panic.payload_as_str().unwrap_or("unknown cause");
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_panic_is_a_line_of_the_log() {
         let (sender, sent) = mpsc::channel();
-        let queue = Queue::start(Sent(sender)).unwrap();
+        let queue = LogQueue::start(Sent(sender)).unwrap();
         let lines = fmt::layer().with_ansi(false).with_writer(queue.clone());
         let log = tracing_subscriber::registry().with(lines);
         tracing::subscriber::with_default(log, || {

@@ -67,7 +67,7 @@ fn write_json(path: &Path, manifest: &impl Serialize) -> io::Result<()> {
 }
 
 /// A manifest for programs, with its folder and notes for the operator.
-pub(crate) fn told(manifest: &impl Serialize, folder: &Path, notes: &[String]) -> Value {
+pub(crate) fn report_json(manifest: &impl Serialize, folder: &Path, notes: &[String]) -> Value {
     let mut value = json!(manifest);
     if let Some(fields) = value.as_object_mut() {
         fields.insert("path".to_owned(), json!(folder));

@@ -14,8 +14,8 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use kinora_api::{ListenSettings, Stop};
-use kinora_store::{Counts, LivingWorker, StoreError, Stores, WorkerPlaceState};
+use kinora_api::{ListenSettings, ListenerStop};
+use kinora_store::{QueueCounts, LivingWorker, StoreError, StoreHandles, WorkerPlaceState};
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rustix::param::page_size;
@@ -36,12 +36,12 @@ const BUCKETS: &[f64] = &[
 ];
 
 /// The recorder of this process, with the address to read it.
-pub(crate) struct Metrics {
+pub(crate) struct MetricsServer {
     handle: PrometheusHandle,
     listener: TcpListener,
 }
 
-impl Metrics {
+impl MetricsServer {
     /// Starts to record if there is an address to listen on.
     pub(crate) async fn start(listen: &OptionalAddress) -> Result<Option<Self>, Failure> {
         let Some(address) = &listen.0 else {
@@ -55,12 +55,12 @@ impl Metrics {
             .and_then(PrometheusBuilder::install_recorder)
             .map_err(|error| Failure::because("Metrics cannot be recorded", error))?;
         describe();
-        tracing::info!(address = %address_of(&listener, address), "metrics served");
+        tracing::info!(address = %shown_address(&listener, address), "metrics served");
         Ok(Some(Self { handle, listener }))
     }
 
     /// Answers scrapes until `stop` is done.
-    pub(crate) fn spawn(self, stores: Stores, stop: &Stop) -> Result<(), Failure> {
+    pub(crate) fn spawn(self, stores: StoreHandles, stop: &ListenerStop) -> Result<(), Failure> {
         let upkeep = self.handle.clone();
         tokio::spawn(async move {
             loop {
@@ -70,16 +70,16 @@ impl Metrics {
                 upkeep.run_upkeep();
             }
         });
-        devices::follow();
-        let read = Arc::new(Read {
+        devices::spawn_poller();
+        let read = Arc::new(ScrapeState {
             handle: self.handle,
             stores,
-            shown: Shown::default(),
+            shown: ShownLabels::default(),
         });
         let router = Router::new()
             .route("/metrics", get(scrape))
             .with_state(read);
-        let stop = Stop {
+        let stop = ListenerStop {
             begun: stop.begun.clone(),
             done: stop.done.clone(),
         };
@@ -89,19 +89,19 @@ impl Metrics {
     }
 }
 
-fn address_of(listener: &TcpListener, configured: &ListenAddress) -> String {
+fn shown_address(listener: &TcpListener, configured: &ListenAddress) -> String {
     listener
         .local_addr()
         .map_or_else(|_| configured.to_string(), |address| address.to_string())
 }
 
-struct Read {
+struct ScrapeState {
     handle: PrometheusHandle,
-    stores: Stores,
-    shown: Shown,
+    stores: StoreHandles,
+    shown: ShownLabels,
 }
 
-async fn scrape(State(read): State<Arc<Read>>) -> impl IntoResponse {
+async fn scrape(State(read): State<Arc<ScrapeState>>) -> impl IntoResponse {
     read_gauges(&read.stores, &read.shown).await;
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], read.handle.render())
 }
@@ -268,14 +268,14 @@ fn describe_gauges() {
 /// Models and places of the scrapes so far. Gauges keep their last value, so a model without workers
 /// and tasks is set to 0 like the others.
 #[derive(Default)]
-struct Shown {
+struct ShownLabels {
     models: Mutex<BTreeSet<String>>,
     /// Host, engine and name of places, likewise.
     places: Mutex<BTreeSet<[String; 3]>>,
 }
 
 /// Sets the gauges.
-async fn read_gauges(stores: &Stores, shown: &Shown) {
+async fn read_gauges(stores: &StoreHandles, shown: &ShownLabels) {
     // A scrape is answered also while the store is away: that is when the values of the process
     // itself are wanted most, and `kinora_store_readable` says why the others stand still.
     let is_readable = match read_store(stores, shown).await {
@@ -285,8 +285,8 @@ async fn read_gauges(stores: &Stores, shown: &Shown) {
             false
         }
     };
-    gauge!("kinora_store_readable").set(number(is_readable));
-    gauge!("kinora_store_writable").set(number(stores.tasks.is_writable()));
+    gauge!("kinora_store_readable").set(flag_value(is_readable));
+    gauge!("kinora_store_writable").set(flag_value(stores.tasks.is_writable()));
     gauge!("kinora_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     if let Some(bytes) = resident_bytes() {
         gauge!("process_resident_memory_bytes").set(bytes);
@@ -296,7 +296,7 @@ async fn read_gauges(stores: &Stores, shown: &Shown) {
     }
 }
 
-async fn read_store(stores: &Stores, shown: &Shown) -> Result<(), StoreError> {
+async fn read_store(stores: &StoreHandles, shown: &ShownLabels) -> Result<(), StoreError> {
     let counts = stores.tasks.counts().await?;
     let living = stores.workers.living().await?;
     set_queue(&counts, &living, shown);
@@ -306,7 +306,7 @@ async fn read_store(stores: &Stores, shown: &Shown) -> Result<(), StoreError> {
 }
 
 /// Sets the gauges of every model that has, or had, a worker or a waiting task.
-fn set_queue(counts: &Counts, living: &[LivingWorker], shown: &Shown) {
+fn set_queue(counts: &QueueCounts, living: &[LivingWorker], shown: &ShownLabels) {
     let served = living.iter().flat_map(|one| &one.worker.models);
     let served = served.filter(|one| one.is_available);
     let served: BTreeSet<&str> = served.map(|one| one.model.as_str()).collect();
@@ -331,7 +331,7 @@ fn set_queue(counts: &Counts, living: &[LivingWorker], shown: &Shown) {
                 .set(tasks as f64);
         }
         let is_served = served.contains(model.as_str());
-        gauge!("kinora_model_served", "model" => model.to_owned()).set(number(is_served));
+        gauge!("kinora_model_served", "model" => model.to_owned()).set(flag_value(is_served));
         let oldest_ms = counts.oldest_waiting_ms.get(model).copied().unwrap_or(0);
         gauge!("kinora_oldest_waiting_seconds", "model" => model.to_owned())
             .set(oldest_ms as f64 / 1e3);
@@ -354,7 +354,7 @@ fn set_workers(living: &[LivingWorker]) {
 }
 
 /// The places of the living workers. Two workers of one machine may have places of the same name.
-fn set_places(living: &[LivingWorker], shown: &Shown) {
+fn set_places(living: &[LivingWorker], shown: &ShownLabels) {
     let mut now: BTreeMap<[String; 3], [f64; 4]> = BTreeMap::new();
     for worker in living.iter().map(|one| &one.worker) {
         for place in &worker.places {
@@ -363,7 +363,7 @@ fn set_places(living: &[LivingWorker], shown: &Shown) {
             let is_quarantined = place.state == WorkerPlaceState::Quarantined;
             // Two workers on one host may name their places alike. Their counts add up; quarantine
             // is a flag, and one of them in quarantine sets it.
-            sums[0] = f64::max(sums[0], number(is_quarantined));
+            sums[0] = f64::max(sums[0], flag_value(is_quarantined));
             sums[1] += place.attempts as f64;
             sums[2] += place.failures as f64;
             sums[3] += place.quarantined_seconds as f64;
@@ -382,7 +382,7 @@ fn set_places(living: &[LivingWorker], shown: &Shown) {
     }
 }
 
-const fn number(yes: bool) -> f64 {
+const fn flag_value(yes: bool) -> f64 {
     if yes { 1.0 } else { 0.0 }
 }
 

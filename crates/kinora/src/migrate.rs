@@ -1,7 +1,7 @@
 //! `kinora migrate`: updates the schema of a store, forward only. An embedded store needs no such
 //! command.
 
-use crate::beside;
+use crate::store_access;
 use crate::cli::MigrateArgs;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -10,18 +10,18 @@ use crate::output::print;
 /// Updates the schema, and prints the previous version.
 pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
-    let runtime = beside::runtime()?;
+    let runtime = store_access::runtime()?;
     let url = config.store_url();
     let migrated = runtime.block_on(kinora_store::migrate(&url));
     let migrated =
         migrated.map_err(|error| Failure::because("The schema cannot be updated", error))?;
-    print(&told(migrated));
+    print(&describe(migrated));
     Ok(())
 }
 
 /// `migrated` is the version before and after; `None` for a store that is updated when it is
 /// opened.
-fn told(migrated: Option<(u32, u32)>) -> String {
+fn describe(migrated: Option<(u32, u32)>) -> String {
     match migrated {
         None => {
             "Nothing to do: `kinora serve` updates an embedded store when it opens it.\n".to_owned()
@@ -38,7 +38,7 @@ fn told(migrated: Option<(u32, u32)>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::describe;
 
     #[test]
     fn what_was_done_is_said() {
@@ -48,7 +48,7 @@ mod tests {
             (Some((0, 3)), "Created the schema, at version 3"),
             (Some((1, 3)), "from version 1 to version 3"),
         ] {
-            assert!(told(migrated).contains(part), "{migrated:?}");
+            assert!(describe(migrated).contains(part), "{migrated:?}");
         }
     }
 }

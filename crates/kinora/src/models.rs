@@ -1,7 +1,7 @@
 //! `kinora models`: the weights of configured models. Lists and removes them; files that another
 //! model uses stay, and so do those that `kinora models pull` could not bring back.
 
-mod board;
+mod download_board;
 mod check;
 mod pull;
 
@@ -13,10 +13,10 @@ use kinora_contract::CardRecord;
 use serde_json::{Value, json};
 
 use crate::cli::{HomeArgs, ModelsArgs, ModelsCommand, NamedArgs};
-use crate::config::{Config, Engine, EngineFile};
+use crate::config::{Config, EngineSettings, EngineFile};
 use crate::failure::Failure;
-use crate::output::{aligned, count, print, printable, say, size};
-use crate::weights::{self, State, Weight};
+use crate::output::{aligned, count, print, printable, print_message, size};
+use crate::weights::{self, FileState, WeightFile};
 
 /// Runs a command about models.
 pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
@@ -31,16 +31,16 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
 const HEADS: [&str; 6] = ["MODEL", "ENGINE", "KIND", "STATE", "FILES", "SIZE"];
 
 /// A model, its engine, and its files with their states.
-struct Listed<'c> {
+struct ListedModel<'c> {
     model: &'c CardRecord,
-    engine: Engine,
-    files: Vec<(Weight, State)>,
+    engine: EngineSettings,
+    files: Vec<(WeightFile, FileState)>,
     is_by_engine: bool,
 }
 
 /// How far the files of a model are present.
 #[derive(Clone, Copy)]
-enum Presence {
+enum FilePresence {
     Installed,
     Missing,
     Incomplete,
@@ -48,7 +48,7 @@ enum Presence {
     ByEngine,
 }
 
-impl Presence {
+impl FilePresence {
     const fn text(self) -> &'static str {
         match self {
             Self::Installed => "installed",
@@ -69,27 +69,27 @@ impl Presence {
 /// Prints the list.
 fn list(home: &HomeArgs, json: bool) -> Result<(), Failure> {
     let config = Config::load(home)?;
-    let all = config.models.iter().map(|model| listed(&config, model));
-    let all: Vec<Listed<'_>> = all.collect::<Result<_, Failure>>()?;
+    let all = config.models.iter().map(|model| list_model(&config, model));
+    let all: Vec<ListedModel<'_>> = all.collect::<Result<_, Failure>>()?;
     if json {
         print(&as_json(&all));
         return Ok(());
     }
     print(&as_text(&all));
-    if let Some(missing) = weights::missing(&config) {
+    if let Some(missing) = weights::missing_files(&config) {
         print(&format!("{}\n", missing.advice(home)));
     }
     Ok(())
 }
 
-fn listed<'c>(config: &Config, model: &'c CardRecord) -> Result<Listed<'c>, Failure> {
+fn list_model<'c>(config: &Config, model: &'c CardRecord) -> Result<ListedModel<'c>, Failure> {
     let engine = config.engine(&model.engine)?;
-    let weights = weights::of(&engine).into_iter();
+    let weights = weights::files_of_engine(&engine).into_iter();
     let files = weights.map(|weight| {
         let state = weight.state();
         (weight, state)
     });
-    Ok(Listed {
+    Ok(ListedModel {
         model,
         files: files.collect(),
         is_by_engine: weights::by_engine(&engine).is_some(),
@@ -97,40 +97,40 @@ fn listed<'c>(config: &Config, model: &'c CardRecord) -> Result<Listed<'c>, Fail
     })
 }
 
-impl Listed<'_> {
+impl ListedModel<'_> {
     fn present(&self) -> usize {
         self.files
             .iter()
-            .filter(|(_, state)| matches!(state, State::Complete(_)))
+            .filter(|(_, state)| matches!(state, FileState::Complete(_)))
             .count()
     }
 
     fn bytes(&self) -> u64 {
-        self.files.iter().map(|(_, state)| bytes(state)).sum()
+        self.files.iter().map(|(_, state)| bytes_on_disk(state)).sum()
     }
 
     /// Whether tasks can run, as far as files go.
-    fn state(&self) -> Presence {
+    fn state(&self) -> FilePresence {
         match (self.present(), self.files.len()) {
-            _ if self.is_by_engine => Presence::ByEngine,
-            (present, all) if present == all => Presence::Installed,
-            (0, _) if self.bytes() == 0 => Presence::Missing,
-            _ => Presence::Incomplete,
+            _ if self.is_by_engine => FilePresence::ByEngine,
+            (present, all) if present == all => FilePresence::Installed,
+            (0, _) if self.bytes() == 0 => FilePresence::Missing,
+            _ => FilePresence::Incomplete,
         }
     }
 }
 
 /// Bytes of a file on disk.
-fn bytes(state: &State) -> u64 {
+fn bytes_on_disk(state: &FileState) -> u64 {
     match state {
-        State::Complete(bytes) | State::Missing(bytes) => *bytes,
-        State::Odd { found, .. } => *found,
-        State::Unreadable(_) => 0,
+        FileState::Complete(bytes) | FileState::Missing(bytes) => *bytes,
+        FileState::WrongLength { found, .. } => *found,
+        FileState::Unreadable(_) => 0,
     }
 }
 
 /// A line per model, and one per file that is not as it should be.
-fn as_text(all: &[Listed<'_>]) -> String {
+fn as_text(all: &[ListedModel<'_>]) -> String {
     let mut rows = vec![HEADS.map(str::to_owned)];
     let mut odd = String::new();
     for listed in all {
@@ -141,7 +141,7 @@ fn as_text(all: &[Listed<'_>]) -> String {
         rows.push([
             printable(&listed.model.id),
             printable(&listed.engine.name),
-            listed.engine.told.kind.name.to_owned(),
+            listed.engine.definition.kind.name.to_owned(),
             listed.state().text().to_owned(),
             files,
             match listed.files.len() {
@@ -152,13 +152,13 @@ fn as_text(all: &[Listed<'_>]) -> String {
         for (file, state) in &listed.files {
             let path = printable(&file.path.to_string_lossy());
             let what = match state {
-                State::Complete(_) => continue,
-                State::Missing(0) => "missing".to_owned(),
-                State::Missing(held) => format!("incomplete, {} are here", size(*held)),
-                State::Odd { found, expected } => {
+                FileState::Complete(_) => continue,
+                FileState::Missing(0) => "missing".to_owned(),
+                FileState::Missing(held) => format!("incomplete, {} are here", size(*held)),
+                FileState::WrongLength { found, expected } => {
                     format!("it has {found} bytes, and the configuration says {expected}")
                 }
-                State::Unreadable(why) => printable(why),
+                FileState::Unreadable(why) => printable(why),
             };
             odd.push_str(&format!("{path}: {what}\n"));
         }
@@ -167,7 +167,7 @@ fn as_text(all: &[Listed<'_>]) -> String {
 }
 
 /// A JSON array with one object for each model.
-fn as_json(all: &[Listed<'_>]) -> String {
+fn as_json(all: &[ListedModel<'_>]) -> String {
     let all: Value = all
         .iter()
         .map(|listed| {
@@ -176,7 +176,7 @@ fn as_json(all: &[Listed<'_>]) -> String {
                 "model": listed.model.id,
                 "aliases": listed.model.aliases,
                 "engine": listed.engine.name,
-                "kind": listed.engine.told.kind.name,
+                "kind": listed.engine.definition.kind.name,
                 "state": listed.state().code(),
                 "bytes": listed.bytes(),
                 "files": files,
@@ -186,19 +186,19 @@ fn as_json(all: &[Listed<'_>]) -> String {
     format!("{all:#}\n")
 }
 
-fn file_object((file, state): &(Weight, State)) -> Value {
+fn file_object((file, state): &(WeightFile, FileState)) -> Value {
     let source = file.source.as_ref();
     let name = match state {
-        State::Complete(_) => "complete",
-        State::Missing(0) => "missing",
-        State::Missing(_) => "incomplete",
-        State::Odd { .. } => "wrong_length",
-        State::Unreadable(_) => "unreadable",
+        FileState::Complete(_) => "complete",
+        FileState::Missing(0) => "missing",
+        FileState::Missing(_) => "incomplete",
+        FileState::WrongLength { .. } => "wrong_length",
+        FileState::Unreadable(_) => "unreadable",
     };
     json!({
         "path": file.path,
         "state": name,
-        "bytes": bytes(state),
+        "bytes": bytes_on_disk(state),
         "bytes_expected": source.and_then(|source| source.bytes),
         "sha256": source.and_then(EngineFile::sha256),
         "url": source.and_then(EngineFile::url).map(String::from),
@@ -208,14 +208,14 @@ fn file_object((file, state): &(Weight, State)) -> Value {
 /// Removes the files of the named models, and prints what happened to each.
 fn remove(args: &NamedArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
-    let models = weights::models(&config, &args.names)?;
+    let models = weights::find_models(&config, &args.names)?;
     let ids: Vec<&str> = models.iter().map(|model| &*model.id).collect();
     // Text encoders and decoders are shared between models: a file stays as long as any other
     // model, or an engine without a model, names it.
-    let users = others(&config, &ids)?;
+    let users = other_users(&config, &ids)?;
     let (mut removed, mut freed, mut failed) = (0_u32, 0_u64, 0_u32);
-    for file in weights::of_models(&config, &models)? {
-        if file.state() == State::Missing(0) {
+    for file in weights::files_of_models(&config, &models)? {
+        if file.state() == FileState::Missing(0) {
             continue;
         }
         let path = file.path.display();
@@ -238,7 +238,7 @@ fn remove(args: &NamedArgs) -> Result<(), Failure> {
                 freed += bytes;
             }
             Err(error) => {
-                say(&format!("{path}: {error}"));
+                print_message(&format!("{path}: {error}"));
                 failed += 1;
             }
         }
@@ -259,21 +259,21 @@ fn remove(args: &NamedArgs) -> Result<(), Failure> {
 
 /// The paths that a model, or an engine without a model, uses.
 #[derive(Debug)]
-struct Used(Vec<Weight>);
+struct UsedFiles(Vec<WeightFile>);
 
-impl Used {
-    fn contains(&self, file: &Weight) -> bool {
+impl UsedFiles {
+    fn contains(&self, file: &WeightFile) -> bool {
         self.0.iter().any(|used| used.path == file.path)
     }
 }
 
 /// Users of files in the configuration, except the models with these ids, with their files.
-fn others(config: &Config, ids: &[&str]) -> Result<Vec<(String, Used)>, Failure> {
+fn other_users(config: &Config, ids: &[&str]) -> Result<Vec<(String, UsedFiles)>, Failure> {
     let mut users = Vec::new();
     for model in &config.models {
         if !ids.contains(&&*model.id) {
-            let used = weights::of(&config.engine(&model.engine)?);
-            users.push((model.id.clone(), Used(used)));
+            let used = weights::files_of_engine(&config.engine(&model.engine)?);
+            users.push((model.id.clone(), UsedFiles(used)));
         }
     }
     for engine in &config.engines {
@@ -282,7 +282,7 @@ fn others(config: &Config, ids: &[&str]) -> Result<Vec<(String, Used)>, Failure>
             .iter()
             .any(|model| model.engine == engine.name)
         {
-            users.push((engine.name.clone(), Used(weights::of(engine))));
+            users.push((engine.name.clone(), UsedFiles(weights::files_of_engine(engine))));
         }
     }
     Ok(users)

@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::backup::manifest::{Part, Tasks};
+use crate::backup::manifest::{FileDigest, TaskCounts};
 use crate::cli::MovedResults;
 use crate::failure::Failure;
-use crate::manifest_file::{ManifestFile, open_plain, told};
+use crate::manifest_file::{ManifestFile, open_plain, report_json};
 use crate::output::count;
 
 /// Maximum number of concurrent transfers of files: a remote store answers each with a delay.
@@ -28,16 +28,16 @@ const TRANSFERS_MAX: usize = 8;
 
 /// Transfers in progress.
 #[derive(Debug)]
-struct Transfers<T>(JoinSet<Result<T, Failure>>);
+struct FileTransfers<T>(JoinSet<Result<T, Failure>>);
 
-impl<T: Send + 'static> Transfers<T> {
+impl<T: Send + 'static> FileTransfers<T> {
     fn new() -> Self {
         Self(JoinSet::new())
     }
 
     /// Starts a transfer. If there are enough already, waits for another one first, and returns its
     /// result.
-    async fn begin(
+    async fn start(
         &mut self,
         transfer: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<Option<T>, Failure> {
@@ -77,7 +77,7 @@ const FILES: &str = "files.jsonl";
 /// The contents of an export.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Manifest {
+struct ExportManifest {
     format: u32,
     /// Random for each export: an import resumes only with the same one.
     id: String,
@@ -85,20 +85,20 @@ struct Manifest {
     kinora: String,
     /// Start of the export, in Unix seconds.
     made_at: u64,
-    tasks: Tasks,
+    tasks: TaskCounts,
     /// Number of API keys.
     keys: u64,
     /// Number of tasks that could not be read, and are omitted.
     unreadable: u64,
-    results: Results,
+    results: ExportedResults,
     /// The files of the export itself, by name.
-    parts: BTreeMap<String, Part>,
+    parts: BTreeMap<String, FileDigest>,
 }
 
 /// The files of tasks.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Results {
+struct ExportedResults {
     mode: MovedResults,
     /// Their original location, for people.
     from: String,
@@ -113,7 +113,7 @@ fn file_name(table: &CopiedTable) -> String {
     format!("{}.jsonl", table.name)
 }
 
-impl Manifest {
+impl ExportManifest {
     /// Writes the manifest into `folder`, synced.
     fn write(&self, folder: &Path) -> Result<(), Failure> {
         FILE.write(self, folder)
@@ -147,7 +147,7 @@ impl Manifest {
         // A wrong length is known before all is read.
         let part = self.parts.get(name).filter(|part| part.bytes == length);
         match part {
-            Some(part) if Part::of(&path)?.sha256 == part.sha256 => Ok(()),
+            Some(part) if FileDigest::measure(&path)?.sha256 == part.sha256 => Ok(()),
             _ => Err(Failure::new(format!(
                 "The export is damaged: the length or SHA-256 of {} differs from export.json.",
                 path.display()
@@ -157,7 +157,7 @@ impl Manifest {
 
     /// Formats the manifest as JSON, with the folder and notes for the operator.
     fn json(&self, folder: &Path, notes: &[String]) -> String {
-        format!("{:#}\n", told(self, folder, notes))
+        format!("{:#}\n", report_json(self, folder, notes))
     }
 
     /// Describes the contents in a sentence for people.
@@ -174,7 +174,7 @@ impl Manifest {
         };
         format!(
             "{} ({} unfinished), {}, the signing key and {files}",
-            count(self.tasks.all(), "task"),
+            count(self.tasks.total(), "task"),
             self.tasks.unfinished,
             count(self.keys, "key"),
         )
@@ -183,15 +183,15 @@ impl Manifest {
 
 /// A file being written. It replaces an existing one.
 #[derive(Debug)]
-struct Writer {
+struct TableWriter {
     path: PathBuf,
     file: BufWriter<File>,
     lines: u64,
 }
 
-impl Writer {
+impl TableWriter {
     fn create(path: PathBuf) -> Result<Self, Failure> {
-        let file = File::create(&path).map_err(|error| unwritable(&path, error))?;
+        let file = File::create(&path).map_err(|error| write_failure(&path, error))?;
         Ok(Self {
             file: BufWriter::new(file),
             lines: 0,
@@ -200,22 +200,22 @@ impl Writer {
     }
 
     fn add(&mut self, line: &str) -> Result<(), Failure> {
-        writeln!(self.file, "{line}").map_err(|error| unwritable(&self.path, error))?;
+        writeln!(self.file, "{line}").map_err(|error| write_failure(&self.path, error))?;
         self.lines += 1;
         Ok(())
     }
 
     /// Measures the file by reading it.
-    fn end(mut self) -> Result<Part, Failure> {
+    fn end(mut self) -> Result<FileDigest, Failure> {
         // Read back from the file, and not hashed while writing: the measure in the manifest then
         // describes what the disk returned, not what was meant to be on it.
         let flushed = self.file.flush();
-        flushed.map_err(|error| unwritable(&self.path, error))?;
-        Part::of(&self.path)
+        flushed.map_err(|error| write_failure(&self.path, error))?;
+        FileDigest::measure(&self.path)
     }
 }
 
-fn unwritable(path: &Path, error: impl std::fmt::Display) -> Failure {
+fn write_failure(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::because(format!("{} cannot be written", path.display()), error)
 }
 
@@ -224,20 +224,20 @@ fn read_rows(
     folder: &Path,
     table: &'static CopiedTable,
 ) -> Result<impl Iterator<Item = Result<CopiedRow, Failure>> + use<>, Failure> {
-    read(&folder.join(file_name(table)), |line| table.parse(line))
+    read_lines(&folder.join(file_name(table)), |line| table.parse(line))
 }
 
 /// Reads the list of files.
 fn read_files(
     folder: &Path,
 ) -> Result<impl Iterator<Item = Result<StoredFile, Failure>> + use<>, Failure> {
-    read(&folder.join(FILES), |line| {
+    read_lines(&folder.join(FILES), |line| {
         serde_json::from_str(line).map_err(|error| error.to_string())
     })
 }
 
 /// Reads the lines of a file one by one, each by `parse`.
-fn read<T, P: Fn(&str) -> Result<T, String>>(
+fn read_lines<T, P: Fn(&str) -> Result<T, String>>(
     path: &Path,
     parse: P,
 ) -> Result<impl Iterator<Item = Result<T, Failure>> + use<T, P>, Failure> {
@@ -261,16 +261,16 @@ mod tests {
 
     use super::*;
 
-    fn manifest(folder: &Path) -> Manifest {
-        let mut writer = Writer::create(folder.join("api_keys.jsonl")).unwrap();
+    fn manifest(folder: &Path) -> ExportManifest {
+        let mut writer = TableWriter::create(folder.join("api_keys.jsonl")).unwrap();
         writer.add("{\"one\": 1}").unwrap();
         writer.add("{}").unwrap();
-        Manifest {
+        ExportManifest {
             format: FORMAT,
             id: "00".to_owned(),
             kinora: "0.1.0".to_owned(),
             made_at: 1_800_000_000,
-            tasks: Tasks {
+            tasks: TaskCounts {
                 unfinished: 2,
                 completed: 3,
                 failed: 1,
@@ -278,7 +278,7 @@ mod tests {
             },
             keys: 2,
             unreadable: 0,
-            results: Results {
+            results: ExportedResults {
                 mode: MovedResults::Copy,
                 from: "/srv/results".to_owned(),
                 files: 9,
@@ -294,11 +294,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut manifest = manifest(folder.path());
         manifest.write(folder.path()).unwrap();
-        assert_eq!(Manifest::read(folder.path()).unwrap(), manifest);
+        assert_eq!(ExportManifest::read(folder.path()).unwrap(), manifest);
         for (format, word) in [(1, "the version that made it"), (3, "a newer one")] {
             manifest.format = format;
             manifest.write(folder.path()).unwrap();
-            let refused = Manifest::read(folder.path()).unwrap_err().to_string();
+            let refused = ExportManifest::read(folder.path()).unwrap_err().to_string();
             assert!(refused.contains(word), "{refused}");
         }
     }
@@ -329,7 +329,7 @@ mod tests {
         let (name, path) = ("api_keys.jsonl", folder.path().join("api_keys.jsonl"));
         let manifest = manifest(folder.path());
         manifest.verify(folder.path(), name).unwrap();
-        let lines = || read(&path, |line| Ok(line.to_owned())).unwrap();
+        let lines = || read_lines(&path, |line| Ok(line.to_owned())).unwrap();
         let found: Vec<String> = lines().map(Result::unwrap).collect();
         assert_eq!(found, ["{\"one\": 1}", "{}"]);
         std::fs::write(&path, "{\"one\": 1}\n{").unwrap();

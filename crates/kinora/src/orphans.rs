@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
-use kinora_store::{Inspection, OpenError, OpenOptions};
-use kinora_worker::{KnownTasks, OrphanError, Orphans};
+use kinora_store::{StoreInspection, OpenError, OpenOptions};
+use kinora_worker::{KnownTasks, OrphanError, OrphanCount};
 use serde_json::json;
 
-use crate::beside;
+use crate::store_access;
 use crate::cli::OrphansArgs;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ use crate::system::SystemClock;
 /// Counts or removes them, and prints the result.
 pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
-    let Some(found) = look(&config, args.remove)? else {
+    let Some(found) = find_orphans(&config, args.remove)? else {
         return Err(Failure::new(format!(
             "Another store uses the results in {}: its mark {}* is there, and the files of its tasks \
              look like orphans. Give each store results of its own, or remove the mark of one that \
@@ -37,10 +37,10 @@ pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
 }
 
 /// The orphans of the service with this configuration; `None` if another store uses its results.
-pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Failure> {
+pub(crate) fn find_orphans(config: &Config, removes: bool) -> Result<Option<OrphanCount>, Failure> {
     let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
-    let runtime = beside::runtime()?;
+    let runtime = store_access::runtime()?;
     runtime.block_on(async {
         let url = config.store_url();
         // A SQLite store belongs to one process at a time, so the look beside a running service
@@ -48,25 +48,25 @@ pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Fa
         let looked = if kinora_store::is_shared(&url) {
             // Any number of processes may open this store.
             let options = OpenOptions::new(Arc::new(SystemClock));
-            let stores = kinora_store::open(&url, &options).await.map_err(unread)?;
-            look_at(&*stores.chores, &*blobs, removes).await
+            let stores = kinora_store::open(&url, &options).await.map_err(open_failure)?;
+            find_in(&*stores.chores, &*blobs, removes).await
         } else {
-            look_at(&inspect(&url)?, &*blobs, removes).await
+            find_in(&inspect(&url)?, &*blobs, removes).await
         };
         looked.map_err(|error| Failure::because("Not all files could be checked", error))
     })
 }
 
-async fn look_at(
+async fn find_in(
     tasks: &(impl KnownTasks + ?Sized),
     blobs: &dyn BlobStore,
     removes: bool,
-) -> Result<Option<Orphans>, OrphanError> {
-    kinora_worker::look_for_orphans(tasks, blobs, SystemClock.now_ms(), removes).await
+) -> Result<Option<OrphanCount>, OrphanError> {
+    kinora_worker::find_orphans(tasks, blobs, SystemClock.now_ms(), removes).await
 }
 
-fn inspect(url: &str) -> Result<Inspection, Failure> {
-    let store = kinora_store::inspect(url).map_err(unread)?;
+fn inspect(url: &str) -> Result<StoreInspection, Failure> {
+    let store = kinora_store::inspect(url).map_err(open_failure)?;
     store.ok_or_else(|| {
         Failure::new(
             "There is no store here. Name the data folder of your service with --data, or its \
@@ -75,11 +75,11 @@ fn inspect(url: &str) -> Result<Inspection, Failure> {
     })
 }
 
-fn unread(error: OpenError) -> Failure {
+fn open_failure(error: OpenError) -> Failure {
     Failure::because("The store cannot be read", error)
 }
 
-fn as_text(found: &Orphans, removed: bool) -> String {
+fn as_text(found: &OrphanCount, removed: bool) -> String {
     let (Some(oldest), Some(newest)) = (found.oldest_ms, found.newest_ms) else {
         return "Every file has its task.\n".to_owned();
     };
@@ -98,7 +98,7 @@ fn as_text(found: &Orphans, removed: bool) -> String {
     )
 }
 
-fn as_json(found: &Orphans, removed: bool) -> String {
+fn as_json(found: &OrphanCount, removed: bool) -> String {
     let object = json!({
         "files": found.files,
         "bytes": found.bytes,
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn what_was_found_is_shown_for_people_and_programs() {
-        let none = Orphans::default();
+        let none = OrphanCount::default();
         assert!(as_text(&none, false).starts_with("Every file"));
-        let some = Orphans {
+        let some = OrphanCount {
             files: 3,
             bytes: 1_000,
             oldest_ms: Some(0),

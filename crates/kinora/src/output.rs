@@ -12,7 +12,7 @@ pub(crate) fn print(text: &str) {
 }
 
 /// Prints a message for the person at the terminal.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_message(text: &str) {
     // Nothing can report that standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "kinora: {text}");
 }
@@ -49,7 +49,7 @@ pub(crate) fn widths<R: AsRef<[String]>>(rows: &[R]) -> Vec<usize> {
 
 /// The columns of a terminal that `text` takes.
 pub(crate) fn columns(text: &str) -> usize {
-    text.chars().map(cells).sum()
+    text.chars().map(char_columns).sum()
 }
 
 /// The start of `text` that takes at most `max` columns, with an ellipsis where it is cut.
@@ -60,8 +60,8 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
     // One column is for the ellipsis.
     let mut left = max.saturating_sub(1);
     let kept = text.chars().take_while(|c| {
-        let fits = cells(*c) <= left;
-        left = left.saturating_sub(cells(*c));
+        let fits = char_columns(*c) <= left;
+        left = left.saturating_sub(char_columns(*c));
         fits
     });
     kept.chain(['…']).collect()
@@ -69,7 +69,7 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
 
 /// The columns of a character: two for those of East Asia and emoji, none for marks that join the
 /// one before them.
-const fn cells(c: char) -> usize {
+const fn char_columns(c: char) -> usize {
     // A part of Unicode's East Asian Width (UAX #11) and of its combining marks. A rare character
     // that is misjudged shifts one row of a table and harms nothing else, which is not worth a
     // table of 3,000 ranges.

@@ -16,11 +16,11 @@ const COLUMNS: usize = 80;
 
 /// A line of standard error; shown only on a terminal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct StatusLine {
     is_shown: bool,
 }
 
-impl Line {
+impl StatusLine {
     /// The line on standard error.
     pub(crate) fn new() -> Self {
         // Shells inside editors set TERM=dumb: they are terminals, but show control sequences as
@@ -37,7 +37,7 @@ impl Line {
     }
 
     /// Shows `text` instead of the last one, as far as it fits.
-    pub(crate) fn say(self, text: &str) {
+    pub(crate) fn show(self, text: &str) {
         // The last column stays free. Some terminals wrap when it is filled, and the line could
         // then not be overwritten in place.
         let text = shortened(text, width().saturating_sub(1));
@@ -65,13 +65,13 @@ fn width() -> usize {
 }
 
 /// Draws a bar that is filled to `percent`.
-pub(crate) fn cells(percent: u8) -> String {
+pub(crate) fn bar_cells(percent: u8) -> String {
     let full = usize::from(percent.min(100)) * CELLS / 100;
     format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
 }
 
 /// Formats a time as minutes and seconds, such as `1:05`.
-pub(crate) fn clock(seconds: u64) -> String {
+pub(crate) fn minutes_and_seconds(seconds: u64) -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
@@ -80,14 +80,14 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// A line that is updated in place, and removed at the end.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     terminal: bool,
     all: u64,
     done: u64,
     shown: Option<Stopwatch>,
 }
 
-impl Progress {
+impl ProgressLine {
     pub(crate) fn new() -> Self {
         Self {
             terminal: std::io::stderr().is_terminal(),
@@ -98,13 +98,13 @@ impl Progress {
     }
 
     /// Sets the number of steps.
-    pub(crate) fn of(mut self, all: u64) -> Self {
+    pub(crate) fn with_total(mut self, all: u64) -> Self {
         self.all = all;
         self
     }
 
     /// Shows the current activity.
-    pub(crate) fn say(&mut self, what: &str) {
+    pub(crate) fn show_activity(&mut self, what: &str) {
         self.show(&format!("{what} ..."));
     }
 
@@ -132,7 +132,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.show("");
     }

@@ -19,7 +19,7 @@ const CONNECTIONS_MIN: u64 = 16;
 
 /// The number of descriptors that this process may open, and their uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Descriptors {
+pub(crate) struct DescriptorLimit {
     /// The limit.
     pub(crate) limit: u64,
     /// The part that connections and downloads never take.
@@ -27,7 +27,7 @@ pub(crate) struct Descriptors {
 }
 
 /// Raises this process's soft limit to its hard one, and returns the result. Children inherit it.
-pub(crate) fn raise_descriptors(slots: u32) -> Descriptors {
+pub(crate) fn raise_descriptors(slots: u32) -> DescriptorLimit {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         let wanted = Rlimit {
@@ -38,11 +38,11 @@ pub(crate) fn raise_descriptors(slots: u32) -> Descriptors {
         let _ = setrlimit(Resource::Nofile, wanted);
     }
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    Descriptors::of(limit, slots)
+    DescriptorLimit::new(limit, slots)
 }
 
-impl Descriptors {
-    const fn of(limit: u64, slots: u32) -> Self {
+impl DescriptorLimit {
+    const fn new(limit: u64, slots: u32) -> Self {
         Self {
             limit,
             reserve: RESERVE + RESERVE_PER_SLOT * slots as u64,
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn connections(limit: u64, slots: u32, configured: u32) -> Option<u32> {
-        Descriptors::of(limit, slots)
+        DescriptorLimit::new(limit, slots)
             .connections_max(configured)
             .ok()
     }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_limit_that_leaves_hardly_any_is_refused_with_what_to_do() {
         assert_eq!(connections(352 + 32, 2, 10_000), Some(16));
-        let error = Descriptors::of(352 + 31, 2).connections_max(1).unwrap_err();
+        let error = DescriptorLimit::new(352 + 31, 2).connections_max(1).unwrap_err();
         assert!(error.to_string().contains("LimitNOFILE="), "{error}");
         assert_eq!(connections(0, 2, 1), None);
     }

@@ -8,36 +8,36 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use kinora_blobs::folder::{Folder, Transfer};
+use kinora_blobs::folder::{BlobFolder, TransferMethod};
 use kinora_contract::{StoredFile, TaskId};
-use kinora_store::{Snapshot, TaskFiles, mark_key, open_snapshot};
+use kinora_store::{BackupSnapshot, TaskFiles, mark_key, open_snapshot};
 
-use crate::backup::manifest::{Manifest, Part, Tasks};
-use crate::backup::mover::Mover;
-use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, claim, lock, sync_all_under};
+use crate::backup::manifest::{BackupManifest, FileDigest, TaskCounts};
+use crate::backup::file_mover::FileMover;
+use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, create_empty, lock_folder, sync_all_under};
 use crate::cli::{HomeArgs, RestoreArgs, ResultsMode};
 use crate::failure::Failure;
 use crate::manifest_file::open_plain;
 use crate::output::{count, print};
-use crate::progress::Progress;
-use crate::{folder, hint};
+use crate::progress::ProgressLine;
+use crate::{folder, shell_hint};
 
 /// Restores a backup, and prints the next step.
 pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
-    let manifest = Manifest::read(&args.source)?;
+    let manifest = BackupManifest::read(&args.source)?;
     // The files are collected inside the data folder, hence on its file system: publishing is a few
     // renames and not a second copy of everything.
-    let target = Target::make(&args.data)?;
-    let mover = fill(&manifest, &args.source, &target.inside)?;
+    let target = RestoreTarget::create(&args.data)?;
+    let mover = fill_target(&manifest, &args.source, &target.inside)?;
     target.publish()?;
     print(&report(args, &manifest, mover.as_ref()));
     Ok(())
 }
 
 /// Copies and verifies everything.
-fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, Failure> {
-    let mut progress = Progress::new();
-    progress.say("verifying the database");
+fn fill_target(manifest: &BackupManifest, source: &Path, to: &Path) -> Result<Option<FileMover>, Failure> {
+    let mut progress = ProgressLine::new();
+    progress.show_activity("verifying the database");
     let key = manifest.signing_key.iter();
     let parts = key.map(|part| (SIGNING_KEY, part));
     let opened = parts
@@ -59,7 +59,7 @@ fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, 
     let counts = snapshot.counts()?;
     // The hash of the database was compared already. This finds a backup whose manifest and
     // database are from two runs, each intact by itself.
-    if Tasks::of(&counts) != manifest.tasks || counts.keys != manifest.keys {
+    if TaskCounts::from_counts(&counts) != manifest.tasks || counts.keys != manifest.keys {
         return Err(Failure::new(
             "The backup is damaged: its database does not match backup.json.",
         ));
@@ -67,12 +67,12 @@ fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, 
     if manifest.results.mode == ResultsMode::Reference {
         return Ok(None);
     }
-    let progress = progress.of(counts.completed + counts.unfinished);
+    let progress = progress.with_total(counts.completed + counts.unfinished);
     restore_files(manifest, &snapshot, source, to, progress).map(Some)
 }
 
 /// Opens a file of the backup that has the length of `part`.
-fn open(path: &Path, part: &Part) -> Result<File, Failure> {
+fn open(path: &Path, part: &FileDigest) -> Result<File, Failure> {
     let file = open_plain(path);
     let measured = file.and_then(|file| Ok((file.metadata()?.len(), file)));
     match measured {
@@ -82,13 +82,13 @@ fn open(path: &Path, part: &Part) -> Result<File, Failure> {
     }
 }
 
-fn copy(from: &mut File, path: &Path, to: &Path, part: &Part) -> Result<(), Failure> {
+fn copy(from: &mut File, path: &Path, to: &Path, part: &FileDigest) -> Result<(), Failure> {
     // No more than was measured, even if it grows meanwhile.
     let mut from = from.take(part.bytes);
     File::create_new(to)
         .and_then(|mut to| io::copy(&mut from, &mut to))
         .map_err(|error| unreadable(path, &error))?;
-    if Part::of(to)? != *part {
+    if FileDigest::measure(to)? != *part {
         return Err(damaged(path));
     }
     Ok(())
@@ -106,7 +106,7 @@ fn damaged(path: &Path) -> Failure {
 }
 
 /// Compares the lengths of all files of tasks, which must be regular ones, before one is copied.
-fn check_lengths(manifest: &Manifest, snapshot: &Snapshot, from: &Folder) -> Result<(), Failure> {
+fn check_lengths(manifest: &BackupManifest, snapshot: &BackupSnapshot, from: &BlobFolder) -> Result<(), Failure> {
     snapshot.for_each_task(|task: TaskFiles| {
         let mut files = task.results.iter();
         files.try_for_each(|file| check_length(from, file))
@@ -117,7 +117,7 @@ fn check_lengths(manifest: &Manifest, snapshot: &Snapshot, from: &Folder) -> Res
         .try_for_each(|file| check_length(from, file))
 }
 
-fn check_length(from: &Folder, file: &StoredFile) -> Result<(), Failure> {
+fn check_length(from: &BlobFolder, file: &StoredFile) -> Result<(), Failure> {
     match from.plain_bytes(&file.key) {
         Ok(Some(bytes)) if bytes != file.bytes => Err(Failure::new(format!(
             "The file {} is damaged: it has {bytes} bytes instead of {}.",
@@ -134,37 +134,37 @@ fn check_length(from: &Folder, file: &StoredFile) -> Result<(), Failure> {
 
 /// Copies the files of all tasks; reads and compares each.
 fn restore_files(
-    manifest: &Manifest,
-    snapshot: &Snapshot,
+    manifest: &BackupManifest,
+    snapshot: &BackupSnapshot,
     source: &Path,
     to: &Path,
-    mut progress: Progress,
-) -> Result<Mover, Failure> {
+    mut progress: ProgressLine,
+) -> Result<FileMover, Failure> {
     let results = to.join(RESULTS);
-    let [from, to] = [&source.join(RESULTS), &results].map(|root| Folder::at(root));
+    let [from, to] = [&source.join(RESULTS), &results].map(|root| BlobFolder::new(root));
     check_lengths(manifest, snapshot, &from)?;
     let gone: BTreeSet<TaskId> = manifest.results.gone.iter().copied().collect();
     // Linked where possible, and hashed in any case: a backup may be years old, and a restore is
     // the last moment to notice that a file in it has rotted.
-    let mut mover = Mover::new(from, to, Transfer::Link, true);
+    let mut mover = FileMover::new(from, to, TransferMethod::Link, true);
     snapshot.for_each_task(|task: TaskFiles| {
         progress.step("tasks restored");
         for file in &task.results {
-            if !mover.give(file)? && !gone.contains(&task.task) {
+            if !mover.transfer_known(file)? && !gone.contains(&task.task) {
                 return Err(missing(&file.key));
             }
         }
         Ok::<(), Failure>(())
     })?;
     for file in &manifest.references {
-        if !mover.give(file)? {
+        if !mover.transfer_known(file)? {
             return Err(missing(&file.key));
         }
     }
     // As the store would: it takes results without its mark for another store's.
     if let Some(identity) = snapshot.identity()? {
         let mark = mark_key(identity);
-        Folder::at(&results).put_empty(&mark).map_err(|error| {
+        BlobFolder::new(&results).put_empty(&mark).map_err(|error| {
             Failure::because(format!("The file {mark} cannot be created"), error)
         })?;
     }
@@ -181,7 +181,7 @@ fn missing(key: &str) -> Failure {
     Failure::new(format!("The backup is damaged: the file {key} is missing."))
 }
 
-fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> String {
+fn report(args: &RestoreArgs, manifest: &BackupManifest, mover: Option<&FileMover>) -> String {
     let home = HomeArgs {
         data: Some(args.data.clone()),
         config: None,
@@ -208,14 +208,14 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
         "Restored {}, {}, the signing key and {files}.\n\
          Unfinished tasks run when the service starts. Start it as the user who owns the folder, with the \
          configuration that it had:\n\n  {}\n",
-        count(manifest.tasks.all(), "task"),
+        count(manifest.tasks.total(), "task"),
         count(manifest.keys, "key"),
-        hint::command("serve", &home)
+        shell_hint::command("serve", &home)
     )
 }
 
 /// A data folder that stays unchanged until the restore is complete.
-struct Target {
+struct RestoreTarget {
     data: PathBuf,
     inside: PathBuf,
     /// The subfolder, locked.
@@ -225,11 +225,11 @@ struct Target {
     published: bool,
 }
 
-impl Target {
-    fn make(data: &Path) -> Result<Self, Failure> {
+impl RestoreTarget {
+    fn create(data: &Path) -> Result<Self, Failure> {
         let shown = data.display();
         let failed = |error: io::Error| Failure::because(format!("{shown} cannot be used"), error);
-        let inside = folder::restoring(data);
+        let inside = folder::restoring_folder(data);
         let made = match fs::read_dir(data) {
             Ok(entries) => {
                 // Many file systems have this folder at their root.
@@ -238,18 +238,18 @@ impl Target {
                     .any(|entry| entry.file_name() != "lost+found");
                 // From an interrupted restore.
                 let left = inside.exists();
-                if holds_something && (!left || was_served(data)) {
+                if holds_something && (!left || has_lock_file(data)) {
                     return Err(Failure::new(format!(
                         "{shown} is not empty. Name a new folder, or empty this one first."
                     )));
                 }
                 if left {
                     let other =
-                        File::open(&inside).and_then(|folder| lock(&folder).map(|()| folder));
+                        File::open(&inside).and_then(|folder| lock_folder(&folder).map(|()| folder));
                     // Held while the remains are cleared, so that two restores into one folder
                     // cannot clear each other's files.
                     let _other = other.map_err(failed)?;
-                    clear(data).map_err(failed)?;
+                    remove_remains(data).map_err(failed)?;
                 }
                 false
             }
@@ -259,7 +259,7 @@ impl Target {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(data).map_err(failed)?;
-        let folder = claim(&inside).map_err(failed)?;
+        let folder = create_empty(&inside).map_err(failed)?;
         Ok(Self {
             data: data.to_owned(),
             inside,
@@ -304,11 +304,11 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for RestoreTarget {
     fn drop(&mut self) {
         if !self.published {
             // Otherwise the next restore removes it.
-            let _ = clear(&self.data);
+            let _ = remove_remains(&self.data);
             if self.made {
                 let _ = fs::remove_dir(&self.data);
             }
@@ -317,19 +317,19 @@ impl Drop for Target {
 }
 
 /// Whether a service has run on the folder, which is impossible with an unfinished restore.
-fn was_served(data: &Path) -> bool {
+fn has_lock_file(data: &Path) -> bool {
     data.join(format!("{DATABASE}.lock")).exists()
 }
 
 /// Removes the files of an unfinished restore from the data folder, and finally the subfolder.
-fn clear(data: &Path) -> io::Result<()> {
+fn remove_remains(data: &Path) -> io::Result<()> {
     for name in [DATABASE, SIGNING_KEY] {
         match fs::remove_file(data.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
-    for folder in [data.join(RESULTS), folder::restoring(data)] {
+    for folder in [data.join(RESULTS), folder::restoring_folder(data)] {
         match fs::remove_dir_all(folder) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}

@@ -5,23 +5,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_api::{Guards, ListenSettings, Stop, Tls};
-use kinora_contract::{Catalog, built_in_cards, limits};
+use kinora_api::{ListenOptions, ListenSettings, ListenerStop, ServerTls};
+use kinora_contract::{ModelCatalog, built_in_cards, limits};
 use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{HomeArgs, ServeArgs};
-use crate::compose::{self, Service};
+use crate::compose::{self, ServiceParts};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::metrics::Metrics;
+use crate::metrics::MetricsServer;
 use crate::output::print;
-use crate::resources::{self, Descriptors};
-use crate::stop::{self, Signals};
+use crate::resources::{self, DescriptorLimit};
+use crate::stop::{self, StopSignals};
 use crate::system::{self, SystemClock};
-use crate::traces::Traces;
+use crate::traces::TraceExport;
 use crate::{logging, signing, weights, welcome};
 
 /// Serves API and worker until a signal.
@@ -36,14 +36,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         .max_blocking_threads(compose::blocking_threads(&config))
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
-    let served = runtime.block_on(until_signal(&config, &args.home, descriptors));
+    let served = runtime.block_on(serve_until_signal(&config, &args.home, descriptors));
     // An engine that does not come back must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
 
 /// The configured number of connections, or fewer if the descriptors require it.
-fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Failure> {
+fn connections_max(config: &Config, descriptors: DescriptorLimit) -> Result<u32, Failure> {
     let configured = config.http.connections_max;
     let effective = descriptors.connections_max(configured)?;
     if effective < configured {
@@ -59,40 +59,40 @@ fn connections_max(config: &Config, descriptors: Descriptors) -> Result<u32, Fai
 
 /// Prints the OpenAPI document.
 pub(crate) fn print_openapi() -> Result<(), Failure> {
-    let catalog = Catalog::new(built_in_cards())
+    let catalog = ModelCatalog::new(built_in_cards())
         .map_err(|error| Failure::because("The models cannot be served", error))?;
     print(&format!("{}\n", kinora_api::document(&catalog)));
     Ok(())
 }
 
-async fn until_signal(
+async fn serve_until_signal(
     config: &Config,
     home: &HomeArgs,
-    descriptors: Descriptors,
+    descriptors: DescriptorLimit,
 ) -> Result<(), Failure> {
-    let signals = Signals::of_process()?;
+    let signals = StopSignals::from_process()?;
     // Even without TLS: an unhandled SIGHUP would end the process without a drain.
-    let hangup = stop::listen_to(SignalKind::hangup())?;
+    let hangup = stop::signal_stream(SignalKind::hangup())?;
     let open = open(config, home, descriptors).await?;
-    tokio::spawn(obey_hangups(hangup, open.guards.tls.clone()));
+    tokio::spawn(reload_on_hangup(hangup, open.guards.tls.clone()));
     tokio::spawn(resources::give_back_memory());
     open.serve(config, signals).await
 }
 
 /// A service that listens, with all its parts, and does not answer yet.
 pub(crate) struct OpenService {
-    pub(crate) service: Service,
+    pub(crate) service: ServiceParts,
     pub(crate) listener: TcpListener,
-    guards: Guards,
-    metrics: Option<Metrics>,
-    traces: Traces,
+    guards: ListenOptions,
+    metrics: Option<MetricsServer>,
+    traces: TraceExport,
 }
 
 /// Opens the service and hands over its first key.
 pub(crate) async fn open(
     config: &Config,
     home: &HomeArgs,
-    descriptors: Descriptors,
+    descriptors: DescriptorLimit,
 ) -> Result<OpenService, Failure> {
     let mut guards = compose::guards(config)?;
     let address = config.listen.resolve()?;
@@ -106,11 +106,11 @@ pub(crate) async fn open(
     warn_of_localhost(config, &base_url);
     warn_of_engines_set_aside(config);
     config.log_ignored();
-    config.warn_of_surpluses();
-    weights::warn_of_missing(config, home);
+    config.log_surpluses();
+    weights::log_missing(config, home);
     // First of all, so that every count has a recorder.
-    let metrics = Metrics::start(&config.metrics.listen).await?;
-    let traces = Traces::start(config)?;
+    let metrics = MetricsServer::start(&config.metrics.listen).await?;
+    let traces = TraceExport::start(config)?;
     let service = compose::service(config, base_url.clone(), traces.tracer.clone()).await?;
     let stores = &service.stores;
     // Processes on one PostgreSQL store share these: a key may send so many requests to all of them
@@ -119,8 +119,8 @@ pub(crate) async fn open(
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
     }
-    announce(&service.worker, config).await;
-    welcome::greet(&*stores.keys, config, &base_url, home).await?;
+    announce_worker(&service.worker, config).await;
+    welcome::hand_over_first_key(&*stores.keys, config, &base_url, home).await?;
     tracing::info!(
         %address,
         base_url,
@@ -145,8 +145,8 @@ pub(crate) async fn open(
 
 impl OpenService {
     /// Answers and works until a signal, and to the end of the stop.
-    pub(crate) async fn serve(self, config: &Config, signals: Signals) -> Result<(), Failure> {
-        let Service {
+    pub(crate) async fn serve(self, config: &Config, signals: StopSignals) -> Result<(), Failure> {
+        let ServiceParts {
             stores,
             api,
             worker,
@@ -157,33 +157,33 @@ impl OpenService {
         // once running tasks have ended. In between, clients poll, download and wait as before, so
         // a restart costs them nothing but a delay.
         let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
-        let end = Stop {
+        let end = ListenerStop {
             begun: api.stopping.clone(),
             done: done.clone(),
         };
         let settings = listen_settings(config)?;
         let drain_limit = worker.settings.drain_limit;
-        let obeying = stop::obey_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
+        let obeying = stop::stop_on_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
         tokio::spawn(obeying);
         // Until `done`, and not only until the stop begins: the events of tasks that end during the
         // stop are delivered too.
         tokio::spawn(deliverer.deliver(done.clone()));
         if config.results.signing_key_file.as_os_str().is_empty() {
             let secrets = stores.secrets.clone();
-            tokio::spawn(signing::follow(api.clone(), signing_key, secrets));
+            tokio::spawn(signing::follow_key(api.clone(), signing_key, secrets));
         }
         let mut router = kinora_api::router(api);
         if let Some(metrics) = self.metrics {
-            router = kinora_api::metered(router, Arc::new(SystemClock));
+            router = kinora_api::with_metrics(router, Arc::new(SystemClock));
             metrics.spawn(stores, &end)?;
         }
         let (listener, guards) = (self.listener, self.guards);
-        let answering = kinora_api::serve_guarded(listener, router, settings, guards, end);
+        let answering = kinora_api::serve_with_options(listener, router, settings, guards, end);
         let linger = Duration::from_secs(config.http.linger_seconds.into());
         let working = work(worker, config.worker.enabled, shutdown.clone());
-        // Joined, and not raced: `stop::work` cancels `done` at its end, which lets the listener
+        // Joined, and not raced: `stop::drain` cancels `done` at its end, which lets the listener
         // send its last answers.
-        tokio::join!(answering, stop::work(working, shutdown, linger, done));
+        tokio::join!(answering, stop::drain(working, shutdown, linger, done));
         self.traces.finish().await;
         tracing::info!("stopped");
         Ok(())
@@ -215,7 +215,7 @@ async fn work(worker: Worker, enabled: bool, shutdown: Shutdown) -> bool {
 
 /// Announces the worker before the first request, so that a client which submits immediately gets
 /// no warning that no worker serves its model.
-async fn announce(worker: &Worker, config: &Config) {
+async fn announce_worker(worker: &Worker, config: &Config) {
     if config.worker.enabled {
         if let Err(error) = worker.announce().await {
             tracing::warn!(%error, "worker not announced yet; retrying");
@@ -247,11 +247,11 @@ fn warn_of_engines_set_aside(config: &Config) {
 }
 
 /// Reloads certificate and key at each SIGHUP, if TLS is on.
-async fn obey_hangups(mut hangup: Signal, tls: Option<Tls>) {
+async fn reload_on_hangup(mut hangup: Signal, tls: Option<ServerTls>) {
     // A certificate that cannot be read must not end a service that works: the old one stays, and
     // the log says so.
     while hangup.recv().await.is_some() {
-        match tls.as_ref().map(Tls::reload) {
+        match tls.as_ref().map(ServerTls::reload) {
             None => tracing::info!("SIGHUP ignored: there is no certificate to reload without TLS"),
             Some(Ok(())) => tracing::info!("reloaded TLS certificate and key"),
             Some(Err(error)) => {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_api::Api;
-use kinora_blobs::sign::{Secret, Signer};
-use kinora_store::{Holds, KeyStore, SecretKey, Secrets, StoreError};
+use kinora_blobs::sign::{SigningSecret, UrlSigner};
+use kinora_store::{StoreContents, KeyStore, SecretKey, SecretStore, StoreError};
 
 use crate::config::Config;
 use crate::damage::WAY_ON;
@@ -21,7 +21,7 @@ use crate::system;
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
 /// The file in which earlier versions kept the key.
-pub(crate) fn earlier_file(data: &Path) -> PathBuf {
+pub(crate) fn legacy_key_file(data: &Path) -> PathBuf {
     data.join("signing.key")
 }
 
@@ -29,10 +29,10 @@ pub(crate) fn earlier_file(data: &Path) -> PathBuf {
 /// signed with the other one; and the store's key.
 pub(crate) async fn signer(
     config: &Config,
-    secrets: &dyn Secrets,
-    holds: &Holds,
-) -> Result<(Signer, SecretKey), Failure> {
-    let stored = stored(config, secrets, holds).await?;
+    secrets: &dyn SecretStore,
+    holds: &StoreContents,
+) -> Result<(UrlSigner, SecretKey), Failure> {
+    let stored = load_or_create(config, secrets, holds).await?;
     let key = SecretKey(stored.bytes());
     let file = &config.results.signing_key_file;
     if !file.as_os_str().is_empty() {
@@ -44,9 +44,9 @@ pub(crate) async fn signer(
         })?;
         // The store's key still verifies: URLs that were handed out before the operator set a key
         // file stay valid.
-        return Ok((Signer::new(own, Some(stored)), key));
+        return Ok((UrlSigner::new(own, Some(stored)), key));
     }
-    let earlier = earlier_file(&config.data);
+    let earlier = legacy_key_file(&config.data);
     // Belongs to a process that had its own store before it joined this one.
     let other = match read(&earlier) {
         Ok(found) => found.filter(|found| *found != stored),
@@ -59,18 +59,18 @@ pub(crate) async fn signer(
         let path = earlier.display();
         tracing::warn!(%path, "signing key in this file differs from the store's; URLs signed with it work only in this process");
     }
-    Ok((Signer::new(stored, other), key))
+    Ok((UrlSigner::new(stored, other), key))
 }
 
 /// Follows replacements of the store's key, and drops cached task objects that were signed with the old one.
-pub(crate) async fn follow(api: Api, mut known: SecretKey, secrets: Arc<dyn Secrets>) {
+pub(crate) async fn follow_key(api: Api, mut known: SecretKey, secrets: Arc<dyn SecretStore>) {
     loop {
         // While the store is away, the key stays.
         if let Ok(Some(key)) = secrets.signing_key().await
             && key != known
         {
             known = key;
-            api.signer.replace(&Secret::new(key.0));
+            api.signer.replace(&SigningSecret::new(key.0));
             // Cached task objects contain result URLs that were signed with the old key.
             api.rendered.clear();
             tracing::warn!("signing key replaced; earlier result addresses have expired");
@@ -91,7 +91,7 @@ pub(crate) async fn expire_addresses(config: &Config, keys: &dyn KeyStore) -> Re
     }
     let new = keys.replace_signing_key(SecretKey(system::random()?)).await;
     new.map_err(|error| Failure::because("The signing key is not replaced", error))?;
-    let earlier = earlier_file(&config.data);
+    let earlier = legacy_key_file(&config.data);
     // Signatures by its key are accepted as long as it is there.
     match fs::remove_file(&earlier) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::because(
@@ -106,11 +106,11 @@ pub(crate) async fn expire_addresses(config: &Config, keys: &dyn KeyStore) -> Re
 }
 
 /// Returns the store's key. A store without one gets that of an earlier version, or a new one.
-async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result<Secret, Failure> {
+async fn load_or_create(config: &Config, secrets: &dyn SecretStore, holds: &StoreContents) -> Result<SigningSecret, Failure> {
     if let Some(kept) = secrets.signing_key().await.map_err(unreadable)? {
-        return Ok(Secret::new(kept.0));
+        return Ok(SigningSecret::new(kept.0));
     }
-    let path = earlier_file(&config.data);
+    let path = legacy_key_file(&config.data);
     let earlier = read(&path)?;
     if earlier.is_none() {
         refuse_loss(config, holds)?;
@@ -122,8 +122,8 @@ async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result
     // Several processes may start at once on an empty store, each with a key of its own to offer.
     // The first offer wins, and every process signs with the key that the store returns, not with
     // the one that it offered.
-    let kept = secrets.keep_signing_key(SecretKey(offered)).await;
-    let kept = Secret::new(kept.map_err(unreadable)?.0);
+    let kept = secrets.store_signing_key(SecretKey(offered)).await;
+    let kept = SigningSecret::new(kept.map_err(unreadable)?.0);
     if earlier.is_some() {
         let path = path.display();
         tracing::info!(%path, "signing key imported into the store; the file is no longer needed");
@@ -137,11 +137,11 @@ fn unreadable(error: StoreError) -> Failure {
 
 /// Refuses a new key if tasks have URLs signed with an old one that neither the store nor a file
 /// contains.
-fn refuse_loss(config: &Config, holds: &Holds) -> Result<(), Failure> {
+fn refuse_loss(config: &Config, holds: &StoreContents) -> Result<(), Failure> {
     if !holds.tasks {
         return Ok(());
     }
-    let path = earlier_file(&config.data);
+    let path = legacy_key_file(&config.data);
     let path = path.display();
     if config.accept_loss {
         tracing::warn!(%path, "loss accepted; URLs signed with the missing key no longer work");
@@ -153,8 +153,8 @@ fn refuse_loss(config: &Config, holds: &Holds) -> Result<(), Failure> {
     )))
 }
 
-fn read(path: &Path) -> Result<Option<Secret>, Failure> {
-    Secret::load(path).map_err(|error| {
+fn read(path: &Path) -> Result<Option<SigningSecret>, Failure> {
+    SigningSecret::load(path).map_err(|error| {
         Failure::because(
             format!("The signing key in {} cannot be read", path.display()),
             error,
@@ -169,13 +169,13 @@ mod tests {
 
     use super::*;
 
-    struct Fixture {
+    struct SigningFixture {
         store: Arc<EmbeddedStore>,
         config: Config,
         _folder: tempfile::TempDir,
     }
 
-    impl Fixture {
+    impl SigningFixture {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let mut config = Config::defaults();
@@ -187,10 +187,10 @@ mod tests {
             }
         }
 
-        async fn signer(&self, tasks: bool) -> Result<Signer, String> {
-            let holds = Holds {
+        async fn signer(&self, tasks: bool) -> Result<UrlSigner, String> {
+            let holds = StoreContents {
                 tasks,
-                ..Holds::default()
+                ..StoreContents::default()
             };
             let signer = signer(&self.config, &*self.store.stores.secrets, &holds).await;
             signer
@@ -199,11 +199,11 @@ mod tests {
         }
 
         fn write(&self, byte: &str) {
-            std::fs::write(earlier_file(&self.config.data), byte.repeat(32)).unwrap();
+            std::fs::write(legacy_key_file(&self.config.data), byte.repeat(32)).unwrap();
         }
     }
 
-    fn opens(signer: &Signer, by: &Signer) -> bool {
+    fn opens(signer: &UrlSigner, by: &UrlSigner) -> bool {
         let task = TaskId::from_parts(1, [0; 10]);
         let query = by.sign(task, "video", 100);
         signer.verify(task, "video", &query, 0).is_ok()
@@ -211,36 +211,36 @@ mod tests {
 
     #[tokio::test]
     async fn two_processes_sign_alike_and_no_file_is_made() {
-        let (one, mut other) = (Fixture::new(), Fixture::new());
+        let (one, mut other) = (SigningFixture::new(), SigningFixture::new());
         other.store = one.store.clone();
         let (first, second) = (
             one.signer(false).await.unwrap(),
             other.signer(true).await.unwrap(),
         );
         assert!(opens(&first, &second) && opens(&second, &first));
-        assert!(!earlier_file(&one.config.data).exists());
-        let stranger = Fixture::new().signer(false).await.unwrap();
+        assert!(!legacy_key_file(&one.config.data).exists());
+        let stranger = SigningFixture::new().signer(false).await.unwrap();
         assert!(!opens(&first, &stranger));
     }
 
     #[tokio::test]
     async fn the_key_of_an_earlier_version_goes_on_signing_also_without_its_file() {
-        let service = Fixture::new();
+        let service = SigningFixture::new();
         service.write("07");
-        let before = Signer::new(Secret::new([7; 32]), None);
+        let before = UrlSigner::new(SigningSecret::new([7; 32]), None);
         let signer = service.signer(true).await.unwrap();
         assert!(opens(&before, &signer) && opens(&signer, &before));
-        std::fs::remove_file(earlier_file(&service.config.data)).unwrap();
+        std::fs::remove_file(legacy_key_file(&service.config.data)).unwrap();
         let signer = service.signer(true).await.unwrap();
         assert!(opens(&before, &signer));
     }
 
     #[tokio::test]
     async fn addresses_of_a_file_that_came_too_late_open_and_none_is_signed_by_it() {
-        let service = Fixture::new();
+        let service = SigningFixture::new();
         let stored = service.signer(false).await.unwrap();
         service.write("08");
-        let late = Signer::new(Secret::new([8; 32]), None);
+        let late = UrlSigner::new(SigningSecret::new([8; 32]), None);
         let signer = service.signer(true).await.unwrap();
         assert!(opens(&signer, &late) && opens(&stored, &signer) && !opens(&late, &signer));
         // Damaged, it is of no account: the store has the key.
@@ -250,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn addresses_that_were_expired_open_nothing_also_after_a_restart() {
-        let mut service = Fixture::new();
+        let mut service = SigningFixture::new();
         service.write("07");
         let before = service.signer(true).await.unwrap();
         expire_addresses(&service.config, &*service.store.stores.keys)
@@ -266,21 +266,21 @@ mod tests {
 
     #[tokio::test]
     async fn the_operator_s_key_signs_before_the_store_s() {
-        let mut service = Fixture::new();
+        let mut service = SigningFixture::new();
         let stored = service.signer(false).await.unwrap();
         let file = service.config.data.join("own");
         service.config.results.signing_key_file.clone_from(&file);
         let missing = service.signer(true).await.unwrap_err();
         assert!(missing.contains("signing_key_file"), "{missing}");
         std::fs::write(&file, "09".repeat(32)).unwrap();
-        let own = Signer::new(Secret::new([9; 32]), None);
+        let own = UrlSigner::new(SigningSecret::new([9; 32]), None);
         let signer = service.signer(true).await.unwrap();
         assert!(opens(&own, &signer) && opens(&signer, &stored));
     }
 
     #[tokio::test]
     async fn a_key_that_is_missing_beside_tasks_or_damaged_is_refused_and_not_replaced() {
-        let mut service = Fixture::new();
+        let mut service = SigningFixture::new();
         let missing = service.signer(true).await.unwrap_err();
         assert!(missing.contains("--accept-loss"), "{missing}");
         service.write("no");
@@ -289,7 +289,7 @@ mod tests {
             service.store.stores.secrets.signing_key().await.unwrap(),
             None
         );
-        std::fs::remove_file(earlier_file(&service.config.data)).unwrap();
+        std::fs::remove_file(legacy_key_file(&service.config.data)).unwrap();
         service.config.accept_loss = true;
         service.signer(true).await.unwrap();
     }

@@ -16,7 +16,7 @@ const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
 /// Waits until `working` ends, which it does after `shutdown` and all runs, or until returning the runs
 /// takes too long; then cancels `done`, which ends the service. `working` returns whether clients may
 /// be waiting for a task that ended during the stop; then `done` comes after `linger`.
-pub(crate) async fn work(
+pub(crate) async fn drain(
     working: impl Future<Output = bool>,
     shutdown: Shutdown,
     linger: Duration,
@@ -46,8 +46,8 @@ pub(crate) async fn work(
 
 /// The first signal lets running tasks finish, for up to `drain_limit`. The second returns them to
 /// the queue.
-pub(crate) async fn obey_signals(
-    mut signals: Signals,
+pub(crate) async fn stop_on_signals(
+    mut signals: StopSignals,
     stopping: CancellationToken,
     shutdown: Shutdown,
     drain_limit: Duration,
@@ -70,12 +70,12 @@ pub(crate) async fn obey_signals(
     shutdown.now();
 }
 
-pub(crate) fn listen_to(kind: SignalKind) -> Result<Signal, Failure> {
+pub(crate) fn signal_stream(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|error| Failure::because("Signals cannot be received", error))
 }
 
 /// The signals that request a stop.
-pub(crate) enum Signals {
+pub(crate) enum StopSignals {
     /// SIGTERM and SIGINT, to the whole process.
     Process {
         terminate: Signal,
@@ -86,11 +86,11 @@ pub(crate) enum Signals {
     Test(tokio::sync::mpsc::UnboundedReceiver<()>),
 }
 
-impl Signals {
-    pub(crate) fn of_process() -> Result<Self, Failure> {
+impl StopSignals {
+    pub(crate) fn from_process() -> Result<Self, Failure> {
         Ok(Self::Process {
-            terminate: listen_to(SignalKind::terminate())?,
-            interrupt: listen_to(SignalKind::interrupt())?,
+            terminate: signal_stream(SignalKind::terminate())?,
+            interrupt: signal_stream(SignalKind::interrupt())?,
         })
     }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use kinora_contract::{Clock, Entropy, NoEntropy, RELEASED_MS, SteadyMs, Stopwatch, UnixMs};
+use kinora_contract::{Clock, EntropySource, NoEntropy, RELEASED_MS, SteadyMs, Stopwatch, UnixMs};
 
 use crate::failure::Failure;
 
@@ -43,7 +43,7 @@ impl Clock for SystemClock {
 /// Keeps other processes of the same user from reading this one's memory and its initial
 /// environment, which holds secrets. A process with `CAP_SYS_PTRACE`, such as root's, still can.
 /// The system writes no core dumps of this process any more.
-pub(crate) fn close_to_tracers() {
+pub(crate) fn forbid_tracing() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -59,7 +59,7 @@ pub(crate) fn host_name() -> String {
 }
 
 /// The user on this machine who runs this process, for the log of key changes.
-pub(crate) fn actor() -> kinora_store::Actor {
+pub(crate) fn current_actor() -> kinora_store::KeyActor {
     let id = rustix::process::getuid().as_raw();
     // Parsed here, since `getpwuid_r` needs unsafe code, which this crate forbids. Users from a
     // directory service are recorded by their number.
@@ -70,7 +70,7 @@ pub(crate) fn actor() -> kinora_store::Actor {
         Ok(own) if !own.is_empty() && own != user => format!("{own} as {user}"),
         _ => user,
     };
-    kinora_store::Actor {
+    kinora_store::KeyActor {
         user: user.chars().take(ACTOR_CHARS_MAX).collect(),
         host: host_name(),
     }
@@ -110,7 +110,7 @@ impl SystemEntropy {
     const PAGE: usize = 4096;
 }
 
-impl Entropy for SystemEntropy {
+impl EntropySource for SystemEntropy {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
         let mut page = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if page.len() < bytes.len() {

@@ -7,16 +7,16 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use kinora_api::Operations as Shown;
-use kinora_store::Operations;
+use kinora_store::OperatorStore;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
-use crate::beside;
+use crate::store_access;
 use crate::cli::TopArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
-use view::{Keys, Reading, Screen};
+use view::{KeyPresses, OverviewReading, TerminalScreen};
 
 /// Refresh interval.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -32,12 +32,12 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     };
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
     let watches = std::io::stdout().is_terminal() && !is_dumb && !args.once && !args.json;
-    beside::runtime()?.block_on(async {
-        let operations = beside::open(&args.home, "top").await?;
+    store_access::runtime()?.block_on(async {
+        let operations = store_access::open_operations(&args.home, "top").await?;
         if watches {
             return watch(&*operations, &place).await;
         }
-        let overview = operations.overview().await.map_err(beside::failed)?;
+        let overview = operations.overview().await.map_err(store_access::store_failure)?;
         if args.json {
             let json = serde_json::to_value(Shown::from(overview));
             let json = json.map_err(|error| {
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
             })?;
             print(&format!("{json:#}\n"));
         } else {
-            let reading = Reading {
+            let reading = OverviewReading {
                 place: &place,
                 overview: &overview,
                 trouble: None,
@@ -58,27 +58,27 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
 }
 
 /// Events that quit or redraw the view.
-struct Events {
-    keys: Keys,
+struct ViewEvents {
+    keys: KeyPresses,
     ends: [Signal; 3],
     resized: Signal,
     tick: tokio::time::Interval,
 }
 
-enum Event {
+enum ViewEvent {
     Tick,
     Resized,
     End,
 }
 
-impl Events {
+impl ViewEvents {
     fn listen() -> std::io::Result<Self> {
         let mut tick = tokio::time::interval(PAUSE);
         // After a slow reading, wait for a whole pause instead of catching up: a store in trouble
         // needs no burst of overviews.
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
-            keys: Keys::listen(),
+            keys: KeyPresses::listen(),
             ends: [
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
@@ -89,40 +89,40 @@ impl Events {
         })
     }
 
-    async fn next(&mut self) -> Event {
+    async fn next(&mut self) -> ViewEvent {
         let [interrupt, terminate, hangup] = &mut self.ends;
         tokio::select! {
             // The signals and q come first: with a store that answers slowly, a tick is always due,
             // and quitting would have to win a draw.
             biased;
-            _ = interrupt.recv() => Event::End,
-            _ = terminate.recv() => Event::End,
-            _ = hangup.recv() => Event::End,
-            () = self.keys.quit() => Event::End,
-            _ = self.resized.recv() => Event::Resized,
-            _ = self.tick.tick() => Event::Tick,
+            _ = interrupt.recv() => ViewEvent::End,
+            _ = terminate.recv() => ViewEvent::End,
+            _ = hangup.recv() => ViewEvent::End,
+            () = self.keys.wait_for_quit() => ViewEvent::End,
+            _ = self.resized.recv() => ViewEvent::Resized,
+            _ = self.tick.tick() => ViewEvent::Tick,
         }
     }
 }
 
-async fn watch(operations: &dyn Operations, place: &str) -> Result<(), Failure> {
+async fn watch(operations: &dyn OperatorStore, place: &str) -> Result<(), Failure> {
     // Before taking the screen: the handler is what restores it.
     let mut events =
-        Events::listen().map_err(|error| Failure::because("The command could not start", error))?;
-    let screen = Screen::take();
-    let mut overview = operations.overview().await.map_err(beside::failed)?;
+        ViewEvents::listen().map_err(|error| Failure::because("The command could not start", error))?;
+    let screen = TerminalScreen::open();
+    let mut overview = operations.overview().await.map_err(store_access::store_failure)?;
     let mut trouble = None;
     loop {
-        let reading = Reading {
+        let reading = OverviewReading {
             place,
             overview: &overview,
             trouble: trouble.as_deref(),
         };
         screen.draw(&view::lines(&reading, Some(screen.size())));
         match events.next().await {
-            Event::End => return Ok(()),
-            Event::Resized => {}
-            Event::Tick => {
+            ViewEvent::End => return Ok(()),
+            ViewEvent::Resized => {}
+            ViewEvent::Tick => {
                 match operations.overview().await {
                     Ok(read) => (overview, trouble) = (read, None),
                     // The last reading stays on the screen.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_traces::Tracer;
+use kinora_traces::TaskTracer;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -12,19 +12,19 @@ use crate::failure::Failure;
 use crate::system::{self, SystemClock};
 
 /// The tracer of a process, with its exporter if there is a collector.
-pub(crate) struct Traces {
-    pub(crate) tracer: Tracer,
+pub(crate) struct TraceExport {
+    pub(crate) tracer: TaskTracer,
     exporting: Option<JoinHandle<()>>,
     stop: CancellationToken,
 }
 
-impl Traces {
+impl TraceExport {
     /// Starts to export if there is a collector.
     pub(crate) fn start(config: &Config) -> Result<Self, Failure> {
         let stop = CancellationToken::new();
         let Some(options) = config.traces()? else {
             return Ok(Self {
-                tracer: Tracer::default(),
+                tracer: TaskTracer::default(),
                 exporting: None,
                 stop,
             });

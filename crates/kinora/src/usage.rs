@@ -1,11 +1,11 @@
 //! `kinora usage`: the sums of made videos, by day, project and model, as the store keeps them.
 //! They count tasks that have expired or been deleted since.
 
-use kinora_contract::{Tally, iso_day};
+use kinora_contract::{TaskTally, iso_day};
 use kinora_store::{TallyRequest, TallyRow};
 use serde_json::{Value, json};
 
-use crate::beside;
+use crate::store_access;
 use crate::cli::UsageArgs;
 use crate::failure::Failure;
 use crate::output::{aligned, print, printable};
@@ -29,9 +29,9 @@ pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
         project: args.project.clone(),
         model: args.model.clone(),
     };
-    let rows = beside::runtime()?.block_on(async {
-        let operations = beside::open(&args.home, "usage").await?;
-        operations.tallies(&request).await.map_err(beside::failed)
+    let rows = store_access::runtime()?.block_on(async {
+        let operations = store_access::open_operations(&args.home, "usage").await?;
+        operations.tallies(&request).await.map_err(store_access::store_failure)
     })?;
     print(&if args.json {
         as_json(&rows)
@@ -49,7 +49,7 @@ fn as_table(rows: &[TallyRow]) -> String {
         return "No task has ended in this time.\n".to_owned();
     }
     let mut lines = vec![HEADS.map(str::to_owned)];
-    let mut total = Tally::default();
+    let mut total = TaskTally::default();
     for row in rows {
         let (project, model) = (printable(&row.project), printable(&row.model));
         lines.push(table_row(iso_day(row.day), project, model, &row.tally));
@@ -62,7 +62,7 @@ fn as_table(rows: &[TallyRow]) -> String {
     aligned(&lines)
 }
 
-fn table_row(day: String, project: String, model: String, tally: &Tally) -> [String; HEADS.len()] {
+fn table_row(day: String, project: String, model: String, tally: &TaskTally) -> [String; HEADS.len()] {
     let [video, engine] = [tally.video_ms, tally.engine_ms].map(seconds);
     let [completed, failed, cancelled] =
         [tally.completed, tally.failed, tally.cancelled].map(|count| count.to_string());
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn rows() -> Vec<TallyRow> {
-        let tally = |completed, video_ms| Tally {
+        let tally = |completed, video_ms| TaskTally {
             completed,
             failed: 1,
             cancelled: 0,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kinora_contract::limits::{WEBHOOK_ROTATION_HOURS, WEBHOOKS_MAX};
 use kinora_contract::{Clock, WebhookSecret, reference_url};
-use kinora_store::{Delivery, DeliveryState, Webhook, WebhookChange, Webhooks};
+use kinora_store::{LoggedDelivery, DeliveryState, Webhook, WebhookChange, WebhookStore};
 use serde_json::{Value, json};
 
 use crate::cli::{AddArgs, DeliveriesArgs, HomeArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{aligned, date, print, printable};
 use crate::system::{SystemClock, random};
-use crate::{beside, folder, hint};
+use crate::{store_access, folder, shell_hint};
 
 const ROTATION_MS: u64 = WEBHOOK_ROTATION_HOURS * 60 * 60 * 1000;
 /// How long a test waits for its delivery: the maximum time of one attempt, and the service's pause
@@ -24,7 +24,7 @@ const TEST_LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Runs a webhook command.
 pub(crate) fn run(args: &WebhooksArgs) -> Result<(), Failure> {
-    let runtime = beside::runtime()?;
+    let runtime = store_access::runtime()?;
     match &args.command {
         WebhooksCommand::Add(args) => runtime.block_on(add(args)),
         WebhooksCommand::List { json, home } => runtime.block_on(list(*json, home)),
@@ -36,16 +36,16 @@ pub(crate) fn run(args: &WebhooksArgs) -> Result<(), Failure> {
     }
 }
 
-fn open(home: &HomeArgs) -> Result<Arc<dyn Webhooks>, Failure> {
+fn open(home: &HomeArgs) -> Result<Arc<dyn WebhookStore>, Failure> {
     let config = Config::load(home)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let opened = kinora_store::open_webhooks(&config.store_url());
-    opened.map_err(|error| hint::not_opened(error, "webhooks list", home))
+    opened.map_err(|error| shell_hint::open_failure(error, "webhooks list", home))
 }
 
 /// The webhook with this id.
-async fn find(store: &dyn Webhooks, id: &str) -> Result<Webhook, Failure> {
-    let mut webhooks = store.webhooks().await.map_err(beside::failed)?.into_iter();
+async fn find_webhook(store: &dyn WebhookStore, id: &str) -> Result<Webhook, Failure> {
+    let mut webhooks = store.webhooks().await.map_err(store_access::store_failure)?.into_iter();
     webhooks.find(|one| one.id == id).ok_or_else(|| {
         Failure::new(format!(
             "There is no webhook with the id {}; `kinora webhooks list` shows all.",
@@ -72,7 +72,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         checked.map_err(|refusal| Failure::new(format!("--url: {}", refusal.message)))?;
     }
     let store = open(&args.home)?;
-    let webhooks = store.webhooks().await.map_err(beside::failed)?;
+    let webhooks = store.webhooks().await.map_err(store_access::store_failure)?;
     let own = webhooks.iter().filter(|one| one.project == project);
     if own.count() >= WEBHOOKS_MAX {
         return Err(Failure::new(format!(
@@ -91,7 +91,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         dropped: 0,
     };
     let added = store.change_webhook(WebhookChange::Add(webhook)).await;
-    if !added.map_err(beside::failed)? {
+    if !added.map_err(store_access::store_failure)? {
         return Err(Failure::new(
             "The project has a secret for callbacks already; replace it with `kinora webhooks rotate`, or name an \
              address with --url.",
@@ -102,7 +102,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
 }
 
 async fn list(json: bool, home: &HomeArgs) -> Result<(), Failure> {
-    let webhooks = open(home)?.webhooks().await.map_err(beside::failed)?;
+    let webhooks = open(home)?.webhooks().await.map_err(store_access::store_failure)?;
     let now_ms = SystemClock.now_ms();
     print(&if json {
         webhooks_json(&webhooks, now_ms)
@@ -114,30 +114,30 @@ async fn list(json: bool, home: &HomeArgs) -> Result<(), Failure> {
 
 async fn remove(args: &WebhookArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
-    let Webhook { id, .. } = find(&*store, &args.id).await?;
+    let Webhook { id, .. } = find_webhook(&*store, &args.id).await?;
     let remove = WebhookChange::Remove { id };
-    store.change_webhook(remove).await.map_err(beside::failed)?;
+    store.change_webhook(remove).await.map_err(store_access::store_failure)?;
     print(&format!("Removed {} and its deliveries.\n", args.id));
     Ok(())
 }
 
 async fn rotate(args: &WebhookArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
-    let Webhook { id, .. } = find(&*store, &args.id).await?;
+    let Webhook { id, .. } = find_webhook(&*store, &args.id).await?;
     let secret = WebhookSecret::new(random()?);
     let rotate = WebhookChange::Rotate {
         id,
         secret: secret.clone(),
         old_until_ms: SystemClock.now_ms().saturating_add(ROTATION_MS),
     };
-    store.change_webhook(rotate).await.map_err(beside::failed)?;
+    store.change_webhook(rotate).await.map_err(store_access::store_failure)?;
     print(&format!("{}\n", secret.reveal()));
     Ok(())
 }
 
 async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
-    let Webhook { id, .. } = find(&*store, &args.id).await?;
+    let Webhook { id, .. } = find_webhook(&*store, &args.id).await?;
     let event = format!("evt_test_{}", random_name()?);
     let test = WebhookChange::Test {
         id: id.clone(),
@@ -145,7 +145,7 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     };
     // The store decides: between the look above and this change another command may have removed
     // the webhook.
-    if !store.change_webhook(test).await.map_err(beside::failed)? {
+    if !store.change_webhook(test).await.map_err(store_access::store_failure)? {
         return Err(Failure::new(
             "The webhook has no URL of its own, or is disabled: there is nothing to test.",
         ));
@@ -153,9 +153,9 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     // The running service sends the event; this command only watches the store for the outcome.
     for _ in 0..TEST_LOOKS {
         tokio::time::sleep(TEST_LOOK_EVERY).await;
-        let newest = store.deliveries(&id, 100).await.map_err(beside::failed)?;
+        let newest = store.deliveries(&id, 100).await.map_err(store_access::store_failure)?;
         let found = newest.into_iter().find(|one| one.event == event);
-        if let Some(result) = found.and_then(|delivery| tested(&delivery)) {
+        if let Some(result) = found.and_then(|delivery| delivery_outcome(&delivery)) {
             return result;
         }
     }
@@ -166,7 +166,7 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
 }
 
 /// The outcome of the first attempt; `None` before it.
-fn tested(delivery: &Delivery) -> Option<Result<(), Failure>> {
+fn delivery_outcome(delivery: &LoggedDelivery) -> Option<Result<(), Failure>> {
     let answer = &delivery.last.as_ref()?.answer;
     Some(match (delivery.state, answer) {
         (DeliveryState::Delivered, Ok(status)) => {
@@ -182,9 +182,9 @@ fn tested(delivery: &Delivery) -> Option<Result<(), Failure>> {
 
 async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
-    let Webhook { id, .. } = find(&*store, &args.id).await?;
+    let Webhook { id, .. } = find_webhook(&*store, &args.id).await?;
     let found = store.deliveries(&id, args.count as usize).await;
-    let found = found.map_err(beside::failed)?;
+    let found = found.map_err(store_access::store_failure)?;
     print(&if args.json {
         deliveries_json(&found)
     } else {
@@ -196,7 +196,7 @@ async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
 async fn redeliver(number: u64, home: &HomeArgs) -> Result<(), Failure> {
     let again = WebhookChange::Redeliver { number };
     let changed = open(home)?.change_webhook(again).await;
-    if !changed.map_err(beside::failed)? {
+    if !changed.map_err(store_access::store_failure)? {
         return Err(Failure::new(format!(
             "There is no delivered or given-up delivery {number}."
         )));
@@ -272,7 +272,7 @@ fn seconds(time_ms: Option<u64>) -> Option<u64> {
 }
 
 /// One line per delivery, newest first.
-fn deliveries_table(deliveries: &[Delivery]) -> String {
+fn deliveries_table(deliveries: &[LoggedDelivery]) -> String {
     let heads = [
         "NUMBER", "STATE", "ATTEMPTS", "LAST", "ANSWER", "NEXT", "EVENT", "TASK", "URL",
     ];
@@ -288,7 +288,7 @@ fn deliveries_table(deliveries: &[Delivery]) -> String {
                 Ok(status) => status.to_string(),
                 Err(why) => printable(why),
             }),
-            next(one).map_or_else(String::new, date),
+            next_attempt_ms(one).map_or_else(String::new, date),
             one.event.clone(),
             one.task.clone().unwrap_or_default(),
             printable(one.url.as_deref().unwrap_or_default()),
@@ -298,7 +298,7 @@ fn deliveries_table(deliveries: &[Delivery]) -> String {
 }
 
 /// An array with one object per delivery, newest first.
-fn deliveries_json(deliveries: &[Delivery]) -> String {
+fn deliveries_json(deliveries: &[LoggedDelivery]) -> String {
     let all: Value = deliveries
         .iter()
         .map(|one| {
@@ -313,7 +313,7 @@ fn deliveries_json(deliveries: &[Delivery]) -> String {
                 "last_at": seconds(one.last.as_ref().map(|last| last.at_ms)),
                 "status": answer.and_then(|answer| answer.as_ref().ok()),
                 "error": answer.and_then(|answer| answer.as_ref().err()),
-                "next_at": seconds(next(one)),
+                "next_at": seconds(next_attempt_ms(one)),
             })
         })
         .collect();
@@ -321,7 +321,7 @@ fn deliveries_json(deliveries: &[Delivery]) -> String {
 }
 
 /// When it is due; `None` if it is due now, or never.
-fn next(delivery: &Delivery) -> Option<u64> {
+fn next_attempt_ms(delivery: &LoggedDelivery) -> Option<u64> {
     let is_pending = delivery.state == DeliveryState::Pending && delivery.due_ms > 0;
     is_pending.then_some(delivery.due_ms)
 }
@@ -329,7 +329,7 @@ fn next(delivery: &Delivery) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use kinora_contract::WebhookSecret;
-    use kinora_store::Attempted;
+    use kinora_store::DeliveryAttempt;
 
     use super::*;
 
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_delivery_says_what_was_answered_and_what_comes() {
-        let mut one = Delivery {
+        let mut one = LoggedDelivery {
             number: 4711,
             event: "evt_1".to_owned(),
             task: Some("video_1".to_owned()),
@@ -381,7 +381,7 @@ mod tests {
             state: DeliveryState::Pending,
             attempts: 2,
             due_ms: NOW + 60_000,
-            last: Some(Attempted {
+            last: Some(DeliveryAttempt {
                 at_ms: NOW,
                 answer: Ok(503),
             }),

@@ -6,18 +6,18 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use kinora_contract::CardRecord;
-use kinora_engine::Output;
+use kinora_engine::EngineOutput;
 use serde_json::Value;
 
 use crate::cli::HomeArgs;
-use crate::config::{Config, Engine, EngineFile};
+use crate::config::{Config, EngineSettings, EngineFile};
 use crate::failure::Failure;
-use crate::hint;
+use crate::shell_hint;
 use crate::output::count;
 
 /// A file that an engine reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Weight {
+pub(crate) struct WeightFile {
     pub(crate) path: PathBuf,
     /// Source of the file, if configured.
     pub(crate) source: Option<EngineFile>,
@@ -25,44 +25,44 @@ pub(crate) struct Weight {
 
 /// State of a file, by its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum FileState {
     /// Present, with the configured length if there is one. Holds the length.
     Complete(u64),
     /// Absent. Holds the bytes of an unfinished download.
     Missing(u64),
     /// Present with another length than configured.
-    Odd { found: u64, expected: u64 },
+    WrongLength { found: u64, expected: u64 },
     /// Unknown, with the error.
     Unreadable(String),
 }
 
-impl Weight {
-    pub(crate) fn state(&self) -> State {
+impl WeightFile {
+    pub(crate) fn state(&self) -> FileState {
         let expected = self.source.as_ref().and_then(|source| source.bytes);
         match fs::metadata(&self.path) {
             Ok(there) => match expected {
-                Some(expected) if expected != there.len() => State::Odd {
+                Some(expected) if expected != there.len() => FileState::WrongLength {
                     found: there.len(),
                     expected,
                 },
-                _ => State::Complete(there.len()),
+                _ => FileState::Complete(there.len()),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                State::Missing(kinora_http_download::partial_bytes(&self.path).unwrap_or(0))
+                FileState::Missing(kinora_http_download::partial_bytes(&self.path).unwrap_or(0))
             }
-            Err(error) => State::Unreadable(error.to_string()),
+            Err(error) => FileState::Unreadable(error.to_string()),
         }
     }
 }
 
 /// The files of an engine: those that its settings name, and further ones with a source.
-pub(crate) fn of(engine: &Engine) -> Vec<Weight> {
+pub(crate) fn files_of_engine(engine: &EngineSettings) -> Vec<WeightFile> {
     let listed = engine.files.iter().map(|file| file.path.clone());
-    let mut weights: Vec<Weight> = Vec::new();
+    let mut weights: Vec<WeightFile> = Vec::new();
     for path in engine.own_files().into_iter().chain(listed) {
         if !weights.iter().any(|weight| weight.path == path) {
             let source = engine.files.iter().find(|file| file.path == path);
-            weights.push(Weight {
+            weights.push(WeightFile {
                 source: source.cloned(),
                 path,
             });
@@ -81,11 +81,11 @@ pub(crate) struct ByEngine {
 }
 
 /// `None`: the configuration knows the engine's files, or it has none.
-pub(crate) fn by_engine(engine: &Engine) -> Option<ByEngine> {
-    let Output::Frames(frames) = engine.settings.output() else {
+pub(crate) fn by_engine(engine: &EngineSettings) -> Option<ByEngine> {
+    let EngineOutput::Frames(frames) = engine.settings.output() else {
         return None;
     };
-    let program = frames.program().filter(|_| of(engine).is_empty())?;
+    let program = frames.program().filter(|_| files_of_engine(engine).is_empty())?;
     let model = program.settings.get("model").and_then(Value::as_str);
     Some(ByEngine {
         repository: model.filter(|name| is_repository(name)).map(str::to_owned),
@@ -108,7 +108,7 @@ fn is_repository_part(part: &str) -> bool {
 }
 
 /// The models with these ids or aliases.
-pub(crate) fn models<'c>(
+pub(crate) fn find_models<'c>(
     config: &'c Config,
     names: &[String],
 ) -> Result<Vec<&'c CardRecord>, Failure> {
@@ -127,10 +127,10 @@ pub(crate) fn models<'c>(
 }
 
 /// The files of these models, each once.
-pub(crate) fn of_models(config: &Config, models: &[&CardRecord]) -> Result<Vec<Weight>, Failure> {
-    let mut weights: Vec<Weight> = Vec::new();
+pub(crate) fn files_of_models(config: &Config, models: &[&CardRecord]) -> Result<Vec<WeightFile>, Failure> {
+    let mut weights: Vec<WeightFile> = Vec::new();
     for model in models {
-        for weight in of(&config.engine(&model.engine)?) {
+        for weight in files_of_engine(&config.engine(&model.engine)?) {
             match weights.iter_mut().find(|one| one.path == weight.path) {
                 // Another engine may say where it comes from.
                 Some(one) => one.source = one.source.take().or(weight.source),
@@ -145,16 +145,16 @@ pub(crate) fn of_models(config: &Config, models: &[&CardRecord]) -> Result<Vec<W
 
 /// Models with missing files.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingFiles {
     /// One for each engine.
     models: Vec<String>,
     /// Their missing files, each once.
-    files: Vec<Weight>,
+    files: Vec<WeightFile>,
 }
 
 /// The models with missing files, if there are any.
-pub(crate) fn missing(config: &Config) -> Option<Missing> {
-    let mut missing = Missing::default();
+pub(crate) fn missing_files(config: &Config) -> Option<MissingFiles> {
+    let mut missing = MissingFiles::default();
     let mut seen = Vec::new();
     for model in &config.models {
         // One model stands for all of an engine, so that the advice names each file once and stays
@@ -166,10 +166,10 @@ pub(crate) fn missing(config: &Config) -> Option<Missing> {
         let Ok(engine) = config.engine(&model.engine) else {
             continue;
         };
-        let absent = of(&engine)
+        let absent = files_of_engine(&engine)
             .into_iter()
-            .filter(|weight| matches!(weight.state(), State::Missing(_)));
-        let absent: Vec<Weight> = absent.collect();
+            .filter(|weight| matches!(weight.state(), FileState::Missing(_)));
+        let absent: Vec<WeightFile> = absent.collect();
         if !absent.is_empty() {
             missing.models.push(model.id.clone());
         }
@@ -182,7 +182,7 @@ pub(crate) fn missing(config: &Config) -> Option<Missing> {
     (!missing.files.is_empty()).then_some(missing)
 }
 
-impl Missing {
+impl MissingFiles {
     /// The missing files, and the command that downloads them.
     pub(crate) fn advice(&self, home: &HomeArgs) -> String {
         let number = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
@@ -193,7 +193,7 @@ impl Missing {
         );
         if self.files.iter().any(|file| file.source.is_some()) {
             let words = format!("models pull {}", self.models.join(" "));
-            text = format!("{text}; download with: {}", hint::command(&words, home));
+            text = format!("{text}; download with: {}", shell_hint::command(&words, home));
         }
         for file in self.files.iter().filter(|file| file.source.is_none()) {
             let path = file.path.display();
@@ -204,11 +204,11 @@ impl Missing {
 }
 
 /// Logs which files are missing and how to get them, if this process has a worker.
-pub(crate) fn warn_of_missing(config: &Config, home: &HomeArgs) {
+pub(crate) fn log_missing(config: &Config, home: &HomeArgs) {
     if !config.worker.enabled {
         return;
     }
-    if let Some(missing) = missing(config) {
+    if let Some(missing) = missing_files(config) {
         tracing::warn!(
             "{}. Tasks of these models fail until then",
             missing.advice(home)
@@ -249,8 +249,8 @@ mod tests {
         let config = config(folder.path());
         let of = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-            let models = models(&config, &names)?;
-            of_models(&config, &models).map(|weights| weights.len())
+            let models = find_models(&config, &names)?;
+            files_of_models(&config, &models).map(|weights| weights.len())
         };
         assert_eq!(of(&["one-model"]).unwrap(), 2);
         assert_eq!(of(&["two-alias"]).unwrap(), 1);
@@ -286,15 +286,15 @@ mod tests {
     fn the_state_of_a_file_is_that_of_its_length() {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
-        let weight = of(&config.engines[1]).remove(0);
-        assert_eq!(weight.state(), State::Missing(0));
+        let weight = files_of_engine(&config.engines[1]).remove(0);
+        assert_eq!(weight.state(), FileState::Missing(0));
         fs::write(folder.path().join(".b.part"), "12").unwrap();
-        assert_eq!(weight.state(), State::Missing(2));
+        assert_eq!(weight.state(), FileState::Missing(2));
         fs::write(&weight.path, "1234").unwrap();
         let (found, expected) = (4, 3);
-        assert_eq!(weight.state(), State::Odd { found, expected });
+        assert_eq!(weight.state(), FileState::WrongLength { found, expected });
         fs::write(&weight.path, "123").unwrap();
-        assert_eq!(weight.state(), State::Complete(3));
+        assert_eq!(weight.state(), FileState::Complete(3));
     }
 
     #[test]
@@ -305,7 +305,7 @@ mod tests {
             data: None,
             config: Some("k.toml".into()),
         };
-        let advice = missing(&config).unwrap().advice(&home);
+        let advice = missing_files(&config).unwrap().advice(&home);
         assert!(
             advice.starts_with("2 files missing for one-model, two-model; "),
             "{advice}"
@@ -313,14 +313,14 @@ mod tests {
         let command = "models pull one-model two-model --config k.toml";
         assert!(advice.ends_with(command), "{advice}");
         fs::write(folder.path().join("b"), "123").unwrap();
-        let advice = missing(&config).unwrap().advice(&home);
+        let advice = missing_files(&config).unwrap().advice(&home);
         assert!(
             advice.contains("models pull one-model --config"),
             "{advice}"
         );
         fs::write(folder.path().join("a"), "123").unwrap();
-        assert_eq!(missing(&config), None);
+        assert_eq!(missing_files(&config), None);
         config.engines.clear();
-        assert_eq!(missing(&config), None);
+        assert_eq!(missing_files(&config), None);
     }
 }

@@ -13,20 +13,20 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::keys::NewKeyParts;
 use crate::output::print;
-use crate::system::{SystemClock, actor};
-use crate::{beside, folder, hint};
+use crate::system::{SystemClock, current_actor};
+use crate::{store_access, folder, shell_hint};
 
 /// Creates a key if there is none, and hands it over.
-pub(crate) async fn greet(
+pub(crate) async fn hand_over_first_key(
     keys: &dyn KeyStore,
     config: &Config,
     base_url: &str,
     home: &HomeArgs,
 ) -> Result<(), Failure> {
-    if !keys.list_keys().await.map_err(beside::failed)?.is_empty() {
+    if !keys.list_keys().await.map_err(store_access::store_failure)?.is_empty() {
         return Ok(());
     }
-    let (text, key) = NewKeyParts::first().make(SystemClock.now_ms())?;
+    let (text, key) = NewKeyParts::for_first_start().generate(SystemClock.now_ms())?;
     // Before the key is stored: if the process dies in between, the next start makes another.
     // Standard output of a service usually ends in a journal or in a container's log, which keeps
     // it for ever and which many people may read. There the key must not appear.
@@ -36,16 +36,16 @@ pub(crate) async fn greet(
         Some(folder::write_first_key(&config.data, text.reveal())?)
     };
     if !keys
-        .add_first_key(key, &actor())
+        .add_first_key(key, &current_actor())
         .await
-        .map_err(beside::failed)?
+        .map_err(store_access::store_failure)?
     {
         // Another process was first and hands over its own key.
         return file.map_or(Ok(()), |file| folder::remove_first_key(&file));
     }
     let handover = match file {
-        None => shown(text.reveal()),
-        Some(file) => in_file(&file),
+        None => shown_key(text.reveal()),
+        Some(file) => key_in_file(&file),
     };
     print(&format!(
         "\n{handover}{}",
@@ -54,19 +54,19 @@ pub(crate) async fn greet(
     Ok(())
 }
 
-fn shown(key: &str) -> String {
+fn shown_key(key: &str) -> String {
     format!(
         "Kinora is ready. This is your API key; it is shown only now:\n\n  \
          export KINORA_KEY={key}\n\n"
     )
 }
 
-fn in_file(path: &Path) -> String {
+fn key_in_file(path: &Path) -> String {
     tracing::info!(
         file = %path.display(),
         "first API key written to a file; keep the key elsewhere, then delete the file"
     );
-    let path = hint::quoted(path.as_os_str());
+    let path = shell_hint::shell_quoted(path.as_os_str());
     format!(
         "Kinora is ready. Your API key is in a file that only this user can read:\n\n  \
          export KINORA_KEY=\"$(cat {path})\"\n\n\
@@ -101,9 +101,9 @@ Results are stored in {}. Make a key for each client:
   {}
 
 "#,
-        hint::program(),
+        shell_hint::program(),
         config.results_shown(),
-        hint::command("keys create --name NAME", home),
+        shell_hint::command("keys create --name NAME", home),
     )
 }
 
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn the_key_itself_is_said_to_a_terminal_only() {
-        assert!(shown("kinora_abc").contains("export KINORA_KEY=kinora_abc\n"));
-        let elsewhere = in_file(Path::new("/srv/my data/first-key"));
+        assert!(shown_key("kinora_abc").contains("export KINORA_KEY=kinora_abc\n"));
+        let elsewhere = key_in_file(Path::new("/srv/my data/first-key"));
         assert!(
             elsewhere.contains("\"$(cat '/srv/my data/first-key')\"")
                 && elsewhere.contains("rm '/srv/my data/first-key'"),

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use kinora_api::{Health, Stop, health_router};
-use kinora_engine::Output;
-use kinora_store::Stores;
+use kinora_api::{HealthState, ListenerStop, health_router};
+use kinora_engine::EngineOutput;
+use kinora_store::StoreHandles;
 use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
 use tokio::signal::unix::SignalKind;
@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::WorkerArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::metrics::{self, Metrics};
-use crate::stop::{self, Signals};
-use crate::traces::Traces;
+use crate::metrics::{self, MetricsServer};
+use crate::stop::{self, StopSignals};
+use crate::traces::TraceExport;
 use crate::{compose, logging, resources, system, weights};
 
 /// Runs tasks until a signal.
@@ -25,17 +25,17 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
     refuse_unshared(&config)?;
     // Dropped last, so that the last lines are written.
     let _log = logging::start(config.log.format, &config.log.level)?;
-    leave_out_unbuilt(&mut config)?;
+    remove_unbuilt_models(&mut config)?;
     config.log_ignored();
-    config.warn_of_surpluses();
-    weights::warn_of_missing(&config, &args.home);
+    config.log_surpluses();
+    weights::log_missing(&config, &args.home);
     resources::raise_descriptors(config.slots());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(compose::blocking_threads(&config))
         .build()
         .map_err(|error| Failure::because("The worker could not start", error))?;
-    let worked = runtime.block_on(work(&config));
+    let worked = runtime.block_on(run_worker(&config));
     // An engine that does not return must not keep the process alive.
     runtime.shutdown_timeout(Duration::from_secs(1));
     worked
@@ -55,11 +55,11 @@ fn refuse_unshared(config: &Config) -> Result<(), Failure> {
 }
 
 /// Removes the models whose engines this executable cannot run: another worker may serve them.
-fn leave_out_unbuilt(config: &mut Config) -> Result<(), Failure> {
+fn remove_unbuilt_models(config: &mut Config) -> Result<(), Failure> {
     let mut unbuilt = Vec::new();
     for model in &config.models {
         let engine = config.engine(&model.engine)?;
-        if let Output::Frames(frames) = engine.settings.output()
+        if let EngineOutput::Frames(frames) = engine.settings.output()
             && let Some(reason) = frames.not_built_in()
         {
             tracing::warn!(
@@ -80,18 +80,18 @@ fn leave_out_unbuilt(config: &mut Config) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn work(config: &Config) -> Result<(), Failure> {
-    let signals = Signals::of_process()?;
+async fn run_worker(config: &Config) -> Result<(), Failure> {
+    let signals = StopSignals::from_process()?;
     // Otherwise SIGHUP would end the process without a drain.
-    let _hangup = stop::listen_to(SignalKind::hangup())?;
+    let _hangup = stop::signal_stream(SignalKind::hangup())?;
     let listener = match &config.worker.health_listen.0 {
         Some(address) => Some(metrics::bind_monitor(address).await?),
         None => None,
     };
     // First of all, so that every count has a recorder.
-    let metrics = Metrics::start(&config.metrics.listen).await?;
-    let traces = Traces::start(config)?;
-    let (worker, health, stores) = compose::worker_alone(config, traces.tracer.clone()).await?;
+    let metrics = MetricsServer::start(&config.metrics.listen).await?;
+    let traces = TraceExport::start(config)?;
+    let (worker, health, stores) = compose::worker_parts(config, traces.tracer.clone()).await?;
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: times of tasks are wrong until it is set");
     }
@@ -117,13 +117,13 @@ async fn work(config: &Config) -> Result<(), Failure> {
 
 async fn run_until_stopped(
     worker: Worker,
-    health: Health,
+    health: HealthState,
     listener: Option<TcpListener>,
-    scraped: Option<(Metrics, Stores)>,
-    signals: Signals,
+    scraped: Option<(MetricsServer, StoreHandles)>,
+    signals: StopSignals,
 ) -> Result<(), Failure> {
     let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
-    let end = Stop {
+    let end = ListenerStop {
         begun: health.stopping.clone(),
         done: done.clone(),
     };
@@ -132,7 +132,7 @@ async fn run_until_stopped(
         metrics.spawn(stores, &end)?;
     }
     let drain_limit = worker.settings.drain_limit;
-    tokio::spawn(stop::obey_signals(
+    tokio::spawn(stop::stop_on_signals(
         signals,
         end.begun.clone(),
         shutdown.clone(),
@@ -147,7 +147,7 @@ async fn run_until_stopped(
     let working = async { drained.await > 0 };
     tokio::join!(
         answering,
-        stop::work(working, shutdown, Duration::ZERO, done)
+        stop::drain(working, shutdown, Duration::ZERO, done)
     );
     Ok(())
 }
@@ -176,7 +176,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let mut config = Config::read(Some(&path), &[]).unwrap();
         let before = config.models.len();
-        let left_out = leave_out_unbuilt(&mut config);
+        let left_out = remove_unbuilt_models(&mut config);
         assert!(left_out.is_err() || config.models.len() < before);
         assert!(
             config

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{aligned, print, printable};
 use crate::system::SystemClock;
-use crate::{beside, folder, hint};
+use crate::{store_access, folder, shell_hint};
 
 const HEADS: [&str; 9] = [
     "ID", "HOST", "STATE", "VERSION", "MODELS", "ENGINES", "DEVICES", "RUNNING", "SEEN",
@@ -21,10 +21,10 @@ const HEADS: [&str; 9] = [
 pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     folder::refuse_unfinished_restore(&config.data)?;
-    let runtime = beside::runtime()?;
+    let runtime = store_access::runtime()?;
     let url = config.store_url();
     let living = runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock)));
-    let living = living.map_err(|error| hint::not_opened(error, "workers", &args.home))?;
+    let living = living.map_err(|error| shell_hint::open_failure(error, "workers", &args.home))?;
     print(&if args.json {
         as_json(&living)
     } else {
@@ -142,7 +142,7 @@ fn as_json(living: &[LivingWorker]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kinora_store::{Announcement, WorkerState};
+    use kinora_store::{WorkerAnnouncement, WorkerState};
 
     use super::*;
 
@@ -154,7 +154,7 @@ mod tests {
             is_available: true,
         };
         LivingWorker {
-            worker: Announcement {
+            worker: WorkerAnnouncement {
                 id: "gpu-1-4711-0a".to_owned(),
                 host: "gpu\u{1b}[2J-1".to_owned(),
                 pid: 4711,

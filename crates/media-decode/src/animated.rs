@@ -5,11 +5,11 @@ use std::io::Cursor;
 
 use image_webp::WebPDecoder;
 
-use crate::colour::{Colours, PROFILE_BYTES_MAX};
-use crate::error::Defect;
-use crate::header::{Header, MEMORY_BYTES_MAX, Orientation};
-use crate::pixels::{Canvas, Samples};
-use crate::{Cause, webp_codes};
+use crate::colour::{ColourSpace, PROFILE_BYTES_MAX};
+use crate::error::FileDefect;
+use crate::header::{ImageHeader, MEMORY_BYTES_MAX, CameraOrientation};
+use crate::pixels::{MappedCanvas, ImageSamples};
+use crate::{DecodeCause, webp_codes};
 
 /// Memory per pixel for reading an animated WebP: canvas, frame and copy (RGBA each), and the
 /// planes of the frame.
@@ -25,33 +25,33 @@ const GIF_CHANNELS: usize = 4;
 /// Maximum bytes of a GIF frame beside the canvas, which may itself take 144 MB.
 const GIF_FRAME_BYTES_MAX: u64 = 100_000_000;
 
-pub(crate) fn webp_header(bytes: &[u8]) -> Result<Header, Cause> {
+pub(crate) fn webp_header(bytes: &[u8]) -> Result<ImageHeader, DecodeCause> {
     let mut decoder = WebPDecoder::new(Cursor::new(bytes))?;
     let exif = decoder.exif_metadata().ok().flatten();
     let (width, height) = decoder.dimensions();
-    Ok(Header {
+    Ok(ImageHeader {
         width,
         height,
-        orientation: Orientation::from_exif(exif.as_deref()),
+        orientation: CameraOrientation::from_exif(exif.as_deref()),
     })
 }
 
-pub(crate) fn gif_header(bytes: &[u8]) -> Result<Header, Cause> {
+pub(crate) fn gif_header(bytes: &[u8]) -> Result<ImageHeader, DecodeCause> {
     let reader = gif::DecodeOptions::new().read_info(bytes)?;
-    Ok(Header {
+    Ok(ImageHeader {
         width: reader.width().into(),
         height: reader.height().into(),
-        orientation: Orientation::default(),
+        orientation: CameraOrientation::default(),
     })
 }
 
 /// The pixels of a WebP; `size` comes from its header.
-pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
+pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<ImageSamples, DecodeCause> {
     // The RIFF header states the file's length: a shorter file was cut.
     let claimed = bytes.get(4..8).and_then(|four| four.try_into().ok());
     let body_bytes = u64::from(u32::from_le_bytes(claimed.unwrap_or([0xff; 4])));
     if body_bytes + 8 > bytes.len() as u64 {
-        return Err(Defect::EndsEarly.into());
+        return Err(FileDefect::EndsEarly.into());
     }
     let mut decoder = WebPDecoder::new(Cursor::new(bytes))?;
     let pixels = u64::from(size.0) * u64::from(size.1);
@@ -70,16 +70,16 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
         return Err("the size changed".into());
     }
     let channels = if decoder.has_alpha() { 4 } else { 3 };
-    let mut data = Canvas::zeroed(size.0 as usize * size.1 as usize * channels)?;
+    let mut data = MappedCanvas::zeroed(size.0 as usize * size.1 as usize * channels)?;
     decoder.read_image(&mut data)?;
     // After the pixels, whose memory is bounded above.
     decoder.set_memory_limit(PROFILE_BYTES_MAX);
     let colours = match decoder.icc_profile() {
-        Ok(None) => Colours::Srgb,
-        Ok(Some(profile)) => Colours::of_icc(&profile),
-        Err(_) => Colours::Unknown,
+        Ok(None) => ColourSpace::Srgb,
+        Ok(Some(profile)) => ColourSpace::from_icc(&profile),
+        Err(_) => ColourSpace::Unknown,
     };
-    Ok(Samples {
+    Ok(ImageSamples {
         channels,
         data,
         colours,
@@ -87,7 +87,7 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
 }
 
 /// The first frame of a GIF on an otherwise transparent canvas; `size` comes from its header.
-pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
+pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<ImageSamples, DecodeCause> {
     let mut options = gif::DecodeOptions::new();
     options.set_color_output(gif::ColorOutput::RGBA);
     let mut reader = options.read_info(bytes)?;
@@ -98,7 +98,7 @@ pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));
     let (frame_width, frame_height) = (usize::from(frame.width), usize::from(frame.height));
     let (width, height) = (size.0 as usize, size.1 as usize);
-    let mut data = Canvas::zeroed(width * height * GIF_CHANNELS)?;
+    let mut data = MappedCanvas::zeroed(width * height * GIF_CHANNELS)?;
     if left == 0 && frame_width == width && top + frame_height <= height {
         // A frame as wide as the canvas is read in place.
         let first = top * width * GIF_CHANNELS;
@@ -111,7 +111,7 @@ pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
         }
         // The frame is smaller than the canvas or reaches beyond it: decode it apart, then copy
         // the visible part row by row.
-        let mut pixels = Canvas::zeroed(frame_bytes)?;
+        let mut pixels = MappedCanvas::zeroed(frame_bytes)?;
         reader.read_into_buffer(&mut pixels)?;
         let seen = frame_width.min(width.saturating_sub(left)) * GIF_CHANNELS;
         let rows = pixels.chunks_exact((frame_width * GIF_CHANNELS).max(1));
@@ -121,9 +121,9 @@ pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
             to[start..start + seen].copy_from_slice(&from[..seen]);
         }
     }
-    Ok(Samples {
+    Ok(ImageSamples {
         channels: GIF_CHANNELS,
         data,
-        colours: Colours::Srgb,
+        colours: ColourSpace::Srgb,
     })
 }

@@ -7,7 +7,7 @@ use moxcms::{
     ToneReprCurve, TransferCharacteristics, TransformOptions,
 };
 
-use crate::{Cause, file};
+use crate::{DecodeCause, file};
 
 /// Maximum length of a profile. Those of cameras and screens have up to a few kilobytes, those with
 /// tables, which are not used, up to some megabytes.
@@ -24,7 +24,7 @@ const PIXELS_AT_ONCE: usize = 4_096;
 const PROBE_LEVELS: u8 = 9;
 
 /// Colour space of an image's samples.
-pub(crate) enum Colours {
+pub(crate) enum ColourSpace {
     /// sRGB, stated or by default.
     Srgb,
     /// Defined by a profile.
@@ -33,21 +33,21 @@ pub(crate) enum Colours {
     Unknown,
 }
 
-impl Colours {
+impl ColourSpace {
     /// Parses an ICC profile.
-    pub(crate) fn of_icc(profile: &[u8]) -> Self {
+    pub(crate) fn from_icc(profile: &[u8]) -> Self {
         // The number of tags follows the header (ICC.1, section 7.3).
         let tags = profile.get(128..).and_then(|rest| rest.first_chunk());
         let tags = tags.map_or(u32::MAX, |count| u32::from_be_bytes(*count));
         if profile.len() > PROFILE_BYTES_MAX || tags > PROFILE_TAGS_MAX {
             return Self::Unknown;
         }
-        let read = file::contained(|| Ok(ColorProfile::new_from_slice(profile)?));
+        let read = file::catch_panic(|| Ok(ColorProfile::new_from_slice(profile)?));
         read.map_or(Self::Unknown, |profile| Self::Profile(Box::new(profile)))
     }
 
     /// Converts code points of ITU-T H.273.
-    pub(crate) fn of_code_points(primaries: u8, transfer: u8) -> Self {
+    pub(crate) fn from_code_points(primaries: u8, transfer: u8) -> Self {
         const UNSPECIFIED: u8 = 2;
         if primaries == UNSPECIFIED || transfer == UNSPECIFIED {
             return Self::Srgb;
@@ -81,7 +81,7 @@ impl Colours {
     }
 
     /// sRGB with the given changes.
-    pub(crate) fn of_srgb_with(change: impl FnOnce(&mut ColorProfile)) -> Self {
+    pub(crate) fn from_modified_srgb(change: impl FnOnce(&mut ColorProfile)) -> Self {
         let mut profile = ColorProfile::new_srgb();
         profile.cicp = None;
         change(&mut profile);
@@ -95,7 +95,7 @@ impl Colours {
             Self::Srgb => false,
             Self::Unknown => true,
             Self::Profile(profile) => {
-                file::contained(|| converted(&profile, samples, channels)).is_err()
+                file::catch_panic(|| try_convert(&profile, samples, channels)).is_err()
             }
         }
     }
@@ -109,7 +109,7 @@ pub(crate) fn set_power(profile: &mut ColorProfile, exponent: f32) {
     profile.blue_trc = Some(curve);
 }
 
-fn converted(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Result<(), Cause> {
+fn try_convert(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Result<(), DecodeCause> {
     let is_hdr = profile.cicp.is_some_and(|cicp| {
         matches!(
             cicp.transfer_characteristics,
@@ -141,7 +141,7 @@ fn by_table(
     samples: &mut [u8],
     channels: usize,
     greys: usize,
-) -> Result<(), Cause> {
+) -> Result<(), DecodeCause> {
     // An 8-bit grey has 256 values: convert each once, then look them up.
     let levels: Vec<u8> = (0..=u8::MAX).collect();
     let (layout, levels) = match profile.color_space {
@@ -162,7 +162,7 @@ fn by_table(
     Ok(())
 }
 
-fn by_matrix(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Result<(), Cause> {
+fn by_matrix(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Result<(), DecodeCause> {
     if changes_nothing(profile)? {
         return Ok(());
     }
@@ -183,7 +183,7 @@ fn by_matrix(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Res
 }
 
 /// Whether the profile is sRGB in other words.
-fn changes_nothing(profile: &ColorProfile) -> Result<bool, Cause> {
+fn changes_nothing(profile: &ColorProfile) -> Result<bool, DecodeCause> {
     // A grid of 9 x 9 x 9 colours. Most profiles in photos are sRGB, and for these the
     // conversion of every pixel is saved.
     let step = u8::MAX / (PROBE_LEVELS - 1);
@@ -198,10 +198,10 @@ fn changes_nothing(profile: &ColorProfile) -> Result<bool, Cause> {
 }
 
 /// Converts one row of samples to another.
-type Conversion = Box<dyn Fn(&[u8], &mut [u8]) -> Result<(), Cause>>;
+type RowConversion = Box<dyn Fn(&[u8], &mut [u8]) -> Result<(), DecodeCause>>;
 
 /// The conversion from `profile` to sRGB.
-fn transform(profile: &ColorProfile, from: Layout, to: Layout) -> Result<Conversion, Cause> {
+fn transform(profile: &ColorProfile, from: Layout, to: Layout) -> Result<RowConversion, DecodeCause> {
     let options = TransformOptions::default();
     let srgb = ColorProfile::new_srgb();
     let transform = profile.create_transform_8bit(from, &srgb, to, options)?;

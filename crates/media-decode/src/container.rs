@@ -19,12 +19,12 @@ use symphonia::default::formats::{
     AdtsReader, FlacReader, IsoMp4Reader, MkvReader, MpaReader, OggReader, WavReader,
 };
 
-use crate::edit_list::{self, Edit, Kept};
-use crate::error::Defect;
-use crate::patience::Patience;
-use crate::signatures::Container;
-use crate::stereo::{self, SAMPLE_RATE, Stereo};
-use crate::{Cause, opus};
+use crate::edit_list::{self, SoundEdit, FrameWindow};
+use crate::error::FileDefect;
+use crate::packet_budget::PacketBudget;
+use crate::signatures::SoundContainer;
+use crate::stereo::{self, SAMPLE_RATE, StereoBuffer};
+use crate::{DecodeCause, opus};
 
 /// Maximum frames per packet and maximum channels that a header may declare: decoders allocate
 /// their product at once, and abort if the allocation fails.
@@ -32,21 +32,21 @@ const PACKET_FRAMES_MAX: u64 = 1 << 17;
 const CHANNELS_MAX: usize = 32;
 
 /// The reader that matches the kind of file.
-fn reader(container: Container, bytes: Vec<u8>) -> Result<Box<dyn FormatReader>, Cause> {
+fn reader(container: SoundContainer, bytes: Vec<u8>) -> Result<Box<dyn FormatReader>, DecodeCause> {
     let mut probe = Probe::default();
     match container {
-        Container::Wav => probe.register_format::<WavReader<'_>>(),
-        Container::Mp3 => probe.register_format::<MpaReader<'_>>(),
-        Container::Adts => probe.register_format::<AdtsReader<'_>>(),
-        Container::Mp4 => probe.register_format::<IsoMp4Reader<'_>>(),
-        Container::Flac => probe.register_format::<FlacReader<'_>>(),
-        Container::Ogg | Container::OggOpus => probe.register_format::<OggReader<'_>>(),
-        Container::Matroska => probe.register_format::<MkvReader<'_>>(),
+        SoundContainer::Wav => probe.register_format::<WavReader<'_>>(),
+        SoundContainer::Mp3 => probe.register_format::<MpaReader<'_>>(),
+        SoundContainer::Adts => probe.register_format::<AdtsReader<'_>>(),
+        SoundContainer::Mp4 => probe.register_format::<IsoMp4Reader<'_>>(),
+        SoundContainer::Flac => probe.register_format::<FlacReader<'_>>(),
+        SoundContainer::Ogg | SoundContainer::OggOpus => probe.register_format::<OggReader<'_>>(),
+        SoundContainer::Matroska => probe.register_format::<MkvReader<'_>>(),
     }
     let bytes = Cursor::new(bytes);
     let source: Box<dyn MediaSource> = match container {
         // Read from front to back: the index of a file that was cut points behind its end.
-        Container::Matroska => Box::new(ReadOnlySource::new(bytes)),
+        SoundContainer::Matroska => Box::new(ReadOnlySource::new(bytes)),
         _ => Box::new(bytes),
     };
     let stream = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
@@ -59,20 +59,20 @@ fn reader(container: Container, bytes: Vec<u8>) -> Result<Box<dyn FormatReader>,
 }
 
 /// Decodes the sound, stopping once it is known to be too long.
-pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cause> {
+pub(crate) fn decode(container: SoundContainer, bytes: Vec<u8>) -> Result<StereoBuffer, DecodeCause> {
     // Before `bytes` move into the reader, which does not expose edit lists.
     let edit = match container {
-        Container::Mp4 => edit_list::edit(&bytes),
+        SoundContainer::Mp4 => edit_list::edit(&bytes),
         _ => None,
     };
     let mut reader = reader(container, bytes)?;
     let track = reader
         .default_track(TrackType::Audio)
-        .ok_or(Defect::NoSound)?;
+        .ok_or(FileDefect::NoSound)?;
     let (track_id, parameters) = (track.id, track.codec_params.clone());
     let parameters = parameters.as_ref().and_then(|any| any.audio());
-    let parameters = parameters.ok_or(Defect::NoSound)?;
-    let next = |patience: &mut Patience| next_packet(&mut *reader, track_id, patience);
+    let parameters = parameters.ok_or(FileDefect::NoSound)?;
+    let next = |patience: &mut PacketBudget| next_packet(&mut *reader, track_id, patience);
     if parameters.codec == CODEC_ID_OPUS {
         decode_opus(container, parameters, edit, next)
     } else {
@@ -81,13 +81,13 @@ pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cau
 }
 
 fn decode_opus(
-    container: Container,
+    container: SoundContainer,
     parameters: &AudioCodecParameters,
-    edit: Option<Edit>,
-    mut next: impl FnMut(&mut Patience) -> Result<Option<Packet>, Cause>,
-) -> Result<Stereo, Cause> {
+    edit: Option<SoundEdit>,
+    mut next: impl FnMut(&mut PacketBudget) -> Result<Option<Packet>, DecodeCause>,
+) -> Result<StereoBuffer, DecodeCause> {
     let header = parameters.extra_data.as_deref().unwrap_or_default();
-    let mut head = opus::head(header, container == Container::Mp4)?;
+    let mut head = opus::parse_head(header, container == SoundContainer::Mp4)?;
     if edit.is_some() {
         // It leaves out the same samples.
         head.pre_skip = 0;
@@ -98,15 +98,15 @@ fn decode_opus(
             let packet = next(patience)?;
             Ok(packet.map(|packet| OggPacket::new(packet.data.into_vec(), -1, false)))
         },
-        Kept::of(edit, SAMPLE_RATE),
+        FrameWindow::from_edit(edit, SAMPLE_RATE),
     )
 }
 
 fn decode_others(
     parameters: &AudioCodecParameters,
-    edit: Option<Edit>,
-    mut next: impl FnMut(&mut Patience) -> Result<Option<Packet>, Cause>,
-) -> Result<Stereo, Cause> {
+    edit: Option<SoundEdit>,
+    mut next: impl FnMut(&mut PacketBudget) -> Result<Option<Packet>, DecodeCause>,
+) -> Result<StereoBuffer, DecodeCause> {
     let frames = parameters.max_frames_per_packet.unwrap_or(0);
     let channels = parameters.channels.as_ref().map_or(0, Channels::count);
     // Before the decoder exists: it allocates by these numbers.
@@ -116,8 +116,8 @@ fn decode_others(
     let mut decoder = symphonia::default::get_codecs()
         .make_audio_decoder(parameters, &AudioDecoderOptions::default())?;
     let mut stereo = None;
-    let mut kept = Kept::default();
-    let mut patience = Patience::default();
+    let mut kept = FrameWindow::default();
+    let mut patience = PacketBudget::default();
     let mut interleaved = Vec::new();
     while let Some(packet) = next(&mut patience)? {
         let decoded = decoder.decode(&packet);
@@ -130,8 +130,8 @@ fn decode_others(
             Some(stereo) => stereo,
             // The rate of the first decoded packet counts, not the header's.
             empty => {
-                kept = Kept::of(edit, rate);
-                empty.insert(Stereo::empty(rate)?)
+                kept = FrameWindow::from_edit(edit, rate);
+                empty.insert(StereoBuffer::empty(rate)?)
             }
         };
         if stereo.rate() != rate {
@@ -140,23 +140,23 @@ fn decode_others(
         let gains = stereo::gains(channels);
         buffer.copy_to_vec_interleaved::<f32>(&mut interleaved);
         // A buffer without channels has no frames; the `max` only prevents a division by zero.
-        let frames = kept.take(interleaved.len() / gains.len().max(1));
+        let frames = kept.advance(interleaved.len() / gains.len().max(1));
         let samples = frames.start * gains.len()..frames.end * gains.len();
         stereo.push(&interleaved[samples], &gains);
         if stereo.overflowed() || kept.is_over() {
             break;
         }
     }
-    patience.judge()?;
-    stereo.ok_or_else(|| Defect::NoSound.into())
+    patience.check_damage()?;
+    stereo.ok_or_else(|| FileDefect::NoSound.into())
 }
 
 /// The next packet of the track, counting those of others; a truncated file ends at the cut.
 fn next_packet(
     reader: &mut dyn FormatReader,
     track_id: u32,
-    patience: &mut Patience,
-) -> Result<Option<Packet>, Cause> {
+    patience: &mut PacketBudget,
+) -> Result<Option<Packet>, DecodeCause> {
     loop {
         let packet = match reader.next_packet() {
             Err(Error::IoError(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => None,

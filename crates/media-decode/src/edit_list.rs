@@ -11,7 +11,7 @@ const PRIMING_SECONDS_MAX: f64 = 0.5;
 
 /// The only edit of a track, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Edit {
+pub(crate) struct SoundEdit {
     /// The start of the sound within the decoded samples.
     pub start_seconds: f64,
     /// The length of the sound, if stated.
@@ -19,14 +19,14 @@ pub(crate) struct Edit {
 }
 
 /// The range of decoded frames that belongs to the sound, consumed packet by packet.
-pub(crate) struct Kept {
+pub(crate) struct FrameWindow {
     /// Frames left to skip.
     skip: usize,
     /// Frames left to keep.
     keep: usize,
 }
 
-impl Default for Kept {
+impl Default for FrameWindow {
     fn default() -> Self {
         Self {
             skip: 0,
@@ -35,9 +35,9 @@ impl Default for Kept {
     }
 }
 
-impl Kept {
+impl FrameWindow {
     /// The frames that `edit` keeps of a sound with `rate` samples per second.
-    pub(crate) fn of(edit: Option<Edit>, rate: u32) -> Self {
+    pub(crate) fn from_edit(edit: Option<SoundEdit>, rate: u32) -> Self {
         edit.map_or_else(Self::default, |edit| Self {
             skip: frames(edit.start_seconds, rate),
             keep: edit
@@ -47,7 +47,7 @@ impl Kept {
     }
 
     /// Returns the part to keep of the next `frames` frames.
-    pub(crate) fn take(&mut self, frames: usize) -> Range<usize> {
+    pub(crate) fn advance(&mut self, frames: usize) -> Range<usize> {
         // Both counters run down across packets of any size.
         let start = self.skip.min(frames);
         let kept = self.keep.min(frames - start);
@@ -63,7 +63,7 @@ impl Kept {
 }
 
 /// The edit of the first sound track in `file`.
-pub(crate) fn edit(file: &[u8]) -> Option<Edit> {
+pub(crate) fn edit(file: &[u8]) -> Option<SoundEdit> {
     let movie = child(file, b"moov")?;
     let movie_scale = scale(child(movie, b"mvhd")?)?;
     let track = boxes(movie)
@@ -74,7 +74,7 @@ pub(crate) fn edit(file: &[u8]) -> Option<Edit> {
     let (duration, media_time) = only_edit(child(child(track, b"edts")?, b"elst")?)?;
     let start_seconds = media_time as f64 / f64::from(media_scale);
     let seconds = duration as f64 / f64::from(movie_scale);
-    (start_seconds <= PRIMING_SECONDS_MAX).then_some(Edit {
+    (start_seconds <= PRIMING_SECONDS_MAX).then_some(SoundEdit {
         start_seconds,
         seconds: (seconds > 0.0).then_some(seconds),
     })

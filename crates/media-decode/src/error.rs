@@ -10,38 +10,38 @@ use kinora_contract::limits::{
 };
 use kinora_contract::{Failure, FailureCode};
 
-use crate::kinds::{self, Wanted};
+use crate::kinds::{self, ReferenceKind};
 
 /// A decoder's error; for the log, never for a client.
-pub type Cause = Box<dyn Error + Send + Sync>;
+pub type DecodeCause = Box<dyn Error + Send + Sync>;
 
 /// Why a file cannot be decoded: the sentence for the client, and the cause for the log.
 #[derive(Debug, thiserror::Error)]
 #[error("{says}")]
-pub struct Refusal {
+pub struct FileRefusal {
     says: String,
     #[source]
-    cause: Cause,
+    cause: DecodeCause,
 }
 
-impl Refusal {
+impl FileRefusal {
     /// The refusal of an image that begins with `head`.
-    pub(crate) fn of_image(head: &[u8], cause: Cause) -> Self {
-        Self::new(head, Wanted::Image, cause)
+    pub(crate) fn for_image(head: &[u8], cause: DecodeCause) -> Self {
+        Self::new(head, ReferenceKind::Image, cause)
     }
 
     /// The refusal of a sound that begins with `head`.
-    pub(crate) fn of_sound(head: &[u8], cause: Cause) -> Self {
-        Self::new(head, Wanted::Sound, cause)
+    pub(crate) fn for_sound(head: &[u8], cause: DecodeCause) -> Self {
+        Self::new(head, ReferenceKind::Sound, cause)
     }
 
-    fn new(head: &[u8], wanted: Wanted, cause: Cause) -> Self {
+    fn new(head: &[u8], wanted: ReferenceKind, cause: DecodeCause) -> Self {
         // A download that was cut is the commonest fault, and the only one that the client can
         // repair without another file.
-        let says = if kinds::is_wanted(head, wanted) && ends_early(&*cause) {
+        let says = if kinds::is_supported(head, wanted) && ends_early(&*cause) {
             "the end of the file is missing.".to_owned()
         } else {
-            kinds::says(head, wanted)
+            kinds::describe(head, wanted)
         };
         Self { says, cause }
     }
@@ -57,7 +57,7 @@ fn ends_early(cause: &(dyn Error + 'static)) -> bool {
             Some(png::DecodingError::IoError(error)) => Some(error),
             _ => one.downcast_ref(),
         };
-        if matches!(one.downcast_ref(), Some(Defect::EndsEarly))
+        if matches!(one.downcast_ref(), Some(FileDefect::EndsEarly))
             || io.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
         {
             return true;
@@ -72,7 +72,7 @@ fn ends_early(cause: &(dyn Error + 'static)) -> bool {
 pub enum DecodeError {
     /// Not a supported image, damaged, or too expensive to read.
     #[error("unsupported image")]
-    UnsupportedImage(#[source] Refusal),
+    UnsupportedImage(#[source] FileRefusal),
     /// The shorter side is too short.
     #[error("an image of {width} x {height} pixels is too small")]
     ImageTooSmall {
@@ -99,7 +99,7 @@ pub enum DecodeError {
     },
     /// Not a supported sound file, or damaged.
     #[error("unsupported audio")]
-    UnsupportedAudio(#[source] Refusal),
+    UnsupportedAudio(#[source] FileRefusal),
     /// The sound is shorter than allowed.
     #[error("{seconds:.3} s of sound are too short")]
     AudioTooShort {
@@ -177,7 +177,7 @@ impl DecodeError {
 
 /// A defect with its own public sentence.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Defect {
+pub(crate) enum FileDefect {
     #[error("the file ends early")]
     EndsEarly,
     #[error("no sound")]

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use crate::{Cause, DecodeError};
+use crate::{DecodeCause, DecodeError};
 
 /// Reads the file at `path`, at most `bytes_max` bytes.
 ///
@@ -30,6 +30,6 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, DecodeError> 
 
 /// Runs a third-party decoder. A panic counts as an error of the file; nothing that the decoder
 /// held is used afterwards.
-pub(crate) fn contained<T>(decode: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+pub(crate) fn catch_panic<T>(decode: impl FnOnce() -> Result<T, DecodeCause>) -> Result<T, DecodeCause> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err("the decoder panicked".into()))
 }

@@ -3,22 +3,22 @@
 
 use kinora_contract::limits::REFERENCE_DECODE_BYTES_MAX;
 
-use crate::pixels::Image;
+use crate::pixels::DecodedImage;
 
 /// Maximum memory for reading one image, its file included.
 pub(crate) const MEMORY_BYTES_MAX: u64 = REFERENCE_DECODE_BYTES_MAX;
 
 /// Size and orientation in an image's headers.
-pub(crate) struct Header {
+pub(crate) struct ImageHeader {
     /// Pixels, as stored.
     pub width: u32,
     /// Pixels, as stored.
     pub height: u32,
     /// How to turn the stored image upright.
-    pub orientation: Orientation,
+    pub orientation: CameraOrientation,
 }
 
-impl Header {
+impl ImageHeader {
     /// `(width, height)` in pixels, upright.
     pub(crate) fn upright_size(&self) -> (u32, u32) {
         if self.orientation.transposed {
@@ -36,7 +36,7 @@ const SHORT: u16 = 3;
 
 /// The steps that turn the stored picture upright, in this order. None by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Orientation {
+pub(crate) struct CameraOrientation {
     /// Swap rows and columns.
     pub transposed: bool,
     /// Mirror left and right.
@@ -45,7 +45,7 @@ pub(crate) struct Orientation {
     flipped: bool,
 }
 
-impl Orientation {
+impl CameraOrientation {
     /// Reads the TIFF structure of EXIF; upright if it is absent or unreadable.
     pub(crate) fn from_exif(tiff: Option<&[u8]>) -> Self {
         tiff.and_then(tag).map_or(Self::default(), Self::from_tag)
@@ -73,8 +73,8 @@ impl Orientation {
     }
 
     /// Turns the picture upright. Allocates a second one only to swap rows and columns.
-    pub(crate) fn upright(self, image: Image) -> Image {
-        let Image {
+    pub(crate) fn turn_upright(self, image: DecodedImage) -> DecodedImage {
+        let DecodedImage {
             width,
             height,
             rgb,
@@ -101,7 +101,7 @@ impl Orientation {
                 one.swap_with_slice(other);
             }
         }
-        Image {
+        DecodedImage {
             width,
             height,
             rgb,
@@ -165,8 +165,8 @@ mod tests {
     use super::*;
 
     /// Two rows of three pixels, numbered.
-    fn stored() -> Image {
-        Image {
+    fn stored() -> DecodedImage {
+        DecodedImage {
             width: 3,
             height: 2,
             rgb: [1, 2, 3, 4, 5, 6]
@@ -193,10 +193,10 @@ mod tests {
             (9, 3, [1, 2, 3, 4, 5, 6]),
         ];
         for (value, width, pixels) in cases {
-            let upright = Orientation::from_tag(value).upright(stored());
+            let upright = CameraOrientation::from_tag(value).turn_upright(stored());
             let rgb: Vec<u8> = pixels.into_iter().flat_map(|pixel| [pixel; 3]).collect();
             let height = 6 / width;
-            let expected = Image {
+            let expected = DecodedImage {
                 width,
                 height,
                 rgb,
@@ -210,7 +210,7 @@ mod tests {
     fn an_odd_row_in_the_middle_stays() {
         let rgb: Vec<u8> = (0..15).collect();
         let (width, height) = (1, 5);
-        let upright = Orientation::from_tag(4).upright(Image {
+        let upright = CameraOrientation::from_tag(4).turn_upright(DecodedImage {
             width,
             height,
             rgb,
@@ -226,7 +226,7 @@ mod tests {
         tiff.extend(b"\x0f\x01\x02\0\x04\0\0\0abc\0");
         tiff.extend(b"\x12\x01\x03\0\x01\0\0\0\x06\0\0\0");
         assert_eq!(tag(&tiff), Some(6));
-        assert!(Orientation::from_exif(Some(&tiff)).transposed);
+        assert!(CameraOrientation::from_exif(Some(&tiff)).transposed);
         for length in 0..tiff.len() - 2 {
             assert_eq!(tag(&tiff[..length]), None, "cut at {length}");
         }
@@ -234,7 +234,7 @@ mod tests {
         for (at, byte) in [(24, 4), (26, 2), (22, 0x13)] {
             let mut other = tiff.clone();
             other[at] = byte;
-            assert_eq!(Orientation::from_exif(Some(&other)), Orientation::default());
+            assert_eq!(CameraOrientation::from_exif(Some(&other)), CameraOrientation::default());
         }
         // A directory past the end.
         tiff[4..8].fill(0xff);

@@ -10,48 +10,48 @@ use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
-use crate::Cause;
-use crate::colour::Colours;
-use crate::error::Defect;
-use crate::header::{Header, MEMORY_BYTES_MAX, Orientation};
-use crate::pixels::{Canvas, Samples};
+use crate::DecodeCause;
+use crate::colour::ColourSpace;
+use crate::error::FileDefect;
+use crate::header::{ImageHeader, MEMORY_BYTES_MAX, CameraOrientation};
+use crate::pixels::{MappedCanvas, ImageSamples};
 
 /// Maximum number of scans: encoders write about ten, and each costs a pass over all pixels.
 const SCANS_MAX: usize = 32;
 
-pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
+pub(crate) fn header(bytes: &[u8]) -> Result<ImageHeader, DecodeCause> {
     let mut decoder = decoder(bytes);
     decoder.decode_headers()?;
     let (width, height) = decoder.dimensions().ok_or("no size")?;
-    Ok(Header {
+    Ok(ImageHeader {
         width: u32::try_from(width)?,
         height: u32::try_from(height)?,
-        orientation: Orientation::from_exif(decoder.exif().map(Vec::as_slice)),
+        orientation: CameraOrientation::from_exif(decoder.exif().map(Vec::as_slice)),
     })
 }
 
 /// The pixels of an image; `size`, `(width, height)`, comes from its header.
-pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
-    let structure = Structure::of(bytes)?;
+pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<ImageSamples, DecodeCause> {
+    let structure = JpegStructure::parse(bytes)?;
     let pixels = u64::from(size.0) * u64::from(size.1);
     // Without an end marker, the file is copied to append one.
-    let copies = if structure.ended { 1 } else { 2 };
+    let copies = if structure.has_end_marker { 1 } else { 2 };
     let needed = bytes.len() as u64 * copies + pixels * 3 + structure.coefficient_bytes(size);
     if needed > MEMORY_BYTES_MAX {
         return Err("a progressive JPEG of this size needs too much memory".into());
     }
     let expected = usize::try_from(pixels * 3)?;
-    let (data, profile) = if structure.ended {
+    let (data, profile) = if structure.has_end_marker {
         read(bytes, expected)?
     } else {
         read_without_end(bytes, expected)?
     };
     let colours = match profile {
-        Some(profile) => Colours::of_icc(&profile),
-        None if structure.has_profile => Colours::Unknown,
-        None => Colours::Srgb,
+        Some(profile) => ColourSpace::from_icc(&profile),
+        None if structure.has_profile => ColourSpace::Unknown,
+        None => ColourSpace::Srgb,
     };
-    Ok(Samples {
+    Ok(ImageSamples {
         channels: 3,
         data,
         colours,
@@ -59,20 +59,20 @@ pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
 }
 
 /// The pixels, and the colour profile.
-fn read(bytes: &[u8], expected: usize) -> Result<(Canvas, Option<Vec<u8>>), Cause> {
+fn read(bytes: &[u8], expected: usize) -> Result<(MappedCanvas, Option<Vec<u8>>), DecodeCause> {
     let mut decoder = decoder(bytes);
     decoder.decode_headers()?;
     if decoder.output_buffer_size() != Some(expected) {
         return Err("the samples do not fill the image".into());
     }
-    let mut rgb = Canvas::zeroed(expected)?;
+    let mut rgb = MappedCanvas::zeroed(expected)?;
     decoder.decode_into(&mut rgb)?;
     Ok((rgb, decoder.icc_profile()))
 }
 
 /// Reads a file without its end marker, which is complete if what would follow changes nothing:
 /// the decoder fills what is missing, and does not tell.
-fn read_without_end(bytes: &[u8], expected: usize) -> Result<(Canvas, Option<Vec<u8>>), Cause> {
+fn read_without_end(bytes: &[u8], expected: usize) -> Result<(MappedCanvas, Option<Vec<u8>>), DecodeCause> {
     let mut file = without_padding(bytes).to_vec();
     let end = file.len();
     let mut with = |continuation: u8| {
@@ -89,7 +89,7 @@ fn read_without_end(bytes: &[u8], expected: usize) -> Result<(Canvas, Option<Vec
     drop(rgb);
     let (rgb, profile) = with(0b1010_1010)?;
     if self::sum(&rgb) != sum {
-        return Err(Defect::EndsEarly.into());
+        return Err(FileDefect::EndsEarly.into());
     }
     Ok((rgb, profile))
 }
@@ -128,10 +128,10 @@ const CONTINUATION_BYTES: usize = 32;
 
 /// Facts from the segments of a JPEG: the cost of decoding it, and whether it is complete.
 #[derive(Default)]
-struct Structure {
+struct JpegStructure {
     progressive: bool,
     /// Whether there is an end marker.
-    ended: bool,
+    has_end_marker: bool,
     has_profile: bool,
     /// Coefficients whose bits the scans have completely (one bit each), by component.
     complete: HashMap<u8, u64>,
@@ -142,9 +142,9 @@ struct Structure {
     scans: usize,
 }
 
-impl Structure {
+impl JpegStructure {
     /// Walks all segments from the start marker to the end marker, or to the end of the last scan.
-    fn of(bytes: &[u8]) -> Result<Self, Cause> {
+    fn parse(bytes: &[u8]) -> Result<Self, DecodeCause> {
         let mut structure = Self::default();
         let mut at = 2;
         while let Some((marker, segment_at)) = next_marker(bytes, at) {
@@ -152,21 +152,21 @@ impl Structure {
             // End of image ends the walk; TEM and a second start of image have no segment.
             match marker {
                 0xd9 => {
-                    structure.ended = true;
+                    structure.has_end_marker = true;
                     break;
                 }
                 0x01 | 0xd8 => continue,
                 _ => {}
             }
-            let segment = segment(bytes, at).ok_or(Defect::EndsEarly)?;
-            structure.take(marker, segment);
+            let segment = segment(bytes, at).ok_or(FileDefect::EndsEarly)?;
+            structure.record_segment(marker, segment);
             if structure.scans > SCANS_MAX {
                 return Err("too many scans".into());
             }
             at += segment.len();
         }
-        if !structure.ended && !structure.is_complete() {
-            return Err(Defect::EndsEarly.into());
+        if !structure.has_end_marker && !structure.is_complete() {
+            return Err(FileDefect::EndsEarly.into());
         }
         if structure.scans == 0 {
             return Err("no scan".into());
@@ -174,14 +174,14 @@ impl Structure {
         Ok(structure)
     }
 
-    fn take(&mut self, marker: u8, segment: &[u8]) {
+    fn record_segment(&mut self, marker: u8, segment: &[u8]) {
         match marker {
             0xda => {
                 self.scans += 1;
                 if self.scans == 1 {
                     self.first_scan_components = segment.get(2).map_or(0, |&count| count.into());
                 }
-                self.take_scan(segment);
+                self.record_scan(segment);
             }
             // Application segment 2, annex B.4 of ICC.1.
             0xe2 => self.has_profile |= segment[2..].starts_with(b"ICC_PROFILE\0"),
@@ -198,7 +198,7 @@ impl Structure {
     }
 
     /// Records which coefficients are complete after a scan with this header (T.81, B.2.3).
-    fn take_scan(&mut self, header: &[u8]) {
+    fn record_scan(&mut self, header: &[u8]) {
         let count = header.get(2).map_or(0, |&count| usize::from(count));
         let Some(&[first, last, bits, ..]) = header.get(3 + 2 * count..) else {
             return;

@@ -1,7 +1,7 @@
 //! Names the kind of an unusable file by its first bytes: one table for images and sounds. The
 //! sentences contain nothing of the file itself.
 
-use crate::signatures::{Container, Format};
+use crate::signatures::{SoundContainer, ImageFormat};
 
 /// Number of bytes inspected.
 const HEAD_BYTES: usize = 1_024;
@@ -13,13 +13,13 @@ const SVG: &str = "the file is SVG; send JPEG, PNG, WebP or GIF.";
 
 /// The kind of file that the reference requires.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ReferenceKind {
     Image,
     Sound,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum FileSort {
     Image,
     Sound,
     Video,
@@ -28,96 +28,96 @@ enum Sort {
 }
 
 /// Name, sort, and the bytes at an offset by which it is recognised.
-type Row = (&'static str, Sort, usize, &'static [u8]);
+type SignatureRow = (&'static str, FileSort, usize, &'static [u8]);
 
 /// The first matching row wins.
-const TABLE: &[Row] = &[
-    ("JPEG", Sort::Image, 0, b"\xff\xd8\xff"),
-    ("PNG", Sort::Image, 0, b"\x89PNG\r\n\x1a\n"),
-    ("GIF", Sort::Image, 0, b"GIF8"),
-    ("WebP", Sort::Image, 8, b"WEBP"),
-    ("HEIC", Sort::Image, 4, b"ftyphe"),
-    ("AVIF", Sort::Image, 4, b"ftypavi"),
-    ("HEIC or AVIF", Sort::Image, 4, b"ftypmif1"),
-    ("HEIC or AVIF", Sort::Image, 4, b"ftypmsf1"),
-    ("Canon raw", Sort::Image, 4, b"ftypcrx"),
-    ("TIFF or camera raw", Sort::Image, 0, b"II*\0"),
-    ("TIFF or camera raw", Sort::Image, 0, b"MM\0*"),
-    ("TIFF", Sort::Image, 0, b"II+\0"),
-    ("TIFF", Sort::Image, 0, b"MM\0+"),
-    ("BMP", Sort::Image, 6, b"\0\0\0\0"),
-    ("JPEG 2000", Sort::Image, 0, b"\0\0\0\x0cjP  \r\n\x87\n"),
-    ("JPEG 2000", Sort::Image, 0, b"\xff\x4f\xff\x51"),
-    ("JPEG XL", Sort::Image, 0, b"\0\0\0\x0cJXL \r\n\x87\n"),
-    ("JPEG XL", Sort::Image, 0, b"\xff\x0a"),
-    ("ICO", Sort::Image, 0, b"\0\0\x01\0"),
-    ("ICNS", Sort::Image, 0, b"icns"),
-    ("PSD", Sort::Image, 0, b"8BPS"),
-    ("XCF", Sort::Image, 0, b"gimp xcf"),
-    ("OpenEXR", Sort::Image, 0, b"\x76\x2f\x31\x01"),
-    ("Radiance HDR", Sort::Image, 0, b"#?RADIANCE"),
-    ("DDS", Sort::Image, 0, b"DDS "),
-    ("QOI", Sort::Image, 0, b"qoif"),
-    ("PBM", Sort::Image, 0, b"P4\n"),
-    ("PGM", Sort::Image, 0, b"P5\n"),
-    ("PPM", Sort::Image, 0, b"P6\n"),
-    ("WAV", Sort::Sound, 8, b"WAVE"),
-    ("AVI", Sort::Video, 8, b"AVI "),
-    ("FLAC", Sort::Sound, 0, b"fLaC"),
-    ("Ogg", Sort::Sound, 0, b"OggS"),
-    ("MP3", Sort::Sound, 0, b"ID3"),
-    ("M4A", Sort::Sound, 4, b"ftypM4A"),
-    ("M4B", Sort::Sound, 4, b"ftypM4B"),
-    ("MOV", Sort::Video, 4, b"ftypqt  "),
-    ("MP4", Sort::Video, 4, b"ftyp"),
-    ("MOV", Sort::Video, 4, b"moov"),
-    ("MOV", Sort::Video, 4, b"mdat"),
-    ("MOV", Sort::Video, 4, b"wide"),
-    ("WebM or Matroska", Sort::Video, 0, b"\x1aE\xdf\xa3"),
-    ("FLV", Sort::Video, 0, b"FLV\x01"),
-    ("MPEG", Sort::Video, 0, b"\0\0\x01\xba"),
-    ("MPEG", Sort::Video, 0, b"\0\0\x01\xb3"),
-    ("MPEG-TS", Sort::Video, 188, b"\x47"),
+const TABLE: &[SignatureRow] = &[
+    ("JPEG", FileSort::Image, 0, b"\xff\xd8\xff"),
+    ("PNG", FileSort::Image, 0, b"\x89PNG\r\n\x1a\n"),
+    ("GIF", FileSort::Image, 0, b"GIF8"),
+    ("WebP", FileSort::Image, 8, b"WEBP"),
+    ("HEIC", FileSort::Image, 4, b"ftyphe"),
+    ("AVIF", FileSort::Image, 4, b"ftypavi"),
+    ("HEIC or AVIF", FileSort::Image, 4, b"ftypmif1"),
+    ("HEIC or AVIF", FileSort::Image, 4, b"ftypmsf1"),
+    ("Canon raw", FileSort::Image, 4, b"ftypcrx"),
+    ("TIFF or camera raw", FileSort::Image, 0, b"II*\0"),
+    ("TIFF or camera raw", FileSort::Image, 0, b"MM\0*"),
+    ("TIFF", FileSort::Image, 0, b"II+\0"),
+    ("TIFF", FileSort::Image, 0, b"MM\0+"),
+    ("BMP", FileSort::Image, 6, b"\0\0\0\0"),
+    ("JPEG 2000", FileSort::Image, 0, b"\0\0\0\x0cjP  \r\n\x87\n"),
+    ("JPEG 2000", FileSort::Image, 0, b"\xff\x4f\xff\x51"),
+    ("JPEG XL", FileSort::Image, 0, b"\0\0\0\x0cJXL \r\n\x87\n"),
+    ("JPEG XL", FileSort::Image, 0, b"\xff\x0a"),
+    ("ICO", FileSort::Image, 0, b"\0\0\x01\0"),
+    ("ICNS", FileSort::Image, 0, b"icns"),
+    ("PSD", FileSort::Image, 0, b"8BPS"),
+    ("XCF", FileSort::Image, 0, b"gimp xcf"),
+    ("OpenEXR", FileSort::Image, 0, b"\x76\x2f\x31\x01"),
+    ("Radiance HDR", FileSort::Image, 0, b"#?RADIANCE"),
+    ("DDS", FileSort::Image, 0, b"DDS "),
+    ("QOI", FileSort::Image, 0, b"qoif"),
+    ("PBM", FileSort::Image, 0, b"P4\n"),
+    ("PGM", FileSort::Image, 0, b"P5\n"),
+    ("PPM", FileSort::Image, 0, b"P6\n"),
+    ("WAV", FileSort::Sound, 8, b"WAVE"),
+    ("AVI", FileSort::Video, 8, b"AVI "),
+    ("FLAC", FileSort::Sound, 0, b"fLaC"),
+    ("Ogg", FileSort::Sound, 0, b"OggS"),
+    ("MP3", FileSort::Sound, 0, b"ID3"),
+    ("M4A", FileSort::Sound, 4, b"ftypM4A"),
+    ("M4B", FileSort::Sound, 4, b"ftypM4B"),
+    ("MOV", FileSort::Video, 4, b"ftypqt  "),
+    ("MP4", FileSort::Video, 4, b"ftyp"),
+    ("MOV", FileSort::Video, 4, b"moov"),
+    ("MOV", FileSort::Video, 4, b"mdat"),
+    ("MOV", FileSort::Video, 4, b"wide"),
+    ("WebM or Matroska", FileSort::Video, 0, b"\x1aE\xdf\xa3"),
+    ("FLV", FileSort::Video, 0, b"FLV\x01"),
+    ("MPEG", FileSort::Video, 0, b"\0\0\x01\xba"),
+    ("MPEG", FileSort::Video, 0, b"\0\0\x01\xb3"),
+    ("MPEG-TS", FileSort::Video, 188, b"\x47"),
     (
         "WMA or WMV",
-        Sort::Sound,
+        FileSort::Sound,
         0,
         b"\x30\x26\xb2\x75\x8e\x66\xcf\x11",
     ),
-    ("AIFF", Sort::Sound, 8, b"AIFF"),
-    ("AIFF", Sort::Sound, 8, b"AIFC"),
-    ("AMR", Sort::Sound, 0, b"#!AMR"),
-    ("MIDI", Sort::Sound, 0, b"MThd"),
-    ("CAF", Sort::Sound, 0, b"caff"),
-    ("W64", Sort::Sound, 0, b"riff\x2e\x91\xcf\x11"),
-    ("AU", Sort::Sound, 0, b".snd"),
-    ("RIFX", Sort::Sound, 0, b"RIFX"),
-    ("AC-3", Sort::Sound, 0, b"\x0b\x77"),
-    ("DSF", Sort::Sound, 0, b"DSD "),
-    ("Monkey's Audio", Sort::Sound, 0, b"MAC "),
-    ("WavPack", Sort::Sound, 0, b"wvpk"),
-    ("Musepack", Sort::Sound, 0, b"MPCK"),
-    ("RealAudio", Sort::Sound, 0, b".ra\xfd"),
-    ("a PDF", Sort::Other, 0, b"%PDF"),
-    ("PostScript", Sort::Other, 0, b"%!PS"),
-    ("a ZIP archive", Sort::Other, 0, b"PK\x03\x04"),
-    ("a ZIP archive", Sort::Other, 0, b"PK\x05\x06"),
-    ("a gzip archive", Sort::Other, 0, b"\x1f\x8b"),
-    ("a 7-Zip archive", Sort::Other, 0, b"7z\xbc\xaf\x27\x1c"),
-    ("a RAR archive", Sort::Other, 0, b"Rar!\x1a\x07"),
-    ("a Zstandard archive", Sort::Other, 0, b"\x28\xb5\x2f\xfd"),
-    ("an XZ archive", Sort::Other, 0, b"\xfd7zXZ\0"),
-    ("a bzip2 archive", Sort::Other, 0, b"BZh"),
-    ("a TAR archive", Sort::Other, 257, b"ustar"),
+    ("AIFF", FileSort::Sound, 8, b"AIFF"),
+    ("AIFF", FileSort::Sound, 8, b"AIFC"),
+    ("AMR", FileSort::Sound, 0, b"#!AMR"),
+    ("MIDI", FileSort::Sound, 0, b"MThd"),
+    ("CAF", FileSort::Sound, 0, b"caff"),
+    ("W64", FileSort::Sound, 0, b"riff\x2e\x91\xcf\x11"),
+    ("AU", FileSort::Sound, 0, b".snd"),
+    ("RIFX", FileSort::Sound, 0, b"RIFX"),
+    ("AC-3", FileSort::Sound, 0, b"\x0b\x77"),
+    ("DSF", FileSort::Sound, 0, b"DSD "),
+    ("Monkey's Audio", FileSort::Sound, 0, b"MAC "),
+    ("WavPack", FileSort::Sound, 0, b"wvpk"),
+    ("Musepack", FileSort::Sound, 0, b"MPCK"),
+    ("RealAudio", FileSort::Sound, 0, b".ra\xfd"),
+    ("a PDF", FileSort::Other, 0, b"%PDF"),
+    ("PostScript", FileSort::Other, 0, b"%!PS"),
+    ("a ZIP archive", FileSort::Other, 0, b"PK\x03\x04"),
+    ("a ZIP archive", FileSort::Other, 0, b"PK\x05\x06"),
+    ("a gzip archive", FileSort::Other, 0, b"\x1f\x8b"),
+    ("a 7-Zip archive", FileSort::Other, 0, b"7z\xbc\xaf\x27\x1c"),
+    ("a RAR archive", FileSort::Other, 0, b"Rar!\x1a\x07"),
+    ("a Zstandard archive", FileSort::Other, 0, b"\x28\xb5\x2f\xfd"),
+    ("an XZ archive", FileSort::Other, 0, b"\xfd7zXZ\0"),
+    ("a bzip2 archive", FileSort::Other, 0, b"BZh"),
+    ("a TAR archive", FileSort::Other, 257, b"ustar"),
     (
         "an Office document",
-        Sort::Other,
+        FileSort::Other,
         0,
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
     ),
-    ("an SQLite database", Sort::Other, 0, b"SQLite format 3\0"),
-    ("a program", Sort::Other, 0, b"\x7fELF"),
-    ("a DICOM file", Sort::Other, 128, b"DICM"),
+    ("an SQLite database", FileSort::Other, 0, b"SQLite format 3\0"),
+    ("a program", FileSort::Other, 0, b"\x7fELF"),
+    ("a DICOM file", FileSort::Other, 128, b"DICM"),
 ];
 
 /// Prefixes required in addition, for signatures that are too short or not at the start.
@@ -129,67 +129,67 @@ const FIRST: &[(&str, &[u8])] = &[
     ("MPEG-TS", b"\x47"),
 ];
 
-/// The first bytes of `file`, enough for [`says`].
-pub(crate) fn head(file: &[u8]) -> Vec<u8> {
+/// The first bytes of `file`, enough for [`describe`].
+pub(crate) fn copy_head(file: &[u8]) -> Vec<u8> {
     file[..file.len().min(HEAD_BYTES)].to_vec()
 }
 
 /// Whether `bytes` begin an image or a sound that this crate reads.
 pub fn is_reference(bytes: &[u8]) -> bool {
-    Format::of(bytes).is_some() || Container::of(bytes).is_some() || bytes.starts_with(b"ID3")
+    ImageFormat::of(bytes).is_some() || SoundContainer::of(bytes).is_some() || bytes.starts_with(b"ID3")
 }
 
-/// Whether `head` begins a file that this crate reads as what is wanted.
-pub(crate) fn is_wanted(head: &[u8], wanted: Wanted) -> bool {
+/// Whether `copy_head` begins a file that this crate reads as what is wanted.
+pub(crate) fn is_supported(head: &[u8], wanted: ReferenceKind) -> bool {
     match wanted {
-        Wanted::Image => Format::of(head).is_some(),
-        Wanted::Sound => {
-            let is_image = matches!(binary(head), Some((_, Sort::Image)));
+        ReferenceKind::Image => ImageFormat::of(head).is_some(),
+        ReferenceKind::Sound => {
+            let is_image = matches!(binary(head), Some((_, FileSort::Image)));
             is_reference(head) && !is_image
         }
     }
 }
 
-/// Says what the file that begins with `head` is, and what to send instead: a sentence that
+/// Says what the file that begins with `copy_head` is, and what to send instead: a sentence that
 /// begins in lower case and ends with a full stop.
-pub(crate) fn says(head: &[u8], wanted: Wanted) -> String {
+pub(crate) fn describe(head: &[u8], wanted: ReferenceKind) -> String {
     let send = match wanted {
-        Wanted::Image => SEND_IMAGE,
-        Wanted::Sound => SEND_SOUND,
+        ReferenceKind::Image => SEND_IMAGE,
+        ReferenceKind::Sound => SEND_SOUND,
     };
     if head.is_empty() {
         return "the file is empty.".to_owned();
     }
     if let Some((name, sort)) = binary(head) {
         return match (sort, wanted) {
-            (Sort::Image, Wanted::Image) | (Sort::Sound, Wanted::Sound) => {
-                if is_wanted(head, wanted) {
+            (FileSort::Image, ReferenceKind::Image) | (FileSort::Sound, ReferenceKind::Sound) => {
+                if is_supported(head, wanted) {
                     format!("the {name} is damaged or of a kind that is not read; save it anew.")
                 } else {
                     format!("the file is {name}; {send}.")
                 }
             }
-            (Sort::Image, Wanted::Sound) => format!("the file is a picture ({name}); {send}."),
-            (Sort::Sound, Wanted::Image) => format!("the file is sound ({name}); {send}."),
-            (Sort::Video, Wanted::Image) => format!("the file is a video ({name}); {send}."),
-            (Sort::Video, Wanted::Sound) => format!(
+            (FileSort::Image, ReferenceKind::Sound) => format!("the file is a picture ({name}); {send}."),
+            (FileSort::Sound, ReferenceKind::Image) => format!("the file is sound ({name}); {send}."),
+            (FileSort::Video, ReferenceKind::Image) => format!("the file is a video ({name}); {send}."),
+            (FileSort::Video, ReferenceKind::Sound) => format!(
                 "the file is a video ({name}) without sound, or with sound of a kind that is not \
                  read; {send}."
             ),
-            (Sort::Other, _) => format!("the file is {name}; {send}."),
+            (FileSort::Other, _) => format!("the file is {name}; {send}."),
         };
     }
     match text(head) {
-        Some(SVG) if wanted == Wanted::Sound => format!("the file is a picture (SVG); {send}."),
+        Some(SVG) if wanted == ReferenceKind::Sound => format!("the file is a picture (SVG); {send}."),
         Some(what) => what.to_owned(),
-        None if wanted == Wanted::Sound => {
+        None if wanted == ReferenceKind::Sound => {
             format!("the file is of no known kind, such as samples without a header; {send}.")
         }
         None => format!("the file is of no known kind; {send}."),
     }
 }
 
-fn binary(head: &[u8]) -> Option<(&'static str, Sort)> {
+fn binary(head: &[u8]) -> Option<(&'static str, FileSort)> {
     // The order of the table matters: special brands stand before the general `ftyp`.
     let listed = TABLE.iter().find(|&&(name, _, at, magic)| {
         let mut first = FIRST.iter().filter(|(of, _)| *of == name);
@@ -201,11 +201,11 @@ fn binary(head: &[u8]) -> Option<(&'static str, Sort)> {
     }
     // Streams without a header of their own.
     if matches!(head, &[0xff, second, ..] if second & 0xe6 == 0xe4) {
-        return Some(("MP2", Sort::Sound));
+        return Some(("MP2", FileSort::Sound));
     }
-    match Container::of(head)? {
-        Container::Mp3 => Some(("MP3", Sort::Sound)),
-        Container::Adts => Some(("AAC", Sort::Sound)),
+    match SoundContainer::of(head)? {
+        SoundContainer::Mp3 => Some(("MP3", FileSort::Sound)),
+        SoundContainer::Adts => Some(("AAC", FileSort::Sound)),
         _ => None,
     }
 }

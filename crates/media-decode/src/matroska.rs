@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::Cause;
+use crate::DecodeCause;
 
 const SEGMENT: u32 = 0x1853_8067;
 const TRACKS: u32 = 0x1654_ae6b;
@@ -20,14 +20,14 @@ const SEGMENT_BEGIN: &[u8] = b"\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff\
     \x15\x49\xa9\x66\x8f\x2a\xd7\xb1\x83\x0f\x42\x40\x4d\x80\x81k\x57\x41\x81k";
 
 /// Reduces the file to header, tracks and clusters.
-pub(crate) fn rewritten(mut file: Vec<u8>) -> Result<Vec<u8>, Cause> {
-    let (header, clusters) = kept(&file).ok_or("no tracks before the clusters")?;
+pub(crate) fn rewritten(mut file: Vec<u8>) -> Result<Vec<u8>, DecodeCause> {
+    let (header, clusters) = minimal_header(&file).ok_or("no tracks before the clusters")?;
     file.splice(..clusters, header);
     Ok(file)
 }
 
 /// Bytes that replace everything before the first cluster, and the offset of that cluster.
-fn kept(file: &[u8]) -> Option<(Vec<u8>, usize)> {
+fn minimal_header(file: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (_, header) = element(file, 0)?;
     let header = header.end.filter(|&end| end <= HEADER_BYTES_MAX)?;
     // Everything before the first cluster is replaced by a minimal header, the tracks, and a
@@ -52,14 +52,14 @@ fn kept(file: &[u8]) -> Option<(Vec<u8>, usize)> {
 }
 
 /// The body of an element.
-struct Body {
+struct ElementBody {
     begin: usize,
     /// `None` if the length is unknown.
     end: Option<usize>,
 }
 
 /// Kind and body of the element at `at`.
-fn element(file: &[u8], at: usize) -> Option<(u32, Body)> {
+fn element(file: &[u8], at: usize) -> Option<(u32, ElementBody)> {
     let (kind, kind_bytes) = number(file, at)?;
     let kind = u32::try_from(kind).ok()?;
     let (size, size_bytes) = number(file, at + kind_bytes)?;
@@ -70,7 +70,7 @@ fn element(file: &[u8], at: usize) -> Option<(u32, Body)> {
     let size = size & unknown;
     let end = usize::try_from(size).ok()?.checked_add(begin);
     let end = end.filter(|_| size != unknown);
-    Some((kind, Body { begin, end }))
+    Some((kind, ElementBody { begin, end }))
 }
 
 /// Reads a number of one to eight bytes, including its marker bit; returns it with its length in

@@ -8,46 +8,46 @@ use opus_pure::{
     MAX_PACKET_SAMPLES, OggOpusReader, OggPacket, OpusDecoder, OpusHead, OpusMSDecoder, Trim,
 };
 
-use crate::Cause;
-use crate::edit_list::Kept;
-use crate::patience::Patience;
-use crate::stereo::{self, SAMPLE_RATE, Stereo};
+use crate::DecodeCause;
+use crate::edit_list::FrameWindow;
+use crate::packet_budget::PacketBudget;
+use crate::stereo::{self, SAMPLE_RATE, StereoBuffer};
 
 /// Length of a header of mapping family 0.
 const HEAD_BYTES: usize = 19;
 
 /// Decodes an Ogg file, stopping once it is known to be too long.
-pub(crate) fn decode(bytes: Vec<u8>) -> Result<Stereo, Cause> {
+pub(crate) fn decode(bytes: Vec<u8>) -> Result<StereoBuffer, DecodeCause> {
     let mut reader = OggOpusReader::new(Cursor::new(bytes))?;
     let head = reader.head().clone();
     // A truncated file ends in the middle of a page; the packets before it count.
     decode_packets(
         &head,
         |_| Ok(reader.read_packet().unwrap_or(None)),
-        Kept::default(),
+        FrameWindow::default(),
     )
 }
 
 /// Decodes packets until `next` has no more; `next` may count others that it skips.
 pub(crate) fn decode_packets(
     head: &OpusHead,
-    mut next: impl FnMut(&mut Patience) -> Result<Option<OggPacket>, Cause>,
-    mut kept: Kept,
-) -> Result<Stereo, Cause> {
+    mut next: impl FnMut(&mut PacketBudget) -> Result<Option<OggPacket>, DecodeCause>,
+    mut kept: FrameWindow,
+) -> Result<StereoBuffer, DecodeCause> {
     let channels = usize::from(head.channel_count);
     let rate = i32::try_from(SAMPLE_RATE)?;
-    let mut decoder = Decoder::new(head, rate)?;
+    let mut decoder = OpusPacketDecoder::new(head, rate)?;
     let mut trim = Trim::new(head, rate, channels)?;
     let gains = stereo::vorbis_gains(channels);
-    let mut stereo = Stereo::empty(SAMPLE_RATE)?;
-    let mut patience = Patience::default();
+    let mut stereo = StereoBuffer::empty(SAMPLE_RATE)?;
+    let mut patience = PacketBudget::default();
     let mut block = vec![0.0; MAX_PACKET_SAMPLES * channels];
     while let Some(packet) = next(&mut patience)? {
         let decoded = decoder.decode(&packet.data, &mut block);
         patience.count(decoded.is_ok())?;
         let frames = decoded.unwrap_or(0);
         let audible = trim.keep(&packet, &block[..frames * channels]);
-        let frames = kept.take(audible.len() / channels);
+        let frames = kept.advance(audible.len() / channels);
         stereo.push(
             &audible[frames.start * channels..frames.end * channels],
             &gains,
@@ -56,13 +56,13 @@ pub(crate) fn decode_packets(
             break;
         }
     }
-    patience.judge()?;
+    patience.check_damage()?;
     Ok(stereo)
 }
 
 /// The header of a track: `OpusHead` in Matroska, and in MP4 the same fields with the most
 /// significant byte first.
-pub(crate) fn head(bytes: &[u8], big_endian: bool) -> Result<OpusHead, Cause> {
+pub(crate) fn parse_head(bytes: &[u8], big_endian: bool) -> Result<OpusHead, DecodeCause> {
     let fixed: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or("an Opus header that is cut")?;
     let field = |at: usize| {
         let bytes = [fixed[at], fixed[at + 1]];
@@ -92,13 +92,13 @@ pub(crate) fn head(bytes: &[u8], big_endian: bool) -> Result<OpusHead, Cause> {
     Ok(head)
 }
 
-enum Decoder {
+enum OpusPacketDecoder {
     One(Box<OpusDecoder>),
     Many(Box<OpusMSDecoder>, f32),
 }
 
-impl Decoder {
-    fn new(head: &OpusHead, rate: i32) -> Result<Self, Cause> {
+impl OpusPacketDecoder {
+    fn new(head: &OpusHead, rate: i32) -> Result<Self, DecodeCause> {
         if head.mapping_family == 0 {
             return Ok(Self::One(Box::new(head.decoder(rate)?)));
         }
@@ -115,7 +115,7 @@ impl Decoder {
     }
 
     /// Decodes a packet into `block` and returns its number of frames.
-    fn decode(&mut self, packet: &[u8], block: &mut [f32]) -> Result<usize, Cause> {
+    fn decode(&mut self, packet: &[u8], block: &mut [f32]) -> Result<usize, DecodeCause> {
         match self {
             Self::One(decoder) => Ok(decoder.decode(packet, MAX_PACKET_SAMPLES, block)?),
             Self::Many(decoder, gain) => {

@@ -7,12 +7,12 @@ use std::ops::{Deref, DerefMut};
 
 use memmap2::MmapMut;
 
-use crate::Cause;
-use crate::colour::Colours;
+use crate::DecodeCause;
+use crate::colour::ColourSpace;
 
 /// A decoded image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
+pub struct DecodedImage {
     /// Pixels.
     pub width: u32,
     /// Pixels.
@@ -24,13 +24,13 @@ pub struct Image {
 }
 
 /// Samples as decoded.
-pub(crate) struct Samples {
+pub(crate) struct ImageSamples {
     /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
     pub channels: usize,
     /// `[height][width][channels]` u8; alpha is straight, not premultiplied.
-    pub data: Canvas,
+    pub data: MappedCanvas,
     /// How the samples are meant.
-    pub colours: Colours,
+    pub colours: ColourSpace,
 }
 
 /// Converts to sRGB and blends transparent parts over white: `[height][width][3]` u8 of the same size, and whether
@@ -38,16 +38,16 @@ pub(crate) struct Samples {
 ///
 /// # Errors
 /// If the system grants no memory.
-pub(crate) fn over_white(samples: Samples) -> io::Result<(Canvas, bool)> {
-    let Samples {
+pub(crate) fn blend_over_white(samples: ImageSamples) -> io::Result<(MappedCanvas, bool)> {
+    let ImageSamples {
         channels,
         mut data,
         colours,
     } = samples;
     let ignored = colours.convert(&mut data, channels);
     let rgb = match channels {
-        1 => coloured(data.iter().copied())?,
-        2 => coloured(data.chunks_exact(2).map(|one| blended(one[0], one[1])))?,
+        1 => grey_to_rgb(data.iter().copied())?,
+        2 => grey_to_rgb(data.chunks_exact(2).map(|one| blend(one[0], one[1])))?,
         4 => {
             let (pixels, samples) = (data.len() / 4, &mut *data);
             for index in 0..pixels {
@@ -56,7 +56,7 @@ pub(crate) fn over_white(samples: Samples) -> io::Result<(Canvas, bool)> {
                 let (from, to) = (index * 4, index * 3);
                 let alpha = samples[from + 3];
                 for channel in 0..3 {
-                    samples[to + channel] = blended(samples[from + channel], alpha);
+                    samples[to + channel] = blend(samples[from + channel], alpha);
                 }
             }
             data.truncate(pixels * 3);
@@ -68,8 +68,8 @@ pub(crate) fn over_white(samples: Samples) -> io::Result<(Canvas, bool)> {
 }
 
 /// Grey pixels in three channels.
-fn coloured(greys: impl ExactSizeIterator<Item = u8>) -> io::Result<Canvas> {
-    let mut rgb = Canvas::zeroed(greys.len() * 3)?;
+fn grey_to_rgb(greys: impl ExactSizeIterator<Item = u8>) -> io::Result<MappedCanvas> {
+    let mut rgb = MappedCanvas::zeroed(greys.len() * 3)?;
     for (pixel, grey) in rgb.as_chunks_mut::<3>().0.iter_mut().zip(greys) {
         *pixel = [grey; 3];
     }
@@ -77,26 +77,26 @@ fn coloured(greys: impl ExactSizeIterator<Item = u8>) -> io::Result<Canvas> {
 }
 
 /// Blends `value` at opacity `alpha` over white, rounded to the nearest.
-fn blended(value: u8, alpha: u8) -> u8 {
+fn blend(value: u8, alpha: u8) -> u8 {
     let (value, alpha) = (u32::from(value), u32::from(alpha));
     u8::try_from((value * alpha + 255 * (255 - alpha) + 127) / 255).unwrap_or(u8::MAX)
 }
 
 /// Scales the image down to the smallest size that covers `cover`; an image that is already smaller
 /// stays as it is. `rgb`: `[height][width][3]` u8 with `(width, height)` = `size`.
-pub(crate) fn shrunk(
+pub(crate) fn shrink_to_cover(
     rgb: &[u8],
     size: (u32, u32),
     cover: (u32, u32),
     profile_ignored: bool,
-) -> Result<Image, Cause> {
+) -> Result<DecodedImage, DecodeCause> {
     let (width, height) = covering(size, cover);
     let rgb = if (width, height) == size {
         rgb.to_vec()
     } else {
-        kinora_media_resize::stretched(rgb, size, (width, height))?
+        kinora_media_resize::resize_lanczos(rgb, size, (width, height))?
     };
-    Ok(Image {
+    Ok(DecodedImage {
         width,
         height,
         rgb,
@@ -123,12 +123,12 @@ fn covering(size: (u32, u32), cover: (u32, u32)) -> (u32, u32) {
 }
 
 /// Zeroed bytes that return to the system when dropped.
-pub(crate) struct Canvas {
+pub(crate) struct MappedCanvas {
     mapped: MmapMut,
     bytes: usize,
 }
 
-impl Canvas {
+impl MappedCanvas {
     /// # Errors
     /// If the system grants no memory.
     pub(crate) fn zeroed(bytes: usize) -> io::Result<Self> {
@@ -143,7 +143,7 @@ impl Canvas {
     }
 }
 
-impl Deref for Canvas {
+impl Deref for MappedCanvas {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -151,7 +151,7 @@ impl Deref for Canvas {
     }
 }
 
-impl DerefMut for Canvas {
+impl DerefMut for MappedCanvas {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.mapped[..self.bytes]
     }
@@ -178,15 +178,15 @@ mod tests {
     #[test]
     fn transparency_is_blended_over_white() {
         let blended = |channels: usize, samples: &[u8]| {
-            let mut data = Canvas::zeroed(samples.len()).unwrap();
+            let mut data = MappedCanvas::zeroed(samples.len()).unwrap();
             data.copy_from_slice(samples);
-            let colours = Colours::Srgb;
-            let samples = Samples {
+            let colours = ColourSpace::Srgb;
+            let samples = ImageSamples {
                 channels,
                 data,
                 colours,
             };
-            over_white(samples).unwrap().0.to_vec()
+            blend_over_white(samples).unwrap().0.to_vec()
         };
         let rgb = blended(4, &[10, 20, 30, 0, 10, 20, 30, 255, 0, 100, 200, 128]);
         assert_eq!(rgb, [255, 255, 255, 10, 20, 30, 127, 177, 227]);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_canvas_is_zeroed_written_and_cut() {
-        let mut canvas = Canvas::zeroed(5).unwrap();
+        let mut canvas = MappedCanvas::zeroed(5).unwrap();
         assert_eq!(*canvas, [0; 5]);
         canvas[4] = 7;
         assert_eq!(*canvas, [0, 0, 0, 0, 7]);
@@ -204,6 +204,6 @@ mod tests {
         assert_eq!(*canvas, [0, 0]);
         canvas.truncate(9);
         assert_eq!(canvas.len(), 2);
-        assert!(Canvas::zeroed(0).unwrap().is_empty());
+        assert!(MappedCanvas::zeroed(0).unwrap().is_empty());
     }
 }

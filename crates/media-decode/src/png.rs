@@ -8,10 +8,10 @@ use std::io::Cursor;
 use moxcms::{Chromaticity, ColorPrimaries, XyY};
 use png::{Decoder, Info, Limits, Reader, ScaledFloat, Transformations};
 
-use crate::Cause;
-use crate::colour::{Colours, set_power};
-use crate::header::{Header, Orientation};
-use crate::pixels::{Canvas, Samples};
+use crate::DecodeCause;
+use crate::colour::{ColourSpace, set_power};
+use crate::header::{ImageHeader, CameraOrientation};
+use crate::pixels::{MappedCanvas, ImageSamples};
 
 /// Maximum memory for chunks while reading pixels.
 const CHUNK_BYTES_MAX: usize = 4 << 20;
@@ -30,20 +30,20 @@ const GAMMA_OF_SRGB: std::ops::RangeInclusive<u32> = 44_000..=51_500;
 /// Values of `gAMA` that a file may mean.
 const GAMMA_RANGE: std::ops::RangeInclusive<u32> = 10_000..=1_000_000;
 
-pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
+pub(crate) fn header(bytes: &[u8]) -> Result<ImageHeader, DecodeCause> {
     let reader = reader(bytes, false)?;
     let info = reader.info();
-    Ok(Header {
+    Ok(ImageHeader {
         width: info.width,
         height: info.height,
-        orientation: Orientation::from_exif(info.exif_metadata.as_deref()),
+        orientation: CameraOrientation::from_exif(info.exif_metadata.as_deref()),
     })
 }
 
 /// The pixels of an image; `size` comes from its header.
-pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
+pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<ImageSamples, DecodeCause> {
     // If only the end chunk is missing, append it: every row may still be there.
-    let bytes = &*ended(bytes);
+    let bytes = &*with_end_chunk(bytes);
     let profile_bytes = chunk_length(bytes, b"iCCP");
     let read_profile = profile_bytes.is_some_and(|bytes| bytes <= PROFILE_CHUNK_BYTES_MAX);
     let mut reader = reader(bytes, read_profile)?;
@@ -53,22 +53,22 @@ pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     if reader.output_buffer_size() != Some(expected) {
         return Err("the samples do not fill the image".into());
     }
-    let mut data = Canvas::zeroed(expected)?;
+    let mut data = MappedCanvas::zeroed(expected)?;
     reader.next_frame(&mut data)?;
     // Read to the end, so that a truncated file is not accepted as complete.
     reader.finish()?;
     let colours = match chunk_length(bytes, &PROFILE_IGNORED_CHUNK) {
-        Some(_) => Colours::Unknown,
+        Some(_) => ColourSpace::Unknown,
         None => colours(reader.info(), profile_bytes.is_some()),
     };
-    Ok(Samples {
+    Ok(ImageSamples {
         channels,
         data,
         colours,
     })
 }
 
-fn reader(bytes: &[u8], read_profile: bool) -> Result<Reader<Cursor<&[u8]>>, Cause> {
+fn reader(bytes: &[u8], read_profile: bool) -> Result<Reader<Cursor<&[u8]>>, DecodeCause> {
     let limits = Limits {
         bytes: CHUNK_BYTES_MAX,
     };
@@ -82,7 +82,7 @@ fn reader(bytes: &[u8], read_profile: bool) -> Result<Reader<Cursor<&[u8]>>, Cau
 }
 
 /// The file with its end, if only that is missing. Whether every row is there, the decoder tells.
-fn ended(file: &[u8]) -> Cow<'_, [u8]> {
+fn with_end_chunk(file: &[u8]) -> Cow<'_, [u8]> {
     let mut at = 8;
     while let Some((kind, end)) = chunk(file, at) {
         match kind {
@@ -120,28 +120,28 @@ fn chunk_length(file: &[u8], kind: &[u8; 4]) -> Option<usize> {
 
 /// The meaning of the samples, by the chunk that precedes the others (PNG, third edition, section
 /// 4.3): code points, profile, sRGB, and gamma with primaries.
-fn colours(info: &Info<'_>, has_profile: bool) -> Colours {
+fn colours(info: &Info<'_>, has_profile: bool) -> ColourSpace {
     if let Some(points) = &info.coding_independent_code_points {
         return if points.is_video_full_range_image {
-            Colours::of_code_points(points.color_primaries, points.transfer_function)
+            ColourSpace::from_code_points(points.color_primaries, points.transfer_function)
         } else {
-            Colours::Unknown
+            ColourSpace::Unknown
         };
     }
     match (&info.icc_profile, has_profile) {
-        (Some(profile), _) => return Colours::of_icc(profile),
-        (None, true) => return Colours::Unknown,
+        (Some(profile), _) => return ColourSpace::from_icc(profile),
+        (None, true) => return ColourSpace::Unknown,
         (None, false) => {}
     }
     let (gamma, primaries) = (info.gama_chunk, info.chrm_chunk);
     if info.srgb.is_some() || (gamma.is_none() && primaries.is_none()) {
-        return Colours::Srgb;
+        return ColourSpace::Srgb;
     }
     let gamma = gamma.map(ScaledFloat::into_scaled);
     if gamma.is_some_and(|gamma| !GAMMA_RANGE.contains(&gamma)) {
-        return Colours::Unknown;
+        return ColourSpace::Unknown;
     }
-    Colours::of_srgb_with(|profile| {
+    ColourSpace::from_modified_srgb(|profile| {
         if let Some(gamma) = gamma.filter(|gamma| !GAMMA_OF_SRGB.contains(gamma)) {
             set_power(profile, 100_000.0 / gamma as f32);
         }

@@ -6,8 +6,8 @@ use rubato::{
     WindowFunction,
 };
 
-use crate::Cause;
-use crate::stereo::Stereo;
+use crate::DecodeCause;
+use crate::stereo::StereoBuffer;
 
 /// Number of input frames per call of the resampler.
 const CHUNK_FRAMES: usize = 1_024;
@@ -18,7 +18,7 @@ const FILTER_FRAMES: usize = 256;
 const OVERSAMPLING: usize = 256;
 
 /// `[n][2]` f32 at `rate`.
-pub(crate) fn to_rate(stereo: Stereo, rate: u32) -> Result<Vec<f32>, Cause> {
+pub(crate) fn to_rate(stereo: StereoBuffer, rate: u32) -> Result<Vec<f32>, DecodeCause> {
     let (from, frames) = (stereo.rate(), stereo.frames());
     let pcm = stereo.into_pcm();
     if from == rate {
@@ -51,9 +51,9 @@ mod tests {
     const SECONDS: usize = 2;
     const LEVEL: f64 = 0.5;
 
-    fn tone(hertz: f64, rate: u32) -> Stereo {
+    fn tone(hertz: f64, rate: u32) -> StereoBuffer {
         let frames = SECONDS * rate as usize;
-        let mut stereo = Stereo::new(rate, frames);
+        let mut stereo = StereoBuffer::new(rate, frames);
         for frame in 0..frames {
             let angle = TAU * hertz * frame as f64 / f64::from(rate);
             let sample = (LEVEL * angle.sin()) as f32;

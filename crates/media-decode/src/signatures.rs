@@ -8,14 +8,14 @@ use std::path::Path;
 
 /// The supported formats of images.
 #[derive(Clone, Copy)]
-pub(crate) enum Format {
+pub(crate) enum ImageFormat {
     Jpeg,
     Png,
     WebP,
     Gif,
 }
 
-impl Format {
+impl ImageFormat {
     /// The format whose signature `bytes` begin with.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         if bytes.starts_with(b"\xff\xd8\xff") {
@@ -34,7 +34,7 @@ impl Format {
 
 /// The supported kinds of sound file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Container {
+pub(crate) enum SoundContainer {
     Wav,
     Mp3,
     Adts,
@@ -46,7 +46,7 @@ pub(crate) enum Container {
     Matroska,
 }
 
-impl Container {
+impl SoundContainer {
     /// The kind of file whose signature `bytes` begin with.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let at = |range: std::ops::Range<usize>| bytes.get(range).unwrap_or(&[]);
@@ -83,14 +83,14 @@ const RATES: [usize; 3] = [44_100, 48_000, 32_000];
 
 /// A frame by its header.
 #[derive(PartialEq, Eq)]
-struct Frame {
-    container: Container,
+struct MpegFrame {
+    container: SoundContainer,
     /// The bits of the header that stay the same in a stream.
     stream: [u8; 3],
 }
 
 /// Finds the first place where two frames of one stream follow each other.
-pub(crate) fn start(bytes: &[u8]) -> Option<(usize, Container)> {
+pub(crate) fn start(bytes: &[u8]) -> Option<(usize, SoundContainer)> {
     let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
     (zeros..bytes.len().min(zeros + SEARCH_BYTES)).find_map(|at| {
         let (frame, length) = frame(&bytes[at..])?;
@@ -102,7 +102,7 @@ pub(crate) fn start(bytes: &[u8]) -> Option<(usize, Container)> {
 }
 
 /// The frame that `bytes` begin with, and its length.
-fn frame(bytes: &[u8]) -> Option<(Frame, usize)> {
+fn frame(bytes: &[u8]) -> Option<(MpegFrame, usize)> {
     let header: &[u8; 6] = bytes.first_chunk()?;
     if header[0] != 0xff {
         return None;
@@ -110,9 +110,9 @@ fn frame(bytes: &[u8]) -> Option<(Frame, usize)> {
     if header[1] & 0xf6 == 0xf0 {
         let length = u32::from_be_bytes([0, header[3] & 3, header[4], header[5]]) >> 5;
         let stream = [header[1], header[2] & 0xfd, header[3] & 0xc0];
-        let container = Container::Adts;
+        let container = SoundContainer::Adts;
         let length = usize::try_from(length).ok()?;
-        return (length >= 7).then_some((Frame { container, stream }, length));
+        return (length >= 7).then_some((MpegFrame { container, stream }, length));
     }
     if header[1] & 0xe6 != 0xe2 {
         return None;
@@ -130,8 +130,8 @@ fn frame(bytes: &[u8]) -> Option<(Frame, usize)> {
     // MPEG-1, 576 in MPEG-2.
     let length = unit * kilobits / rate + usize::from(header[2] >> 1 & 1);
     let stream = [header[1] & 0xfe, header[2] & 0x0c, 0];
-    let container = Container::Mp3;
-    (kilobits > 0).then_some((Frame { container, stream }, length))
+    let container = SoundContainer::Mp3;
+    (kilobits > 0).then_some((MpegFrame { container, stream }, length))
 }
 
 /// Enough for the search for the first frame of an MP3.
@@ -144,25 +144,25 @@ const HEAD_BYTES: u64 = 2 * SEARCH_BYTES as u64;
 pub fn media_type(path: &Path) -> io::Result<Option<&'static str>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
-    let image = Format::of(&head).map(|format| match format {
-        Format::Jpeg => "image/jpeg",
-        Format::Png => "image/png",
-        Format::WebP => "image/webp",
-        Format::Gif => "image/gif",
+    let image = ImageFormat::of(&head).map(|format| match format {
+        ImageFormat::Jpeg => "image/jpeg",
+        ImageFormat::Png => "image/png",
+        ImageFormat::WebP => "image/webp",
+        ImageFormat::Gif => "image/gif",
     });
     if head.starts_with(b"ID3") {
         return Ok(Some("audio/mpeg"));
     }
     Ok(image.or_else(|| {
-        let container = Container::of(&head).or_else(|| Some(start(&head)?.1));
+        let container = SoundContainer::of(&head).or_else(|| Some(start(&head)?.1));
         container.map(|container| match container {
-            Container::Wav => "audio/wav",
-            Container::Mp3 => "audio/mpeg",
-            Container::Adts => "audio/aac",
-            Container::Mp4 => "audio/mp4",
-            Container::Flac => "audio/flac",
-            Container::Ogg | Container::OggOpus => "audio/ogg",
-            Container::Matroska => "audio/webm",
+            SoundContainer::Wav => "audio/wav",
+            SoundContainer::Mp3 => "audio/mpeg",
+            SoundContainer::Adts => "audio/aac",
+            SoundContainer::Mp4 => "audio/mp4",
+            SoundContainer::Flac => "audio/flac",
+            SoundContainer::Ogg | SoundContainer::OggOpus => "audio/ogg",
+            SoundContainer::Matroska => "audio/webm",
         })
     }))
 }

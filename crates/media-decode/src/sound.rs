@@ -8,20 +8,20 @@ use kinora_contract::limits::{
     REFERENCE_AUDIO_BYTES_MAX, REFERENCE_AUDIO_SECONDS_MAX, REFERENCE_AUDIO_SECONDS_MIN,
 };
 
-use crate::error::Refusal;
-use crate::signatures::{self, Container};
-use crate::stereo::{SAMPLE_RATE, Stereo, frames, frames_max};
-use crate::wav::Wav;
-use crate::{Cause, DecodeError, container, file, kinds, matroska, opus, resample};
+use crate::error::FileRefusal;
+use crate::signatures::{self, SoundContainer};
+use crate::stereo::{SAMPLE_RATE, StereoBuffer, frames, frames_max};
+use crate::wav::WavFile;
+use crate::{DecodeCause, DecodeError, container, file, kinds, matroska, opus, resample};
 
 /// Decoded sound.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sound {
+pub struct DecodedSound {
     /// Interleaved stereo f32 in -1.0 to 1.0 at [`SAMPLE_RATE`]: `[n][2]`, left first.
     pub pcm: Vec<f32>,
 }
 
-impl Sound {
+impl DecodedSound {
     /// The length in seconds.
     pub fn seconds(&self) -> f64 {
         (self.pcm.len() / 2) as f64 / f64::from(SAMPLE_RATE)
@@ -33,12 +33,12 @@ impl Sound {
 ///
 /// # Errors
 /// [`DecodeError`], never one of the image variants.
-pub fn sound(path: &Path) -> Result<Sound, DecodeError> {
+pub fn sound(path: &Path) -> Result<DecodedSound, DecodeError> {
     let bytes = file::read(path, REFERENCE_AUDIO_BYTES_MAX)?;
-    let head = kinds::head(&bytes);
-    let pcm = file::contained(|| decoded(bytes));
+    let head = kinds::copy_head(&bytes);
+    let pcm = file::catch_panic(|| decode(bytes));
     let pcm =
-        pcm.map_err(|cause| DecodeError::UnsupportedAudio(Refusal::of_sound(&head, cause)))?;
+        pcm.map_err(|cause| DecodeError::UnsupportedAudio(FileRefusal::for_sound(&head, cause)))?;
     let Some(mut pcm) = pcm else {
         return Err(DecodeError::AudioTooLong);
     };
@@ -47,13 +47,13 @@ pub fn sound(path: &Path) -> Result<Sound, DecodeError> {
         return Err(DecodeError::AudioTooShort { seconds });
     }
     pcm.truncate(frames(REFERENCE_AUDIO_SECONDS_MAX, SAMPLE_RATE) * 2);
-    Ok(Sound { pcm })
+    Ok(DecodedSound { pcm })
 }
 
 /// Decodes the sound, stopping once it is known to be too long: then `None`.
-fn decoded(bytes: Vec<u8>) -> Result<Option<Vec<f32>>, Cause> {
+fn decode(bytes: Vec<u8>) -> Result<Option<Vec<f32>>, DecodeCause> {
     let mut bytes = without_id3(bytes);
-    let container = match Container::of(&bytes) {
+    let container = match SoundContainer::of(&bytes) {
         Some(container) => container,
         None => {
             let (start, container) = signatures::start(&bytes).ok_or("no known signature")?;
@@ -62,25 +62,25 @@ fn decoded(bytes: Vec<u8>) -> Result<Option<Vec<f32>>, Cause> {
         }
     };
     let stereo = match container {
-        Container::Wav => match Wav::of(bytes)?.into_mp3() {
-            Ok(mp3) => container::decode(Container::Mp3, mp3),
-            Err(wav) => container::decode(Container::Wav, wav.rewritten()?),
+        SoundContainer::Wav => match WavFile::parse(bytes)?.into_mp3() {
+            Ok(mp3) => container::decode(SoundContainer::Mp3, mp3),
+            Err(wav) => container::decode(SoundContainer::Wav, wav.rewritten()?),
         },
-        Container::Ogg | Container::OggOpus => return chained(&bytes),
-        Container::Matroska => container::decode(container, matroska::rewritten(bytes)?),
+        SoundContainer::Ogg | SoundContainer::OggOpus => return chained(&bytes),
+        SoundContainer::Matroska => container::decode(container, matroska::rewritten(bytes)?),
         container => container::decode(container, bytes),
     }?;
     resampled(stereo)
 }
 
 /// Decodes the links of an Ogg file one after the other.
-fn chained(bytes: &[u8]) -> Result<Option<Vec<f32>>, Cause> {
+fn chained(bytes: &[u8]) -> Result<Option<Vec<f32>>, DecodeCause> {
     let links = links(bytes);
     let mut whole = Vec::new();
     for (index, &link) in links.iter().enumerate() {
-        let stereo = match Container::of(link) {
-            Some(Container::OggOpus) => opus::decode(link.to_vec()),
-            _ => container::decode(Container::Ogg, link.to_vec()),
+        let stereo = match SoundContainer::of(link) {
+            Some(SoundContainer::OggOpus) => opus::decode(link.to_vec()),
+            _ => container::decode(SoundContainer::Ogg, link.to_vec()),
         };
         let pcm = match stereo.and_then(resampled) {
             // A recording may be cut within the headers of a link.
@@ -96,7 +96,7 @@ fn chained(bytes: &[u8]) -> Result<Option<Vec<f32>>, Cause> {
     Ok(Some(whole))
 }
 
-fn resampled(stereo: Stereo) -> Result<Option<Vec<f32>>, Cause> {
+fn resampled(stereo: StereoBuffer) -> Result<Option<Vec<f32>>, DecodeCause> {
     if stereo.overflowed() {
         Ok(None)
     } else {

@@ -5,7 +5,7 @@
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use symphonia::core::audio::{Channels, Position};
 
-use crate::Cause;
+use crate::DecodeCause;
 
 /// Samples per second and channel of every decoded sound.
 pub const SAMPLE_RATE: u32 = 48_000;
@@ -17,16 +17,16 @@ const TOLERANCE_SECONDS: f64 = 0.1;
 const SAMPLE_RATE_RANGE: std::ops::RangeInclusive<u32> = 4_000..=384_000;
 
 /// Stereo sound that grows up to a limit.
-pub(crate) struct Stereo {
+pub(crate) struct StereoBuffer {
     rate: u32,
     frames_max: usize,
     overflowed: bool,
     pcm: Vec<f32>,
 }
 
-impl Stereo {
+impl StereoBuffer {
     /// An empty sound at `rate` with room to detect an excessive length.
-    pub(crate) fn empty(rate: u32) -> Result<Self, Cause> {
+    pub(crate) fn empty(rate: u32) -> Result<Self, DecodeCause> {
         if !SAMPLE_RATE_RANGE.contains(&rate) {
             return Err(format!("a sample rate of {rate}").into());
         }
@@ -64,7 +64,7 @@ impl Stereo {
     }
 
     /// Mixes in `interleaved`: frames with one sample per channel of `gains`.
-    pub(crate) fn push(&mut self, interleaved: &[f32], gains: &[Gains]) {
+    pub(crate) fn push(&mut self, interleaved: &[f32], gains: &[ChannelGains]) {
         for frame in interleaved.chunks_exact(gains.len().max(1)) {
             // The rest is dropped, and decoding stops at the next check: a compressed hour of
             // silence must not become gigabytes.
@@ -97,10 +97,10 @@ pub(crate) fn frames(seconds: f64, rate: u32) -> usize {
 const HALF_POWER: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
 /// The contribution of one channel to left and right.
-pub(crate) type Gains = [f32; 2];
+pub(crate) type ChannelGains = [f32; 2];
 
 /// The gains of `channels`, in their order.
-pub(crate) fn gains(channels: &Channels) -> Vec<Gains> {
+pub(crate) fn gains(channels: &Channels) -> Vec<ChannelGains> {
     match channels {
         // Mono and stereo need no mixing, whatever positions they claim.
         Channels::Positioned(positions) if positions.bits().count_ones() > 2 => {
@@ -111,15 +111,15 @@ pub(crate) fn gains(channels: &Channels) -> Vec<Gains> {
 }
 
 /// The gains of 1 to 8 channels in the order of Vorbis and Opus (RFC 7845, section 5.1.1.2).
-pub(crate) fn vorbis_gains(channels: usize) -> Vec<Gains> {
-    const L: Gains = [1.0, 0.0];
-    const R: Gains = [0.0, 1.0];
-    const C: Gains = [HALF_POWER, HALF_POWER];
-    const SL: Gains = [HALF_POWER, 0.0];
-    const SR: Gains = [0.0, HALF_POWER];
-    const BACK: Gains = [0.5, 0.5];
-    const LFE: Gains = [0.0, 0.0];
-    let placed: &[Gains] = match channels {
+pub(crate) fn vorbis_gains(channels: usize) -> Vec<ChannelGains> {
+    const L: ChannelGains = [1.0, 0.0];
+    const R: ChannelGains = [0.0, 1.0];
+    const C: ChannelGains = [HALF_POWER, HALF_POWER];
+    const SL: ChannelGains = [HALF_POWER, 0.0];
+    const SR: ChannelGains = [0.0, HALF_POWER];
+    const BACK: ChannelGains = [0.5, 0.5];
+    const LFE: ChannelGains = [0.0, 0.0];
+    let placed: &[ChannelGains] = match channels {
         3 => &[L, C, R],
         4 => &[L, R, SL, SR],
         5 => &[L, C, R, SL, SR],
@@ -132,7 +132,7 @@ pub(crate) fn vorbis_gains(channels: usize) -> Vec<Gains> {
 }
 
 /// Mono goes to both sides, stereo stays as it is, more channels in unknown positions are averaged.
-fn unplaced(channels: usize) -> Vec<Gains> {
+fn unplaced(channels: usize) -> Vec<ChannelGains> {
     match channels {
         1 => vec![[1.0, 1.0]],
         2 => vec![[1.0, 0.0], [0.0, 1.0]],
@@ -141,7 +141,7 @@ fn unplaced(channels: usize) -> Vec<Gains> {
 }
 
 /// Scales the gains, if needed, so that neither side clips when all channels are at full scale.
-fn unclipped(mut gains: Vec<Gains>) -> Vec<Gains> {
+fn unclipped(mut gains: Vec<ChannelGains>) -> Vec<ChannelGains> {
     let left: f32 = gains.iter().map(|gain| gain[0]).sum();
     let right: f32 = gains.iter().map(|gain| gain[1]).sum();
     // One factor for both sides keeps the balance; never below 1, so quiet layouts are not
@@ -153,7 +153,7 @@ fn unclipped(mut gains: Vec<Gains>) -> Vec<Gains> {
     gains
 }
 
-fn speaker(position: Position) -> Gains {
+fn speaker(position: Position) -> ChannelGains {
     let left = Position::REAR_LEFT
         | Position::SIDE_LEFT
         | Position::TOP_FRONT_LEFT
@@ -189,11 +189,11 @@ fn speaker(position: Position) -> Gains {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stereo::Stereo;
+    use crate::stereo::StereoBuffer;
 
     #[test]
     fn mono_goes_to_both_sides_and_what_is_no_number_is_silent() {
-        let mut stereo = Stereo::new(48_000, 4);
+        let mut stereo = StereoBuffer::new(48_000, 4);
         stereo.push(&[0.5, f32::NAN, f32::INFINITY, 2.0], &unplaced(1));
         assert!(!stereo.overflowed());
         stereo.push(&[0.5], &unplaced(1));

@@ -3,7 +3,7 @@
 //! impossible size means the rest of the file. Formats: Microsoft,
 //! "Multimedia Programming Interface and Data Specifications 1.0" (1991), and EBU Tech 3306 (RF64).
 
-use crate::Cause;
+use crate::DecodeCause;
 
 /// Format tag of MPEG layer III (RFC 2361).
 const FORMAT_MP3: u16 = 0x55;
@@ -19,15 +19,15 @@ const USUAL: [&[u8; 4]; 26] = [
 ];
 
 /// Format and samples of one file.
-pub(crate) struct Wav {
+pub(crate) struct WavFile {
     /// The body of the `fmt ` chunk.
     format: Vec<u8>,
     samples: Vec<u8>,
 }
 
-impl Wav {
+impl WavFile {
     /// Reads the chunks of `file`.
-    pub(crate) fn of(mut file: Vec<u8>) -> Result<Self, Cause> {
+    pub(crate) fn parse(mut file: Vec<u8>) -> Result<Self, DecodeCause> {
         let mut at = 12;
         let mut format = None;
         let mut long_size = None;
@@ -42,7 +42,7 @@ impl Wav {
                 b"ds64" => long_size = file.get(body + 8..body + 16),
                 _ => {}
             }
-            at = next(&file, body, size).ok_or("no samples")?;
+            at = next_chunk(&file, body, size).ok_or("no samples")?;
         }
         let format = format.ok_or("no format")?.to_vec();
         let long_size = long_size.and_then(|eight| eight.try_into().ok());
@@ -78,7 +78,7 @@ impl Wav {
     }
 
     /// Writes a WAV with these samples only, and with correct sizes.
-    pub(crate) fn rewritten(self) -> Result<Vec<u8>, Cause> {
+    pub(crate) fn rewritten(self) -> Result<Vec<u8>, DecodeCause> {
         let Self { format, samples } = self;
         let padded = format.len() + format.len() % 2;
         let mut file = Vec::with_capacity(28 + padded + samples.len());
@@ -108,7 +108,7 @@ fn is_usual(file: &[u8], at: usize) -> bool {
 
 /// Where the chunk behind the one with this `body` begins. If its size leads nowhere, the samples
 /// are searched for.
-fn next(file: &[u8], body: usize, size: u32) -> Option<usize> {
+fn next_chunk(file: &[u8], body: usize, size: u32) -> Option<usize> {
     let end = body.saturating_add(size as usize);
     let padded = end.saturating_add(size as usize % 2);
     // Some programs leave out the pad byte of an odd chunk.

@@ -3,7 +3,7 @@
 //! them before decoding. It skips pixels without storing them. Format: RFC 9649, sections 3.4 to
 //! 3.7.
 
-use crate::Cause;
+use crate::DecodeCause;
 
 /// Alphabet sizes of green, red, blue, alpha and distance in every group.
 const ALPHABETS: [usize; 5] = [280, 256, 256, 256, 40];
@@ -19,7 +19,7 @@ const NODE_BYTES: u64 = 32;
 const CODE_BYTES: u64 = 96;
 
 /// Maximum bytes of tables that decoding the lossless streams of `file` needs at a time.
-pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, Cause> {
+pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, DecodeCause> {
     let mut most = 0;
     for (kind, body) in chunks(file.get(12..).unwrap_or(&[])) {
         let bytes = match kind {
@@ -27,7 +27,7 @@ pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, Cause>
                 let (frame, inner) = body.split_at_checked(16).ok_or("a frame without header")?;
                 let mut bytes = 0;
                 for (kind, body) in chunks(inner) {
-                    bytes = bytes.max(of_chunk(
+                    bytes = bytes.max(chunk_table_bytes(
                         kind,
                         body,
                         (frame_side(frame, 6), frame_side(frame, 9)),
@@ -36,7 +36,7 @@ pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, Cause>
                 // Only the first frame is decoded.
                 return Ok(bytes.max(most));
             }
-            _ => of_chunk(kind, body, canvas)?,
+            _ => chunk_table_bytes(kind, body, canvas)?,
         };
         most = most.max(bytes);
     }
@@ -48,7 +48,7 @@ fn frame_side(frame: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], 0]) + 1
 }
 
-/// The chunks in `bytes`, with their kinds; the last may be truncated.
+/// The chunks in `table_bytes_of_code`, with their kinds; the last may be truncated.
 fn chunks(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || {
         let kind = bytes.get(..4)?;
@@ -60,39 +60,39 @@ fn chunks(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-fn of_chunk(kind: &[u8], body: &[u8], frame: (u32, u32)) -> Result<u64, Cause> {
+fn chunk_table_bytes(kind: &[u8], body: &[u8], frame: (u32, u32)) -> Result<u64, DecodeCause> {
     match kind {
         b"VP8L" => {
-            let mut bits = Bits::new(body);
+            let mut bits = BitReader::new(body);
             bits.read(8)?;
             let size = (bits.read(14)? + 1, bits.read(14)? + 1);
             bits.read(4)?;
-            of_stream(&mut bits, size)
+            stream_table_bytes(&mut bits, size)
         }
         // Compressed alpha is a lossless stream without a header.
         b"ALPH" if body.first().is_some_and(|flags| flags & 3 == 1) => {
-            of_stream(&mut Bits::new(&body[1..]), frame)
+            stream_table_bytes(&mut BitReader::new(&body[1..]), frame)
         }
         _ => Ok(0),
     }
 }
 
-fn of_stream(bits: &mut Bits<'_>, size: (u32, u32)) -> Result<u64, Cause> {
+fn stream_table_bytes(bits: &mut BitReader<'_>, size: (u32, u32)) -> Result<u64, DecodeCause> {
     let (mut width, height) = size;
     while bits.read(1)? == 1 {
         match bits.read(2)? {
             0 | 1 => {
                 let shift = bits.read(3)? + 2;
-                largest_code(bits, shrunk(width, shift), shrunk(height, shift))?;
+                largest_code(bits, reduced_side(width, shift), reduced_side(height, shift))?;
             }
             2 => {}
             _ => {
                 let colors = bits.read(8)? + 1;
                 largest_code(bits, colors, 1)?;
                 width = match colors {
-                    0..=2 => shrunk(width, 3),
-                    3..=4 => shrunk(width, 2),
-                    5..=16 => shrunk(width, 1),
+                    0..=2 => reduced_side(width, 3),
+                    3..=4 => reduced_side(width, 2),
+                    5..=16 => reduced_side(width, 1),
                     _ => width,
                 };
             }
@@ -102,20 +102,20 @@ fn of_stream(bits: &mut Bits<'_>, size: (u32, u32)) -> Result<u64, Cause> {
     let mut groups = 1;
     if bits.read(1)? == 1 {
         let shift = bits.read(3)? + 2;
-        groups += largest_code(bits, shrunk(width, shift), shrunk(height, shift))?;
+        groups += largest_code(bits, reduced_side(width, shift), reduced_side(height, shift))?;
     }
     let mut bytes = 0;
     for _ in 0..groups {
-        bytes += group(bits, cache)?.iter().map(Code::bytes).sum::<u64>();
+        bytes += group(bits, cache)?.iter().map(PrefixCode::table_bytes_of_code).sum::<u64>();
     }
     Ok(bytes)
 }
 
-fn shrunk(side: u32, shift: u32) -> u32 {
+fn reduced_side(side: u32, shift: u32) -> u32 {
     side.div_ceil(1 << shift)
 }
 
-fn color_cache(bits: &mut Bits<'_>) -> Result<usize, Cause> {
+fn color_cache(bits: &mut BitReader<'_>) -> Result<usize, DecodeCause> {
     if bits.read(1)? == 0 {
         return Ok(0);
     }
@@ -128,7 +128,7 @@ fn color_cache(bits: &mut Bits<'_>) -> Result<usize, Cause> {
 
 /// Skips an image within the stream and returns its largest group number, `red << 8 | green`.
 /// Copies and cached colours repeat earlier pixels, so only literals count.
-fn largest_code(bits: &mut Bits<'_>, width: u32, height: u32) -> Result<u32, Cause> {
+fn largest_code(bits: &mut BitReader<'_>, width: u32, height: u32) -> Result<u32, DecodeCause> {
     let cache = color_cache(bits)?;
     let [green, red, blue, alpha, distance] = group(bits, cache)?;
     let pixels = u64::from(width) * u64::from(height);
@@ -137,15 +137,15 @@ fn largest_code(bits: &mut Bits<'_>, width: u32, height: u32) -> Result<u32, Cau
     while at < pixels {
         // The green alphabet has three parts (RFC 9649): literals, lengths of copies, and
         // indices of the colour cache. Only literals carry a group number.
-        let symbol = green.next(bits)?;
+        let symbol = green.read_symbol(bits)?;
         if symbol < 256 {
-            largest = largest.max((red.next(bits)? << 8) | symbol);
-            blue.next(bits)?;
-            alpha.next(bits)?;
+            largest = largest.max((red.read_symbol(bits)? << 8) | symbol);
+            blue.read_symbol(bits)?;
+            alpha.read_symbol(bits)?;
             at += 1;
         } else if symbol < 280 {
             at += u64::from(prefixed(bits, symbol - 256)?);
-            let prefix = distance.next(bits)?;
+            let prefix = distance.read_symbol(bits)?;
             prefixed(bits, prefix)?;
         } else {
             at += 1;
@@ -155,7 +155,7 @@ fn largest_code(bits: &mut Bits<'_>, width: u32, height: u32) -> Result<u32, Cau
 }
 
 /// Reads a length or distance with this prefix.
-fn prefixed(bits: &mut Bits<'_>, prefix: u32) -> Result<u32, Cause> {
+fn prefixed(bits: &mut BitReader<'_>, prefix: u32) -> Result<u32, DecodeCause> {
     if prefix < 4 {
         return Ok(prefix + 1);
     }
@@ -163,26 +163,26 @@ fn prefixed(bits: &mut Bits<'_>, prefix: u32) -> Result<u32, Cause> {
     Ok(((2 + (prefix & 1)) << extra) + bits.read(extra)? + 1)
 }
 
-fn group(bits: &mut Bits<'_>, cache: usize) -> Result<[Code; 5], Cause> {
-    let mut codes: [Code; 5] = Default::default();
+fn group(bits: &mut BitReader<'_>, cache: usize) -> Result<[PrefixCode; 5], DecodeCause> {
+    let mut codes: [PrefixCode; 5] = Default::default();
     for (index, code) in codes.iter_mut().enumerate() {
         let symbols = ALPHABETS[index] + if index == 0 { cache } else { 0 };
-        *code = Code::read(bits, symbols)?;
+        *code = PrefixCode::read(bits, symbols)?;
     }
     Ok(codes)
 }
 
 /// A canonical prefix code.
 #[derive(Default)]
-struct Code {
+struct PrefixCode {
     /// How many symbols have a code of each length.
     counts: [u32; LENGTH_BITS_MAX + 1],
     /// The symbols, by length and then by value.
     symbols: Vec<u16>,
 }
 
-impl Code {
-    fn read(bits: &mut Bits<'_>, alphabet: usize) -> Result<Self, Cause> {
+impl PrefixCode {
+    fn read(bits: &mut BitReader<'_>, alphabet: usize) -> Result<Self, DecodeCause> {
         if bits.read(1)? == 1 {
             let two = bits.read(1)? == 1;
             let width = if bits.read(1)? == 1 { 8 } else { 1 };
@@ -192,17 +192,17 @@ impl Code {
             if two {
                 lengths[bits.read(8)? as usize] = 1;
             }
-            return Ok(Self::of(&lengths));
+            return Ok(Self::from_lengths(&lengths));
         }
         let mut lengths = [0; 19];
         let stored = bits.read(4)? as usize + 4;
         for &index in &LENGTH_ORDER[..stored] {
             lengths[index] = bits.read(3)? as usize;
         }
-        Self::read_lengths(bits, &Self::of(&lengths), alphabet)
+        Self::read_lengths(bits, &Self::from_lengths(&lengths), alphabet)
     }
 
-    fn read_lengths(bits: &mut Bits<'_>, code: &Self, alphabet: usize) -> Result<Self, Cause> {
+    fn read_lengths(bits: &mut BitReader<'_>, code: &Self, alphabet: usize) -> Result<Self, DecodeCause> {
         let mut left = alphabet;
         if bits.read(1)? == 1 {
             let width = 2 + 2 * bits.read(3)?;
@@ -212,7 +212,7 @@ impl Code {
         let mut previous = 8;
         while lengths.len() < alphabet && left > 0 {
             left -= 1;
-            let (length, repeat) = match code.next(bits)? {
+            let (length, repeat) = match code.read_symbol(bits)? {
                 16 => (previous, bits.read(2)? + 3),
                 17 => (0, bits.read(3)? + 3),
                 18 => (0, bits.read(7)? + 11),
@@ -226,10 +226,10 @@ impl Code {
         if lengths.len() > alphabet {
             return Err("more lengths than symbols".into());
         }
-        Ok(Self::of(&lengths))
+        Ok(Self::from_lengths(&lengths))
     }
 
-    fn of(lengths: &[usize]) -> Self {
+    fn from_lengths(lengths: &[usize]) -> Self {
         let mut code = Self::default();
         for length in 1..=LENGTH_BITS_MAX {
             let of_length = lengths.iter().enumerate().filter(|one| *one.1 == length);
@@ -241,7 +241,7 @@ impl Code {
     }
 
     /// The next symbol; a code with a single symbol takes no bits.
-    fn next(&self, bits: &mut Bits<'_>) -> Result<u32, Cause> {
+    fn read_symbol(&self, bits: &mut BitReader<'_>) -> Result<u32, DecodeCause> {
         if let [only] = self.symbols[..] {
             return Ok(only.into());
         }
@@ -262,7 +262,7 @@ impl Code {
     }
 
     /// The memory that the decoder uses for this code.
-    fn bytes(&self) -> u64 {
+    fn table_bytes_of_code(&self) -> u64 {
         if self.symbols.len() < 2 {
             return CODE_BYTES;
         }
@@ -277,18 +277,18 @@ impl Code {
 }
 
 /// A bit reader, lowest bit of each byte first.
-struct Bits<'a> {
+struct BitReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Bits<'a> {
+impl<'a> BitReader<'a> {
     fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
     /// Reads the next `count` bits, at most 24.
-    fn read(&mut self, count: u32) -> Result<u32, Cause> {
+    fn read(&mut self, count: u32) -> Result<u32, DecodeCause> {
         let mut value = 0;
         for index in 0..count {
             let byte = self.bytes.get(self.at / 8).ok_or("the stream ends early")?;

@@ -9,7 +9,7 @@ use openh264_sys2::{
     videoFrameTypeIDR,
 };
 
-use crate::{Config, Error, params};
+use crate::{EncoderConfig, H264Error, params};
 
 /// H.264 `nal_unit_type` values (Rec. ITU-T H.264, table 7-1).
 const NAL_SPS: u8 = 7;
@@ -17,7 +17,7 @@ const NAL_PPS: u8 = 8;
 
 /// An I420 picture, borrowed: full-size luma, chroma halved in both directions.
 #[derive(Debug, Clone, Copy)]
-pub struct Planes<'a> {
+pub struct I420Planes<'a> {
     /// Luma, `[height][y_stride] u8`.
     pub y: &'a [u8],
     /// Blue difference, `[height / 2][chroma_stride] u8`.
@@ -50,23 +50,23 @@ pub struct ParameterSets {
 }
 
 /// An OpenH264 encoder. Its first picture is an IDR, all others refer to their predecessor.
-pub struct Encoder {
-    handle: Handle,
-    config: Config,
+pub struct H264Encoder {
+    handle: EncoderHandle,
+    config: EncoderConfig,
     parameter_sets: ParameterSets,
     frames: u32,
 }
 
-/// Owns the library's object, so that every way out of `Encoder::new` releases it.
-pub(crate) struct Handle(*mut ISVCEncoder);
+/// Owns the library's object, so that every way out of `H264Encoder::new` releases it.
+pub(crate) struct EncoderHandle(*mut ISVCEncoder);
 
-impl Handle {
-    pub(crate) fn create() -> Result<Self, Error> {
+impl EncoderHandle {
+    pub(crate) fn create() -> Result<Self, H264Error> {
         let mut raw: *mut ISVCEncoder = ptr::null_mut();
         // SAFETY: the library writes one pointer through a valid pointer to a pointer.
         let code = unsafe { APILoader::WelsCreateSVCEncoder(&raw mut raw) };
         if code != 0 || raw.is_null() {
-            return Err(Error::Library {
+            return Err(H264Error::Library {
                 call: "WelsCreateSVCEncoder",
                 code,
             });
@@ -87,7 +87,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for EncoderHandle {
     fn drop(&mut self) {
         if let Some(uninitialize) = self.methods().Uninitialize {
             // SAFETY: the object is alive; the call is allowed in every state of it.
@@ -99,22 +99,22 @@ impl Drop for Handle {
 }
 
 /// A missing method would mean a library of another layout than the one built in.
-pub(crate) fn method<T>(method: Option<T>, call: &'static str) -> Result<T, Error> {
-    method.ok_or(Error::Library { call, code: 0 })
+pub(crate) fn method<T>(method: Option<T>, call: &'static str) -> Result<T, H264Error> {
+    method.ok_or(H264Error::Library { call, code: 0 })
 }
 
-fn succeeded(code: i32, call: &'static str) -> Result<(), Error> {
+fn succeeded(code: i32, call: &'static str) -> Result<(), H264Error> {
     if code == 0 {
         Ok(())
     } else {
-        Err(Error::Library { call, code })
+        Err(H264Error::Library { call, code })
     }
 }
 
-impl Encoder {
+impl H264Encoder {
     /// Opens an encoder and its parameter sets.
-    pub fn new(config: &Config) -> Result<Self, Error> {
-        let handle = Handle::create()?;
+    pub fn new(config: &EncoderConfig) -> Result<Self, H264Error> {
+        let handle = EncoderHandle::create()?;
         // The library logs to standard error otherwise; failures come back as codes anyway.
         let mut quiet = WELS_LOG_QUIET;
         let set_option = method(handle.methods().SetOption, "SetOption")?;
@@ -143,7 +143,7 @@ impl Encoder {
     }
 
     /// Encodes the next picture.
-    pub fn encode(&mut self, planes: Planes<'_>) -> Result<EncodedFrame, Error> {
+    pub fn encode(&mut self, planes: I420Planes<'_>) -> Result<EncodedFrame, H264Error> {
         let picture = self.source_picture(planes)?;
         let mut info = SFrameBSInfo::default();
         let encode_frame = method(self.handle.methods().EncodeFrame, "EncodeFrame")?;
@@ -161,7 +161,7 @@ impl Encoder {
             }
         })?;
         if data.is_empty() {
-            return Err(Error::Library {
+            return Err(H264Error::Library {
                 call: "EncodeFrame",
                 code: 0,
             });
@@ -173,13 +173,13 @@ impl Encoder {
     }
 
     /// Checks the planes and describes them to the library.
-    fn source_picture(&self, planes: Planes<'_>) -> Result<SSourcePicture, Error> {
+    fn source_picture(&self, planes: I420Planes<'_>) -> Result<SSourcePicture, H264Error> {
         let (width, height) = (self.config.width as usize, self.config.height as usize);
         if !fits(planes.y, planes.y_stride, width, height)
             || !fits(planes.u, planes.chroma_stride, width / 2, height / 2)
             || !fits(planes.v, planes.chroma_stride, width / 2, height / 2)
         {
-            return Err(Error::PlaneLength);
+            return Err(H264Error::PlaneLength);
         }
         let mut picture = SSourcePicture {
             iColorFormat: videoFormatI420,
@@ -206,12 +206,12 @@ fn fits(plane: &[u8], stride: usize, width: usize, height: usize) -> bool {
     stride >= width && needed.is_some_and(|needed| plane.len() >= needed)
 }
 
-fn stride(bytes: usize) -> Result<i32, Error> {
-    i32::try_from(bytes).map_err(|_| Error::PlaneLength)
+fn stride(bytes: usize) -> Result<i32, H264Error> {
+    i32::try_from(bytes).map_err(|_| H264Error::PlaneLength)
 }
 
 /// Initialises the library with our parameters.
-pub(crate) fn initialize(handle: &Handle, config: &Config) -> Result<(), Error> {
+pub(crate) fn initialize(handle: &EncoderHandle, config: &EncoderConfig) -> Result<(), H264Error> {
     let mut params = SEncParamExt::default();
     let defaults = method(handle.methods().GetDefaultParams, "GetDefaultParams")?;
     // SAFETY: the object is alive and `params` is a valid block to write to.
@@ -224,7 +224,7 @@ pub(crate) fn initialize(handle: &Handle, config: &Config) -> Result<(), Error> 
     succeeded(code, "InitializeExt")
 }
 
-fn read_parameter_sets(handle: &Handle) -> Result<ParameterSets, Error> {
+fn read_parameter_sets(handle: &EncoderHandle) -> Result<ParameterSets, H264Error> {
     let mut info = SFrameBSInfo::default();
     let encode = method(handle.methods().EncodeParameterSets, "EncodeParameterSets")?;
     // SAFETY: the encoder is initialised and `info` is a valid block to write to.
@@ -237,7 +237,7 @@ fn read_parameter_sets(handle: &Handle) -> Result<ParameterSets, Error> {
         _ => {}
     })?;
     if sets.sps.len() < 4 || sets.pps.is_empty() {
-        return Err(Error::Library {
+        return Err(H264Error::Library {
             call: "EncodeParameterSets",
             code: 0,
         });
@@ -251,8 +251,8 @@ fn nal_type(nal: &[u8]) -> u8 {
 }
 
 /// Calls `visit` with each NAL unit of an answer, its Annex B start code removed.
-fn for_each_nal(info: &SFrameBSInfo, mut visit: impl FnMut(&[u8])) -> Result<(), Error> {
-    let malformed = Error::Library {
+fn for_each_nal(info: &SFrameBSInfo, mut visit: impl FnMut(&[u8])) -> Result<(), H264Error> {
+    let malformed = H264Error::Library {
         call: "bit stream",
         code: 0,
     };

@@ -8,12 +8,12 @@ mod encoder;
 mod params;
 mod variant;
 
-pub use encoder::{EncodedFrame, Encoder, ParameterSets, Planes};
+pub use encoder::{EncodedFrame, H264Encoder, ParameterSets, I420Planes};
 pub use variant::{assembly, variant};
 
 /// Configuration of an encoder, shared by all its pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
+pub struct EncoderConfig {
     /// Picture width in pixels: even, 16 to 4096.
     pub width: u32,
     /// Picture height in pixels: even, 16 to 4096.
@@ -27,7 +27,7 @@ pub struct Config {
 /// Why a picture could not be encoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum H264Error {
     /// The configuration is outside of what H.264 level 5.2 or this wrapper allows.
     #[error("unsupported encoder configuration: {0}")]
     Unsupported(&'static str),

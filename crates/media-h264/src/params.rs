@@ -7,7 +7,7 @@ use openh264_sys2::{
     SM_SINGLE_SLICE, VF_UNDEF,
 };
 
-use crate::{Config, Error};
+use crate::{EncoderConfig, H264Error};
 
 /// Rec. ITU-T H.273: code point 1 is BT.709 for primaries, transfer and matrix alike.
 const BT709: u8 = 1;
@@ -19,17 +19,17 @@ fn is_valid_side(pixels: u32) -> bool {
 }
 
 /// Fills `params`, which holds the library's defaults.
-pub(crate) fn apply(config: &Config, params: &mut SEncParamExt) -> Result<(), Error> {
+pub(crate) fn apply(config: &EncoderConfig, params: &mut SEncParamExt) -> Result<(), H264Error> {
     if !is_valid_side(config.width) || !is_valid_side(config.height) {
-        return Err(Error::Unsupported("sides must be even, 16 to 4096 pixels"));
+        return Err(H264Error::Unsupported("sides must be even, 16 to 4096 pixels"));
     }
     if !(1..=240).contains(&config.fps) || config.qp > 51 {
-        return Err(Error::Unsupported(
+        return Err(H264Error::Unsupported(
             "1 to 240 frames/s and quantiser 0 to 51",
         ));
     }
     let level = level_idc(config.width, config.height, config.fps)
-        .ok_or(Error::Unsupported("beyond level 5.2"))?;
+        .ok_or(H264Error::Unsupported("beyond level 5.2"))?;
     let (width, height) = (config.width.cast_signed(), config.height.cast_signed());
 
     params.iUsageType = CAMERA_VIDEO_REAL_TIME;

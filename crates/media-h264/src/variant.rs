@@ -10,18 +10,18 @@ use openh264_sys2::{
     ENCODER_OPTION_TRACE_LEVEL, WELS_LOG_INFO,
 };
 
-use crate::encoder::{Handle, initialize, method};
-use crate::{Config, Error};
+use crate::encoder::{EncoderHandle, initialize, method};
+use crate::{EncoderConfig, H264Error};
 
 type TraceCallback = extern "C" fn(*mut c_void, c_int, *const c_char);
 
 /// The line by which the library reports the instruction sets that it will use.
-const FEATURE_LINE: &str = "CPU features/capacities (0x";
+const CPU_FEATURES_PREFIX: &str = "CPU features/capacities (0x";
 
 /// Whether the fast, hand-written assembly is linked in and usable on this processor.
 pub fn assembly() -> bool {
     static ASSEMBLY: OnceLock<bool> = OnceLock::new();
-    *ASSEMBLY.get_or_init(|| ask().unwrap_or(false))
+    *ASSEMBLY.get_or_init(|| detect_assembly().unwrap_or(false))
 }
 
 /// The linked variant for a start-up log line.
@@ -35,9 +35,9 @@ pub fn variant() -> &'static str {
 
 /// Opens a tiny encoder and reads its log line about the processor. Without assembly the
 /// library's feature mask is zero (`WelsCPUFeatureDetect` in its `common/src/cpu.cpp`).
-fn ask() -> Result<bool, Error> {
+fn detect_assembly() -> Result<bool, H264Error> {
     let found = AtomicBool::new(false);
-    let handle = Handle::create()?;
+    let handle = EncoderHandle::create()?;
     let set_option = method(handle.methods().SetOption, "SetOption")?;
     let mut level = WELS_LOG_INFO;
     let mut callback: TraceCallback = on_trace;
@@ -57,7 +57,7 @@ fn ask() -> Result<bool, Error> {
     }
     initialize(
         &handle,
-        &Config {
+        &EncoderConfig {
             width: 16,
             height: 16,
             fps: 1,
@@ -72,11 +72,11 @@ extern "C" fn on_trace(context: *mut c_void, _level: c_int, message: *const c_ch
     if context.is_null() || message.is_null() {
         return;
     }
-    // SAFETY: `ask` registered a pointer to an `AtomicBool` that outlives the encoder.
+    // SAFETY: `detect_assembly` registered a pointer to an `AtomicBool` that outlives the encoder.
     let found = unsafe { &*context.cast::<AtomicBool>() };
     // SAFETY: the library passes a NUL-terminated line that is valid during the call.
     let line = unsafe { CStr::from_ptr(message) }.to_string_lossy();
-    if let Some((_, mask)) = line.split_once(FEATURE_LINE) {
+    if let Some((_, mask)) = line.split_once(CPU_FEATURES_PREFIX) {
         let digits = mask.split(')').next().unwrap_or_default();
         if u32::from_str_radix(digits, 16).is_ok_and(|mask| mask != 0) {
             found.store(true, Ordering::Relaxed);

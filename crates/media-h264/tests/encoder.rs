@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
-use kinora_media_h264::{Config, Encoder, Error, Planes, assembly, variant};
+use kinora_media_h264::{EncoderConfig, H264Encoder, H264Error, I420Planes, assembly, variant};
 
-const CONFIG: Config = Config {
+const CONFIG: EncoderConfig = EncoderConfig {
     width: 64,
     height: 48,
     fps: 24,
@@ -18,10 +18,10 @@ fn planes(index: usize) -> (Vec<u8>, Vec<u8>) {
     (luma, chroma)
 }
 
-fn encode(encoder: &mut Encoder, index: usize) -> kinora_media_h264::EncodedFrame {
+fn encode(encoder: &mut H264Encoder, index: usize) -> kinora_media_h264::EncodedFrame {
     let (y, c) = planes(index);
     encoder
-        .encode(Planes {
+        .encode(I420Planes {
             y: &y,
             u: &c,
             v: &c,
@@ -44,7 +44,7 @@ fn nal_types(mut sample: &[u8]) -> Vec<u8> {
 
 #[test]
 fn only_the_first_picture_is_an_idr_and_samples_hold_one_slice() {
-    let mut encoder = Encoder::new(&CONFIG).unwrap();
+    let mut encoder = H264Encoder::new(&CONFIG).unwrap();
     for index in 0..300 {
         let frame = encode(&mut encoder, index);
         assert_eq!(frame.is_idr, index == 0);
@@ -55,7 +55,7 @@ fn only_the_first_picture_is_an_idr_and_samples_hold_one_slice() {
 #[test]
 fn parameter_sets_do_not_depend_on_the_quantiser() {
     let sets = [10, 26, 51].map(|qp| {
-        let mut encoder = Encoder::new(&Config { qp, ..CONFIG }).unwrap();
+        let mut encoder = H264Encoder::new(&EncoderConfig { qp, ..CONFIG }).unwrap();
         let before = encoder.parameter_sets().clone();
         encode(&mut encoder, 0);
         assert_eq!(encoder.parameter_sets(), &before);
@@ -71,7 +71,7 @@ fn parameter_sets_do_not_depend_on_the_quantiser() {
 #[test]
 fn equal_pictures_give_equal_bytes_on_every_thread() {
     let run = || {
-        let mut encoder = Encoder::new(&CONFIG).unwrap();
+        let mut encoder = H264Encoder::new(&CONFIG).unwrap();
         (0..20)
             .map(|index| encode(&mut encoder, index))
             .collect::<Vec<_>>()
@@ -85,9 +85,9 @@ fn equal_pictures_give_equal_bytes_on_every_thread() {
 
 #[test]
 fn short_planes_are_refused() {
-    let mut encoder = Encoder::new(&CONFIG).unwrap();
+    let mut encoder = H264Encoder::new(&CONFIG).unwrap();
     let (y, c) = planes(0);
-    let good = Planes {
+    let good = I420Planes {
         y: &y,
         u: &c,
         v: &c,
@@ -95,24 +95,24 @@ fn short_planes_are_refused() {
         chroma_stride: 32,
     };
     let wrong = [
-        Planes { y: &y[1..], ..good },
-        Planes { u: &c[1..], ..good },
-        Planes { v: &[], ..good },
-        Planes {
+        I420Planes { y: &y[1..], ..good },
+        I420Planes { u: &c[1..], ..good },
+        I420Planes { v: &[], ..good },
+        I420Planes {
             y_stride: 63,
             ..good
         },
-        Planes {
+        I420Planes {
             y_stride: usize::MAX,
             ..good
         },
-        Planes {
+        I420Planes {
             chroma_stride: 33,
             ..good
         },
     ];
     for planes in wrong {
-        assert!(matches!(encoder.encode(planes), Err(Error::PlaneLength)));
+        assert!(matches!(encoder.encode(planes), Err(H264Error::PlaneLength)));
     }
     assert!(encoder.encode(good).unwrap().is_idr);
 }
@@ -120,28 +120,28 @@ fn short_planes_are_refused() {
 #[test]
 fn unusable_configurations_are_refused() {
     for config in [
-        Config {
+        EncoderConfig {
             width: 63,
             ..CONFIG
         },
-        Config {
+        EncoderConfig {
             height: 14,
             ..CONFIG
         },
-        Config {
+        EncoderConfig {
             width: 4098,
             ..CONFIG
         },
-        Config {
+        EncoderConfig {
             width: 4096,
             height: 4096,
             ..CONFIG
         },
-        Config { fps: 0, ..CONFIG },
-        Config { qp: 52, ..CONFIG },
+        EncoderConfig { fps: 0, ..CONFIG },
+        EncoderConfig { qp: 52, ..CONFIG },
     ] {
         assert!(
-            matches!(Encoder::new(&config), Err(Error::Unsupported(_))),
+            matches!(H264Encoder::new(&config), Err(H264Error::Unsupported(_))),
             "{config:?}"
         );
     }

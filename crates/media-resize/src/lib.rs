@@ -39,26 +39,26 @@ impl std::error::Error for SizeMismatch {}
 ///
 /// # Errors
 /// [`SizeMismatch`] if `rgb` does not match `from`, or a size is empty.
-pub fn stretched(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
+pub fn resize_lanczos(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
     resized(rgb, from, to, &lanczos())
 }
 
-/// Shrinks the whole picture to `to` in less than half of the time that [`stretched`] takes, for thumbnails: with a Hamming
+/// Shrinks the whole picture to `to` in less than half of the time that [`resize_lanczos`] takes, for thumbnails: with a Hamming
 /// window of one pixel of the result to each side, a third of Lanczos' width. `docs/benchmarks.md` has its
-/// likeness to [`stretched`] (SSIM): 0.995 or more for the pictures there.
+/// likeness to [`resize_lanczos`] (SSIM): 0.995 or more for the pictures there.
 ///
 /// # Errors
-/// As [`stretched`].
-pub fn shrunk(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
+/// As [`resize_lanczos`].
+pub fn resize_fast(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
     let hamming = ResizeAlg::Convolution(FilterType::Hamming);
     resized(rgb, from, to, &ResizeOptions::new().resize_alg(hamming))
 }
 
-/// Crops the picture centrally to the aspect ratio of `to`, then resizes it like [`stretched`].
+/// Crops the picture centrally to the aspect ratio of `to`, then resizes it like [`resize_lanczos`].
 ///
 /// # Errors
 /// [`SizeMismatch`] if `rgb` does not match `from`, or a size is empty.
-pub fn covering(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
+pub fn crop_and_resize(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
     resized(rgb, from, to, &lanczos().fit_into_destination(None))
 }
 

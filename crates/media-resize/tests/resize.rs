@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use kinora_media_resize::{SizeMismatch, covering, shrunk, stretched};
+use kinora_media_resize::{SizeMismatch, crop_and_resize, resize_fast, resize_lanczos};
 use proptest::prelude::*;
 
 const LOBES: f64 = 3.0;
@@ -85,7 +85,7 @@ proptest! {
         to in (1..40_u32, 1..40_u32),
     ) {
         let rgb: Vec<u8> = rgb.into_iter().map(|value| 64 + value / 2).collect();
-        let scaled = stretched(&rgb, from, to).unwrap();
+        let scaled = resize_lanczos(&rgb, from, to).unwrap();
         prop_assert!(furthest(&scaled, &by_definition(&rgb, from, to)) <= 2);
     }
 
@@ -97,8 +97,8 @@ proptest! {
     ) {
         let rgb = painted(from, |_, _| colour);
         let wanted = painted(to, |_, _| colour);
-        prop_assert_eq!(stretched(&rgb, from, to).unwrap(), wanted.clone());
-        prop_assert_eq!(covering(&rgb, from, to).unwrap(), wanted);
+        prop_assert_eq!(resize_lanczos(&rgb, from, to).unwrap(), wanted.clone());
+        prop_assert_eq!(crop_and_resize(&rgb, from, to).unwrap(), wanted);
     }
 
     #[test]
@@ -107,8 +107,8 @@ proptest! {
         times in 1..4_u32,
     ) {
         let to = (from.0 * times, from.1 * times);
-        let whole = stretched(&rgb, from, to).unwrap();
-        prop_assert_eq!(covering(&rgb, from, to).unwrap(), whole);
+        let whole = resize_lanczos(&rgb, from, to).unwrap();
+        prop_assert_eq!(crop_and_resize(&rgb, from, to).unwrap(), whole);
     }
 }
 
@@ -117,7 +117,7 @@ fn a_picture_of_its_own_size_stays_as_it_is() {
     let rgb = painted((37, 21), |x, y| {
         [(x * 7) as u8, (y * 11) as u8, (x * y) as u8]
     });
-    assert_eq!(stretched(&rgb, (37, 21), (37, 21)).unwrap(), rgb);
+    assert_eq!(resize_lanczos(&rgb, (37, 21), (37, 21)).unwrap(), rgb);
 }
 
 /// Stripes finer than the result can show must become grey; a filter that is too narrow would make
@@ -125,7 +125,7 @@ fn a_picture_of_its_own_size_stays_as_it_is() {
 #[test]
 fn stripes_that_are_too_fine_turn_grey() {
     let rgb = painted((800, 60), |x, _| [if x % 2 == 0 { 0 } else { 255 }; 3]);
-    let scaled = stretched(&rgb, (800, 60), (190, 60)).unwrap();
+    let scaled = resize_lanczos(&rgb, (800, 60), (190, 60)).unwrap();
     // At the edges there are fewer stripes to weigh.
     for row in scaled.chunks_exact(190 * 3) {
         let middle = &row[4 * 3..186 * 3];
@@ -144,7 +144,7 @@ fn of_another_shape_the_middle_is_taken() {
     let wide = painted((90, 30), |x, _| thirds(x));
     let tall = painted((30, 90), |_, y| thirds(y));
     for (rgb, from) in [(wide, (90, 30)), (tall, (30, 90))] {
-        let square = covering(&rgb, from, (10, 10)).unwrap();
+        let square = crop_and_resize(&rgb, from, (10, 10)).unwrap();
         // Three pixels from the edges of the green part, nothing else is in reach.
         for y in 3..7 {
             for x in 3..7 {
@@ -165,8 +165,8 @@ fn pixels_that_do_not_fill_their_size_are_refused() {
         ((0, 0), 0),
     ] {
         let refused = SizeMismatch { size, bytes };
-        assert_eq!(stretched(&vec![0; bytes], size, (2, 2)), Err(refused));
-        assert_eq!(covering(&vec![0; bytes], size, (2, 2)), Err(refused));
+        assert_eq!(resize_lanczos(&vec![0; bytes], size, (2, 2)), Err(refused));
+        assert_eq!(crop_and_resize(&vec![0; bytes], size, (2, 2)), Err(refused));
     }
 }
 
@@ -218,8 +218,8 @@ fn a_thumbnail_looks_like_that_of_the_wider_filter() {
         ((1920, 1080), (320, 180)),
     ] {
         let picture = painted(from, colour);
-        let wide = stretched(&picture, from, to).unwrap();
-        let quick = shrunk(&picture, from, to).unwrap();
+        let wide = resize_lanczos(&picture, from, to).unwrap();
+        let quick = resize_fast(&picture, from, to).unwrap();
         let likeness = ssim(&wide, &quick, to);
         assert!(likeness > 0.98, "{from:?}: {likeness:.4}");
     }

@@ -8,7 +8,7 @@ mod aac;
 use opus_pure::{Application, MAX_PACKET_BYTES, OpusEncoder};
 
 use crate::format::SAMPLE_RATE_HZ;
-use crate::spool::{Spool, SpooledTrack};
+use crate::spool::{SampleSpool, SpooledTrack};
 use crate::{AudioCodec, AudioFormat, MediaError, RecorderOptions};
 
 /// Maximum number of silent packets needed to flush the last samples from an encoder.
@@ -26,7 +26,7 @@ pub(crate) struct AudioTrack {
 pub(crate) struct AudioEncoder {
     codec: Box<dyn PacketEncoder + Send>,
     config: AudioConfig,
-    spool: Spool,
+    spool: SampleSpool,
     pending: Vec<f32>,
     /// Samples per channel accepted so far, and the exact number expected.
     accepted: u64,
@@ -38,7 +38,7 @@ impl AudioEncoder {
         format: AudioFormat,
         wanted: u64,
         options: &RecorderOptions,
-        spool: Spool,
+        spool: SampleSpool,
     ) -> Result<Self, MediaError> {
         let bitrate = options.audio_bitrate_per_channel * u32::from(format.channels);
         let (codec, config): (Box<dyn PacketEncoder + Send>, _) = match options.audio_codec {
@@ -168,7 +168,7 @@ trait PacketEncoder {
     fn encode(&mut self, pcm: &[f32], packet: &mut Vec<u8>) -> Result<(), MediaError>;
 }
 
-struct Opus {
+struct OpusPacketEncoder {
     encoder: OpusEncoder,
     frame_samples: usize,
 }
@@ -192,7 +192,7 @@ fn open_opus(
             .map_err(|_| MediaError::Audio("unreasonable encoder delay".into()))?,
     };
     Ok((
-        Opus {
+        OpusPacketEncoder {
             encoder,
             frame_samples: frame_samples as usize,
         },
@@ -200,7 +200,7 @@ fn open_opus(
     ))
 }
 
-impl PacketEncoder for Opus {
+impl PacketEncoder for OpusPacketEncoder {
     fn encode(&mut self, pcm: &[f32], packet: &mut Vec<u8>) -> Result<(), MediaError> {
         packet.resize(MAX_PACKET_BYTES, 0);
         let length = self

@@ -9,7 +9,7 @@ use rusty_h264_common::nal::emulation_unprevent;
 use rusty_h264_decoder::{Decoder, Sps};
 
 use crate::MediaError;
-use crate::boxes::Fields;
+use crate::boxes::BoxFields;
 use crate::format::MACROBLOCKS_MAX;
 
 /// Maximum reference pictures of level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1,
@@ -49,7 +49,7 @@ impl AvcDecoder {
     pub(crate) fn new(avcc: &[u8], width: u32, height: u32) -> Result<Self, MediaError> {
         // `AVCDecoderConfigurationRecord` (ISO/IEC 14496-15, 5.3.3.1): version, profile,
         // compatibility and level, then the size of the length fields, then the parameter sets.
-        let mut fields = Fields::new(avcc);
+        let mut fields = BoxFields::new(avcc);
         let length_bytes = usize::from(fields.skip(4)?.u8()? & 3) + 1;
         let mut parameter_sets = Vec::new();
         let sps_count = fields.u8()? & 0x1f;
@@ -124,20 +124,20 @@ impl AvcDecoder {
 
     /// Passes the access unit to the decoder.
     fn run(&mut self) -> Result<Option<YuvFrame>, MediaError> {
-        let decoded = guarded(|| self.decoder.decode(&self.access_unit))?;
+        let decoded = catch_panic(|| self.decoder.decode(&self.access_unit))?;
         decoded.map_err(|cause| MediaError::Decode(cause.to_string()))
     }
 }
 
 /// Runs third-party code on a file's content; its panics become errors.
-pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, MediaError> {
+pub(crate) fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, MediaError> {
     catch_unwind(AssertUnwindSafe(call))
         .map_err(|_| MediaError::Decode("the decoder panicked".into()))
 }
 
 /// Reads the next `count` parameter sets of an `avcC`.
 fn read_sets(
-    fields: &mut Fields<'_>,
+    fields: &mut BoxFields<'_>,
     count: u8,
     kind: u8,
     sets: &mut Vec<Vec<u8>>,
@@ -163,7 +163,7 @@ fn unsupported<T>(what: &str) -> Result<T, MediaError> {
 /// unbounded cost. Returns the macroblocks of a picture.
 fn check_sps(nal: &[u8], width: u32, height: u32) -> Result<u32, MediaError> {
     const WRONG_SIZE: MediaError = MediaError::Malformed("its pictures differ from their index");
-    let (sps, shown) = guarded(|| {
+    let (sps, shown) = catch_panic(|| {
         let sps = Sps::parse(&emulation_unprevent(&nal[1..]))
             .map_err(|cause| MediaError::Decode(cause.to_string()))?;
         let shown = (sps.display_width(), sps.display_height());

@@ -6,10 +6,10 @@ use crate::MediaError;
 const SHORT: MediaError = MediaError::Malformed("a box is too short");
 
 /// A box's kind and body.
-pub(crate) type Child<'a> = ([u8; 4], &'a [u8]);
+pub(crate) type BoxEntry<'a> = ([u8; 4], &'a [u8]);
 
 /// The boxes in `body`, each as kind and body; stops after the first error.
-pub(crate) fn children(mut body: &[u8]) -> impl Iterator<Item = Result<Child<'_>, MediaError>> {
+pub(crate) fn children(mut body: &[u8]) -> impl Iterator<Item = Result<BoxEntry<'_>, MediaError>> {
     std::iter::from_fn(move || {
         // QuickTime ends some lists with four zero bytes.
         if body.len() < 8 {
@@ -41,8 +41,8 @@ pub(crate) fn optional_child<'a>(
 }
 
 /// The first box and the bytes after it.
-fn split_box(bytes: &[u8]) -> Result<(Child<'_>, &[u8]), MediaError> {
-    let mut fields = Fields::new(bytes);
+fn split_box(bytes: &[u8]) -> Result<(BoxEntry<'_>, &[u8]), MediaError> {
+    let mut fields = BoxFields::new(bytes);
     let (size, kind) = (fields.u32()?, fields.array()?);
     // Size 0: to the end of the parent. Size 1: the size follows the kind, in 64 bits.
     let (header, size) = match size {
@@ -59,9 +59,9 @@ fn split_box(bytes: &[u8]) -> Result<(Child<'_>, &[u8]), MediaError> {
 }
 
 /// Reads fields in sequence.
-pub(crate) struct Fields<'a>(&'a [u8]);
+pub(crate) struct BoxFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> BoxFields<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }

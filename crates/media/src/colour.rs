@@ -7,15 +7,15 @@ use yuv::{
     YuvStandardMatrix, rgb_to_yuv420, yuv420_to_rgb,
 };
 
-use crate::boxes::Fields;
-use crate::frames::Frame;
+use crate::boxes::BoxFields;
+use crate::frames::PooledFrame;
 use crate::{ClipFormat, MediaError};
 
 /// Converts `rgb`, `[height][width][3] u8`, into `frame`.
 pub(crate) fn rgb_to_i420(
     rgb: &[u8],
     format: &ClipFormat,
-    frame: &mut Frame,
+    frame: &mut PooledFrame,
 ) -> Result<(), MediaError> {
     let (y, u, v) = frame.planes_mut();
     let mut image = YuvPlanarImageMut {
@@ -41,12 +41,12 @@ pub(crate) fn rgb_to_i420(
 
 /// How to interpret a file's pictures.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Coding {
+pub(crate) struct ColourCoding {
     range: YuvRange,
     matrix: YuvStandardMatrix,
 }
 
-impl Coding {
+impl ColourCoding {
     /// From the body of a `colr` box (ISO/IEC 14496-12, 12.1.5; code points of Rec. ITU-T H.273,
     /// table 4). Without one, or with an unknown matrix, assumes our own coding.
     pub(crate) fn read(colr: Option<&[u8]>) -> Result<Self, MediaError> {
@@ -57,7 +57,7 @@ impl Coding {
         let Some(colr) = colr else {
             return Ok(coding);
         };
-        let mut fields = Fields::new(colr);
+        let mut fields = BoxFields::new(colr);
         let kind: [u8; 4] = fields.array()?;
         if !matches!(&kind, b"nclx" | b"nclc") {
             return Ok(coding);
@@ -80,7 +80,7 @@ fn side(pixels: usize) -> Result<u32, MediaError> {
 
 /// Converts `frame` into `[height][width][3] u8`. Chroma is repeated, not interpolated: encoding
 /// averages those four pixels again, so an unchanged picture stays within one level.
-pub(crate) fn i420_to_rgb(frame: &YuvFrame, coding: Coding) -> Result<Vec<u8>, MediaError> {
+pub(crate) fn i420_to_rgb(frame: &YuvFrame, coding: ColourCoding) -> Result<Vec<u8>, MediaError> {
     let (width, height) = (side(frame.width)?, side(frame.height)?);
     let image = YuvPlanarImage {
         y_plane: &frame.y,

@@ -8,8 +8,8 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 
 use crate::MediaError;
-use crate::boxes::{Fields, child, children, optional_child};
-use crate::fragments::{Chunk, FragmentedTrack, Fragments};
+use crate::boxes::{BoxFields, child, children, optional_child};
+use crate::fragments::{SampleChunk, FragmentedTrack, FragmentedMovie};
 
 /// Rewrites the film at `path` with one index if it is fragmented; returns whether it was.
 /// Leaves any other file unchanged, film or not. Other top-level boxes, such as its maker's
@@ -19,7 +19,7 @@ use crate::fragments::{Chunk, FragmentedTrack, Fragments};
 /// [`MediaError::Malformed`] for fragments that cannot be used, and errors of reading and writing.
 pub fn defragment(path: &Path) -> Result<bool, MediaError> {
     let mut file = File::open(path)?;
-    let Some(fragments) = Fragments::read(&mut file)? else {
+    let Some(fragments) = FragmentedMovie::read(&mut file)? else {
         return Ok(false);
     };
     let tracks = fragments.tracks()?;
@@ -28,7 +28,7 @@ pub fn defragment(path: &Path) -> Result<bool, MediaError> {
         .iter()
         .map(|track| vec![0; track.chunks.len()])
         .collect();
-    let (ftyp, mdat) = (boxed(b"ftyp", &fragments.ftyp)?, mdat_header(&chunks));
+    let (ftyp, mdat) = (box_with(b"ftyp", &fragments.ftyp)?, mdat_header(&chunks));
     // Offsets change no sizes.
     let moov_bytes = index(&fragments.moov, &tracks, &offsets)?.len();
     let mut offset = (ftyp.len() + moov_bytes + mdat.len()) as u64;
@@ -67,14 +67,14 @@ struct PlacedChunk {
     track: usize,
     /// Index among the chunks of its track.
     index: usize,
-    chunk: Chunk,
+    chunk: SampleChunk,
 }
 
 /// All chunks in file order. Each must lie within the media data, and none may overlap another:
 /// otherwise a small file could become a large one.
 fn chunks_in_file_order(
     tracks: &[FragmentedTrack<'_>],
-    fragments: &Fragments,
+    fragments: &FragmentedMovie,
 ) -> Result<Vec<PlacedChunk>, MediaError> {
     let mut chunks = Vec::new();
     for (track, of_track) in tracks.iter().enumerate() {
@@ -125,7 +125,7 @@ fn mdat_header(chunks: &[PlacedChunk]) -> Vec<u8> {
 }
 
 /// A box with this body.
-fn boxed(kind: &[u8; 4], body: &[u8]) -> Result<Vec<u8>, MediaError> {
+fn box_with(kind: &[u8; 4], body: &[u8]) -> Result<Vec<u8>, MediaError> {
     let size = u32::try_from(body.len() + 8)
         .map_err(|_| MediaError::Mux("a box of the index is too large".to_owned()))?;
     Ok([&size.to_be_bytes()[..], kind, body].concat())
@@ -165,17 +165,17 @@ fn index(
             (b"mvex", _) => {}
             (b"mvhd", _) => {
                 let mvhd = with_duration(old, (16, 24), longest.unwrap_or(0))?;
-                body.extend(boxed(&kind, &mvhd)?);
+                body.extend(box_with(&kind, &mvhd)?);
             }
             // `tracks_of_index` read the tracks in this same order.
             (b"trak", [track, ..]) => {
-                body.extend(boxed(&kind, &track.trak()?)?);
+                body.extend(box_with(&kind, &track.trak()?)?);
                 next.next();
             }
-            _ => body.extend(boxed(&kind, old)?),
+            _ => body.extend(box_with(&kind, old)?),
         }
     }
-    boxed(b"moov", &body)
+    box_with(b"moov", &body)
 }
 
 fn seconds(ticks: u64, timescale: u32) -> f64 {
@@ -184,7 +184,7 @@ fn seconds(ticks: u64, timescale: u32) -> f64 {
 
 /// The time scale of an `mvhd` (8.2.2).
 fn timescale_of(mvhd: &[u8]) -> Result<u32, MediaError> {
-    let mut fields = Fields::new(mvhd);
+    let mut fields = BoxFields::new(mvhd);
     let is_wide = fields.u32()? >> 24 == 1;
     match fields.skip(if is_wide { 16 } else { 8 })?.u32()? {
         0 => Err(MediaError::Malformed("it has no time scale")),
@@ -238,13 +238,13 @@ impl TrackWriter<'_> {
                 b"edts" => {}
                 b"tkhd" => {
                     let tkhd = with_duration(old, (20, 28), self.movie_ticks())?;
-                    body.extend(boxed(&kind, &tkhd)?);
+                    body.extend(box_with(&kind, &tkhd)?);
                 }
                 b"mdia" => {
                     body.append(&mut edits);
-                    body.extend(boxed(&kind, &self.mdia(old)?)?);
+                    body.extend(box_with(&kind, &self.mdia(old)?)?);
                 }
-                _ => body.extend(boxed(&kind, old)?),
+                _ => body.extend(box_with(&kind, old)?),
             }
         }
         Ok(body)
@@ -256,7 +256,7 @@ impl TrackWriter<'_> {
         if let Some(edts) = optional_child(self.track.trak, b"edts")?
             && let Some(elst) = optional_child(edts, b"elst")?
         {
-            let mut fields = Fields::new(elst);
+            let mut fields = BoxFields::new(elst);
             let is_wide = fields.u32()? >> 24 == 1;
             for _ in 0..fields.u32()? {
                 entries.push(if is_wide {
@@ -295,7 +295,7 @@ impl TrackWriter<'_> {
             elst.extend(from.to_be_bytes());
             elst.extend(rate.to_be_bytes());
         }
-        boxed(b"edts", &boxed(b"elst", &elst)?)
+        box_with(b"edts", &box_with(b"elst", &elst)?)
     }
 
     fn mdia(&self, old: &[u8]) -> Result<Vec<u8>, MediaError> {
@@ -307,7 +307,7 @@ impl TrackWriter<'_> {
                 b"minf" => self.minf(old)?,
                 _ => old.to_vec(),
             };
-            body.extend(boxed(&kind, &new)?);
+            body.extend(box_with(&kind, &new)?);
         }
         Ok(body)
     }
@@ -320,7 +320,7 @@ impl TrackWriter<'_> {
                 b"stbl" => self.stbl(child(old, b"stsd")?)?,
                 _ => old.to_vec(),
             };
-            body.extend(boxed(&kind, &new)?);
+            body.extend(box_with(&kind, &new)?);
         }
         Ok(body)
     }
@@ -328,13 +328,13 @@ impl TrackWriter<'_> {
     /// The sample tables (8.6 and 8.7).
     fn stbl(&self, stsd: &[u8]) -> Result<Vec<u8>, MediaError> {
         let samples = &self.track.samples;
-        let mut body = boxed(b"stsd", stsd)?;
-        let durations = runs(0, samples.iter().map(|sample| sample.duration));
-        body.extend(boxed(b"stts", &durations)?);
+        let mut body = box_with(b"stsd", stsd)?;
+        let durations = run_length_table(0, samples.iter().map(|sample| sample.duration));
+        body.extend(box_with(b"stts", &durations)?);
         if samples.iter().any(|sample| sample.shown_after != 0) {
             // Version 1: signed.
-            let offsets = runs(1 << 24, samples.iter().map(|sample| sample.shown_after));
-            body.extend(boxed(b"ctts", &offsets)?);
+            let offsets = run_length_table(1 << 24, samples.iter().map(|sample| sample.shown_after));
+            body.extend(box_with(b"ctts", &offsets)?);
         }
         if !samples.iter().all(|sample| sample.is_sync) {
             let numbered = (1_u32..).zip(samples).filter(|(_, sample)| sample.is_sync);
@@ -342,19 +342,19 @@ impl TrackWriter<'_> {
                 .flat_map(|(number, _)| number.to_be_bytes())
                 .collect();
             let stss = [table(0, sync.len() / 4), sync].concat();
-            body.extend(boxed(b"stss", &stss)?);
+            body.extend(box_with(b"stss", &stss)?);
         }
         // Not all of one size.
         let mut stsz = vec![0; 8];
         stsz.extend((samples.len() as u32).to_be_bytes());
         stsz.extend(samples.iter().flat_map(|sample| sample.bytes.to_be_bytes()));
-        body.extend(boxed(b"stsz", &stsz)?);
-        body.extend(boxed(b"stsc", &self.samples_of_chunks())?);
+        body.extend(box_with(b"stsz", &stsz)?);
+        body.extend(box_with(b"stsc", &self.samples_of_chunks())?);
         // Always 64-bit offsets: the index's size must not depend on their values, because they
         // depend on its size.
         let mut co64 = table(0, self.offsets.len());
         co64.extend(self.offsets.iter().flat_map(|offset| offset.to_be_bytes()));
-        body.extend(boxed(b"co64", &co64)?);
+        body.extend(box_with(b"co64", &co64)?);
         Ok(body)
     }
 
@@ -382,7 +382,7 @@ fn table(version_and_flags: u32, entries: usize) -> Vec<u8> {
 }
 
 /// The body of a run-length coded table (`stts`, `ctts`).
-fn runs(version_and_flags: u32, values: impl Iterator<Item = u32>) -> Vec<u8> {
+fn run_length_table(version_and_flags: u32, values: impl Iterator<Item = u32>) -> Vec<u8> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for value in values {
         match runs.last_mut() {

@@ -31,7 +31,7 @@ pub enum MediaError {
     InvalidAudio(&'static str),
     /// The H.264 encoder failed.
     #[error("video encoding failed")]
-    Video(#[source] kinora_media_h264::Error),
+    Video(#[source] kinora_media_h264::H264Error),
     /// The AAC or Opus encoder failed.
     #[error("audio encoding failed: {0}")]
     Audio(String),
@@ -52,7 +52,7 @@ pub enum MediaError {
     Decode(String),
     /// A film made elsewhere does not match the request.
     #[error("the film does not match the request: {0}")]
-    NotAsAsked(#[from] Mismatch),
+    NotAsAsked(#[from] FormatMismatch),
     /// The process that reads films refused this one; the text is its own.
     #[error("{0}")]
     Refused(String),
@@ -67,8 +67,8 @@ pub enum MediaError {
     Io(#[from] io::Error),
 }
 
-impl From<kinora_media_h264::Error> for MediaError {
-    fn from(cause: kinora_media_h264::Error) -> Self {
+impl From<kinora_media_h264::H264Error> for MediaError {
+    fn from(cause: kinora_media_h264::H264Error) -> Self {
         Self::Video(cause)
     }
 }
@@ -76,7 +76,7 @@ impl From<kinora_media_h264::Error> for MediaError {
 /// How a file differs from its intended format.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Mismatch {
+pub enum FormatMismatch {
     /// The picture has another size.
     #[error("the picture is {actual_width}x{actual_height}, expected {width}x{height}")]
     Size {

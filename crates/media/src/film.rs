@@ -1,18 +1,18 @@
 //! Films made elsewhere: examines whether one is valid and matches the request, and plays it, in
-//! this process or, behind [`Films`], in a less trusted one. The file stays unchanged; nothing is
+//! this process or, behind [`FilmOpener`], in a less trusted one. The file stays unchanged; nothing is
 //! re-encoded. Memory is constant; examining decodes each frame once.
 
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use crate::boxes::{Fields, child, optional_child};
+use crate::boxes::{BoxFields, child, optional_child};
 use crate::defragment::defragment;
 use crate::format::{ClipFormat, FRAMES_MAX};
-use crate::movie::{Movie, Track};
+use crate::movie::{MovieIndex, MovieTrack};
 use crate::provenance::{Provenance, label};
-use crate::stills::Stills;
-use crate::{MediaError, Mismatch, ProbeInfo, Recording, VideoReader};
+use crate::stills::StillCollector;
+use crate::{MediaError, FormatMismatch, ProbeInfo, Recording, VideoReader};
 
 /// Sides may differ by less than this: models make sides that are multiples of 16 or 32 pixels.
 const SIDE_GRID: u32 = 32;
@@ -20,11 +20,11 @@ const SIDE_GRID: u32 = 32;
 /// which at 8 to 16 frames per second amounts to at most a second.
 const SECONDS_GRID: f64 = 1.0;
 /// Grey level of the stills for a film that cannot be decoded here.
-const PLAIN: u8 = 0x30;
+const GREY_LEVEL: u8 = 0x30;
 
 /// Policy for a film whose pictures cannot be decoded here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Undecodable {
+pub enum UndecodablePolicy {
     /// Refuse it, because it may not play anywhere.
     #[default]
     Refuse,
@@ -47,7 +47,7 @@ pub struct FilmFormat {
     /// Whether sound is expected; `None` if unknown.
     pub audio: Option<bool>,
     /// Whether its pictures must be decodable here: progressive, 8 bit, 4:2:0.
-    pub undecodable: Undecodable,
+    pub undecodable: UndecodablePolicy,
 }
 
 /// Examines the film at `path`: an MP4 with one H.264 track, and sound if expected. Checks the
@@ -62,20 +62,20 @@ pub fn examine(
     asked: &FilmFormat,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Recording, MediaError> {
-    let movie = Movie::read(&mut File::open(path)?)?;
+    let movie = MovieIndex::read(&mut File::open(path)?)?;
     check_tracks(&movie)?;
     check_tables(&movie)?;
-    let info = ProbeInfo::of(&movie)?;
+    let info = ProbeInfo::from_movie(&movie)?;
     check_request(&info, asked)?;
     let format = clip_format(&info);
     format.validate()?;
     // An operator may accept films whose codec features this decoder lacks (interlaced pictures,
     // 10 bits). Their index has been checked either way; only the stills are missing then.
-    let stills = match decoded(path, &format, go_on) {
+    let stills = match decode_stills(path, &format, go_on) {
         Err(MediaError::Decode(_) | MediaError::Malformed(_))
-            if asked.undecodable == Undecodable::Keep =>
+            if asked.undecodable == UndecodablePolicy::Keep =>
         {
-            plain(&format, go_on)?
+            plain_stills(&format, go_on)?
         }
         stills => stills?,
     };
@@ -87,7 +87,7 @@ pub fn examine(
 }
 
 /// Refuses films with several picture or sound tracks: players differ in which one they show.
-fn check_tracks(movie: &Movie) -> Result<(), MediaError> {
+fn check_tracks(movie: &MovieIndex) -> Result<(), MediaError> {
     let (mut pictures, mut sounds) = (0, 0);
     for track in movie.tracks() {
         match &track?.handler {
@@ -104,11 +104,11 @@ fn check_tracks(movie: &Movie) -> Result<(), MediaError> {
     }
 }
 
-fn check_request(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), Mismatch> {
+fn check_request(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), FormatMismatch> {
     if info.width.abs_diff(asked.width) >= SIDE_GRID
         || info.height.abs_diff(asked.height) >= SIDE_GRID
     {
-        return Err(Mismatch::Size {
+        return Err(FormatMismatch::Size {
             width: asked.width,
             height: asked.height,
             actual_width: info.width,
@@ -120,10 +120,10 @@ fn check_request(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), Mismatch> {
     let is_long_enough = asked.seconds.is_none() || actual > expected - SECONDS_GRID;
     // NaN fails both.
     if !(is_long_enough && actual < expected + SECONDS_GRID) {
-        return Err(Mismatch::Duration { expected, actual });
+        return Err(FormatMismatch::Duration { expected, actual });
     }
     match asked.audio {
-        Some(expected) if info.has_audio != expected => Err(Mismatch::Audio {
+        Some(expected) if info.has_audio != expected => Err(FormatMismatch::Audio {
             expected,
             actual: info.has_audio,
         }),
@@ -143,12 +143,12 @@ fn clip_format(info: &ProbeInfo) -> ClipFormat {
     }
 }
 
-fn decoded(
+fn decode_stills(
     path: &Path,
     format: &ClipFormat,
     go_on: &mut dyn FnMut() -> bool,
-) -> Result<Stills, MediaError> {
-    let mut stills = Stills::new(format);
+) -> Result<StillCollector, MediaError> {
+    let mut stills = StillCollector::new(format);
     let mut reader = VideoReader::open(path)?;
     let mut index = 0;
     while let Some(rgb) = reader.next_frame()? {
@@ -158,9 +158,9 @@ fn decoded(
     Ok(stills)
 }
 
-fn plain(format: &ClipFormat, go_on: &mut dyn FnMut() -> bool) -> Result<Stills, MediaError> {
-    let mut stills = Stills::new(format);
-    let rgb = vec![PLAIN; format.frame_bytes()];
+fn plain_stills(format: &ClipFormat, go_on: &mut dyn FnMut() -> bool) -> Result<StillCollector, MediaError> {
+    let mut stills = StillCollector::new(format);
+    let rgb = vec![GREY_LEVEL; format.frame_bytes()];
     for index in 0..format.frames {
         look(&mut stills, index, &rgb, go_on)?;
     }
@@ -168,7 +168,7 @@ fn plain(format: &ClipFormat, go_on: &mut dyn FnMut() -> bool) -> Result<Stills,
 }
 
 fn look(
-    stills: &mut Stills,
+    stills: &mut StillCollector,
     index: u32,
     rgb: &[u8],
     go_on: &mut dyn FnMut() -> bool,
@@ -190,8 +190,8 @@ const PIXEL_RATIO_MAX: f64 = 4.0;
 ///
 /// # Errors
 /// [`MediaError::Malformed`] for the first fault.
-fn check_tables(movie: &Movie) -> Result<(), MediaError> {
-    let header = Header::read(child(&movie.moov, b"mvhd")?)?;
+fn check_tables(movie: &MovieIndex) -> Result<(), MediaError> {
+    let header = DurationHeader::read(child(&movie.moov, b"mvhd")?)?;
     if header.timescale == 0 {
         return Err(MediaError::Malformed("it has no time scale"));
     }
@@ -201,7 +201,7 @@ fn check_tables(movie: &Movie) -> Result<(), MediaError> {
     Ok(())
 }
 
-fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError> {
+fn check_track(track: &MovieTrack<'_>, movie_timescale: u32) -> Result<(), MediaError> {
     // Reading the table has checked sizes, and that every chunk is within the media data.
     let table = track.table()?;
     let is_picture = &track.handler == b"vide";
@@ -213,7 +213,7 @@ fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError
     table.check_times()?;
     table.check_sync_samples()?;
     let seconds = table.ticks() as f64 / f64::from(track.timescale);
-    let stated = Header::read(child(child(track.trak, b"mdia")?, b"mdhd")?)?;
+    let stated = DurationHeader::read(child(child(track.trak, b"mdia")?, b"mdhd")?)?;
     if let Some(duration) = stated.duration {
         let stated = duration as f64 / f64::from(track.timescale);
         // Players show the stated length and seek by it.
@@ -230,9 +230,9 @@ fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError
 }
 
 /// The stated display size must be close to the size in pixels (`tkhd`, 8.3.2).
-fn check_shown_size(track: &Track<'_>) -> Result<(), MediaError> {
+fn check_shown_size(track: &MovieTrack<'_>) -> Result<(), MediaError> {
     let tkhd = child(track.trak, b"tkhd")?;
-    let mut fields = Fields::new(tkhd);
+    let mut fields = BoxFields::new(tkhd);
     let version = fields.u32()? >> 24;
     // Times, identifier and duration, then layer, volume and matrix.
     fields.skip(if version == 1 { 32 } else { 20 })?.skip(52)?;
@@ -251,7 +251,7 @@ fn check_shown_size(track: &Track<'_>) -> Result<(), MediaError> {
 
 /// An edit list (`elst`, 8.6.6) may start late and skip parts, but must show existing media,
 /// forwards at normal speed.
-fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<(), MediaError> {
+fn check_edits(track: &MovieTrack<'_>, seconds: f64, movie_timescale: u32) -> Result<(), MediaError> {
     const WRONG: MediaError = MediaError::Malformed("its edit list refers to missing media");
     let Some(edits) = optional_child(track.trak, b"edts")? else {
         return Ok(());
@@ -259,7 +259,7 @@ fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<
     let Some(elst) = optional_child(edits, b"elst")? else {
         return Ok(());
     };
-    let mut fields = Fields::new(elst);
+    let mut fields = BoxFields::new(elst);
     let is_wide = fields.u32()? >> 24 == 1;
     let (entries, mut shown) = (fields.u32()?, 0.0);
     for _ in 0..entries {
@@ -288,15 +288,15 @@ fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<
 }
 
 /// The fields common to `mvhd` and `mdhd` (8.2.2, 8.4.2).
-struct Header {
+struct DurationHeader {
     timescale: u32,
     /// `None` if unknown.
     duration: Option<u64>,
 }
 
-impl Header {
+impl DurationHeader {
     fn read(body: &[u8]) -> Result<Self, MediaError> {
-        let mut fields = Fields::new(body);
+        let mut fields = BoxFields::new(body);
         let is_wide = fields.u32()? >> 24 == 1;
         let timescale = fields.skip(if is_wide { 16 } else { 8 })?.u32()?;
         let duration = if is_wide {
@@ -313,7 +313,7 @@ impl Header {
 }
 
 /// Opens films. Shared by all threads of a process.
-pub trait Films: Send + Sync + fmt::Debug {
+pub trait FilmOpener: Send + Sync + fmt::Debug {
     /// Rewrites the film at `path` with one index if it is fragmented, like [`defragment`](crate::defragment()); returns
     /// whether it was. Decodes nothing.
     ///
@@ -372,9 +372,9 @@ pub trait PlayedFilm: Send {
 
 /// Opens films in the current process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct InProcess;
+pub struct InProcessFilms;
 
-impl Films for InProcess {
+impl FilmOpener for InProcessFilms {
     fn examine(
         &self,
         path: &Path,

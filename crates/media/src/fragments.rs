@@ -5,10 +5,10 @@ use std::fs::File;
 use std::ops::Range;
 
 use crate::MediaError;
-use crate::boxes::{Fields, child, children, optional_child};
+use crate::boxes::{BoxFields, child, children, optional_child};
 use crate::format::FRAMES_MAX;
-use crate::movie::{MOOV_BYTES_MAX, TopBox, Track, read_body, top_level_up_to};
-use crate::sample_table::Sample;
+use crate::movie::{MOOV_BYTES_MAX, TopBox, MovieTrack, read_body, top_level_up_to};
+use crate::sample_table::TrackSample;
 
 /// Above the number of boxes of the longest film at the highest rate with a fragment for each
 /// frame and sound packet.
@@ -20,7 +20,7 @@ const NO_SYNC_SAMPLE: u32 = 0x0001_0000;
 
 /// Samples of a track that follow each other in the file.
 #[derive(Clone, Copy)]
-pub(crate) struct Chunk {
+pub(crate) struct SampleChunk {
     pub offset: u64,
     pub bytes: u64,
     pub samples: u32,
@@ -31,9 +31,9 @@ pub(crate) struct FragmentedTrack<'a> {
     id: u32,
     pub timescale: u32,
     samples_max: u32,
-    defaults: Defaults,
-    pub samples: Vec<Sample>,
-    pub chunks: Vec<Chunk>,
+    defaults: SampleDefaults,
+    pub samples: Vec<TrackSample>,
+    pub chunks: Vec<SampleChunk>,
     /// Decoding time of the first sample.
     pub begins_at: u64,
     /// Decoding time of the next sample.
@@ -43,27 +43,27 @@ pub(crate) struct FragmentedTrack<'a> {
 
 /// Default values for samples of a fragment (`trex`, 8.8.3; `tfhd`, 8.8.7).
 #[derive(Clone, Copy, Default)]
-struct Defaults {
+struct SampleDefaults {
     duration: u32,
     bytes: u32,
     flags: u32,
 }
 
 /// The index and the fragments of a film, and where its media data is.
-pub(crate) struct Fragments {
+pub(crate) struct FragmentedMovie {
     pub ftyp: Vec<u8>,
     pub moov: Vec<u8>,
     pub media: Vec<Range<u64>>,
-    moofs: Vec<Moof>,
+    moofs: Vec<MovieFragment>,
 }
 
-struct Moof {
+struct MovieFragment {
     /// File offset of its box.
     start: u64,
     body: Vec<u8>,
 }
 
-impl Fragments {
+impl FragmentedMovie {
     /// Reads the boxes of a fragmented film; `None` for any other file, also for one that is no film.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Fragments {
                         .checked_sub(body.end - body.start)
                         .ok_or(MediaError::Malformed("its indexes are too large"))?;
                     let body = read_body(file, &body)?;
-                    read.moofs.push(Moof { start, body });
+                    read.moofs.push(MovieFragment { start, body });
                 }
                 _ => {}
             }
@@ -114,19 +114,19 @@ impl Fragments {
             ));
         };
         let mut tracks = tracks_of_index(&self.moov, mvex, &self.media)?;
-        for Moof { start, body } in &self.moofs {
+        for MovieFragment { start, body } in &self.moofs {
             // Without explicit offsets, the first track's data begins at the fragment and each further
             // track's data follows that of the one before.
             let mut data_at = *start;
             for entry in children(body) {
                 let (kind, traf) = entry?;
                 if &kind == b"traf" {
-                    let mut tfhd = Fields::new(child(traf, b"tfhd")?);
+                    let mut tfhd = BoxFields::new(child(traf, b"tfhd")?);
                     let id = tfhd.skip(4)?.u32()?;
                     let track = tracks.iter_mut().find(|track| track.id == id);
                     let track =
                         track.ok_or(MediaError::Malformed("a fragment belongs to no track"))?;
-                    data_at = track.take_fragment(traf, *start, data_at)?;
+                    data_at = track.add_fragment(traf, *start, data_at)?;
                 }
             }
         }
@@ -151,8 +151,8 @@ fn tracks_of_index<'a>(
         if &kind != b"trak" {
             continue;
         }
-        let track = Track::read(trak, media)?;
-        let mut tkhd = Fields::new(child(trak, b"tkhd")?);
+        let track = MovieTrack::read(trak, media)?;
+        let mut tkhd = BoxFields::new(child(trak, b"tkhd")?);
         let is_wide = tkhd.u32()? >> 24 == 1;
         let id = tkhd.skip(if is_wide { 16 } else { 8 })?.u32()?;
         let is_picture = &track.handler == b"vide";
@@ -164,24 +164,24 @@ fn tracks_of_index<'a>(
             } else {
                 OTHER_SAMPLES_MAX
             },
-            defaults: Defaults::of_track(mvex, id)?,
+            defaults: SampleDefaults::find(mvex, id)?,
             samples: Vec::new(),
             chunks: Vec::new(),
             begins_at: 0,
             ends_at: 0,
             trak,
         };
-        read.take_index(&track)?;
+        read.add_indexed_samples(&track)?;
         tracks.push(read);
     }
     Ok(tracks)
 }
 
-impl Defaults {
-    fn of_track(mvex: &[u8], id: u32) -> Result<Self, MediaError> {
+impl SampleDefaults {
+    fn find(mvex: &[u8], id: u32) -> Result<Self, MediaError> {
         for entry in children(mvex) {
             let (kind, body) = entry?;
-            let mut fields = Fields::new(body);
+            let mut fields = BoxFields::new(body);
             if &kind == b"trex" && fields.skip(4)?.u32()? == id {
                 return Ok(Self {
                     duration: fields.skip(4)?.u32()?,
@@ -212,7 +212,7 @@ impl FragmentedTrack<'_> {
         until
     }
 
-    fn push(&mut self, sample: Sample) -> Result<(), MediaError> {
+    fn push(&mut self, sample: TrackSample) -> Result<(), MediaError> {
         if self.samples.len() >= self.samples_max as usize {
             return Err(MediaError::Malformed("a track has too many samples"));
         }
@@ -225,14 +225,14 @@ impl FragmentedTrack<'_> {
     }
 
     /// Adds the samples of the index: some files have their first ones there.
-    fn take_index(&mut self, track: &Track<'_>) -> Result<(), MediaError> {
+    fn add_indexed_samples(&mut self, track: &MovieTrack<'_>) -> Result<(), MediaError> {
         let table = track.table()?;
         if table.samples() > self.samples_max {
             return Err(MediaError::Malformed("a track has too many samples"));
         }
         for (location, sample) in table.located_samples()? {
             self.push(sample)?;
-            self.chunks.push(Chunk {
+            self.chunks.push(SampleChunk {
                 offset: location.offset,
                 bytes: location.bytes.into(),
                 samples: 1,
@@ -243,13 +243,13 @@ impl FragmentedTrack<'_> {
 
     /// Adds the samples of a `traf` in the `moof` at `moof_at`; returns the end of their data.
     /// `data_at` is the start of the data if the boxes state none.
-    fn take_fragment(
+    fn add_fragment(
         &mut self,
         traf: &[u8],
         moof_at: u64,
         data_at: u64,
     ) -> Result<u64, MediaError> {
-        let mut tfhd = Fields::new(child(traf, b"tfhd")?);
+        let mut tfhd = BoxFields::new(child(traf, b"tfhd")?);
         let flags = tfhd.u32()?;
         tfhd.skip(4)?;
         // Offsets of the runs count from an explicit base, from the fragment's own box
@@ -268,15 +268,15 @@ impl FragmentedTrack<'_> {
             0 => Ok(default),
             _ => tfhd.u32(),
         };
-        let defaults = Defaults {
+        let defaults = SampleDefaults {
             duration: field(0x08, self.defaults.duration)?,
             bytes: field(0x10, self.defaults.bytes)?,
             flags: field(0x20, self.defaults.flags)?,
         };
         if let Some(tfdt) = optional_child(traf, b"tfdt")? {
-            let mut tfdt = Fields::new(tfdt);
+            let mut tfdt = BoxFields::new(tfdt);
             let is_wide = tfdt.u32()? >> 24 == 1;
-            self.go_on_at(if is_wide {
+            self.set_next_time(if is_wide {
                 tfdt.u64()?
             } else {
                 tfdt.u32()?.into()
@@ -286,14 +286,14 @@ impl FragmentedTrack<'_> {
         for entry in children(traf) {
             let (kind, trun) = entry?;
             if &kind == b"trun" {
-                data_at = self.take_run(trun, base, data_at, defaults)?;
+                data_at = self.add_run(trun, base, data_at, defaults)?;
             }
         }
         Ok(data_at)
     }
 
     /// Sets the decoding time of the next sample. The last one is shown until then.
-    fn go_on_at(&mut self, time: u64) -> Result<(), MediaError> {
+    fn set_next_time(&mut self, time: u64) -> Result<(), MediaError> {
         const WRONG: MediaError = MediaError::Malformed("its fragments overlap in time");
         match self.samples.last_mut() {
             None => self.begins_at = time,
@@ -310,15 +310,15 @@ impl FragmentedTrack<'_> {
     }
 
     /// Adds the samples of a `trun` (8.8.8); returns the end of their data.
-    fn take_run(
+    fn add_run(
         &mut self,
         trun: &[u8],
         base: u64,
         data_at: u64,
-        defaults: Defaults,
+        defaults: SampleDefaults,
     ) -> Result<u64, MediaError> {
         const OUTSIDE: MediaError = MediaError::Malformed("samples lie outside the media data");
-        let mut fields = Fields::new(trun);
+        let mut fields = BoxFields::new(trun);
         let (flags, samples) = (fields.u32()?, fields.u32()?);
         let offset = match flags & 0x01 {
             0 => data_at,
@@ -343,7 +343,7 @@ impl FragmentedTrack<'_> {
             let sample_flags = field(0x400, defaults.flags)?;
             let shown_after = field(0x800, 0)?;
             // The limit on samples ends a run whose samples take no bytes of the index.
-            self.push(Sample {
+            self.push(TrackSample {
                 bytes: length,
                 duration,
                 shown_after,
@@ -353,7 +353,7 @@ impl FragmentedTrack<'_> {
         }
         let end = offset.checked_add(bytes).ok_or(OUTSIDE)?;
         if samples > 0 {
-            self.chunks.push(Chunk {
+            self.chunks.push(SampleChunk {
                 offset,
                 bytes,
                 samples,

@@ -3,16 +3,16 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use kinora_media_h264::Planes;
+use kinora_media_h264::I420Planes;
 
 /// Maximum bytes of I420 that may wait for the encoders at any time.
 pub(crate) const IN_FLIGHT_BYTES_MAX: usize = 192 << 20;
 /// Minimum number of pictures of any size: as many as an encoder needs to settle a quantiser.
 const FRAMES_MIN: usize = 8;
 
-/// Hands out picture buffers and takes them back when a [`Frame`] is dropped.
+/// Hands out picture buffers and takes them back when a [`PooledFrame`] is dropped.
 pub(crate) struct FramePool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     freed: Condvar,
     width: usize,
     height: usize,
@@ -20,7 +20,7 @@ pub(crate) struct FramePool {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     free: Vec<Vec<u8>>,
     in_flight: usize,
     closed: bool,
@@ -28,7 +28,7 @@ struct State {
 
 /// One I420 picture: luma `[height][width] u8`, then both chroma planes
 /// `[height / 2][width / 2] u8`, without padding.
-pub(crate) struct Frame {
+pub(crate) struct PooledFrame {
     bytes: Vec<u8>,
     pool: Arc<FramePool>,
 }
@@ -51,7 +51,7 @@ impl FramePool {
     }
 
     /// Waits for room and returns a buffer with arbitrary content; `None` once closed.
-    pub(crate) fn acquire(self: &Arc<Self>) -> Option<Frame> {
+    pub(crate) fn acquire(self: &Arc<Self>) -> Option<PooledFrame> {
         let mut state = self.lock();
         // This wait is the back pressure on the engine: its next frame is taken once an encoder
         // has finished one.
@@ -69,7 +69,7 @@ impl FramePool {
         drop(state);
         // Allocated and zeroed outside the lock.
         let bytes = bytes.unwrap_or_else(|| vec![0; self.width * self.height * 3 / 2]);
-        Some(Frame {
+        Some(PooledFrame {
             bytes,
             pool: Arc::clone(self),
         })
@@ -81,12 +81,12 @@ impl FramePool {
         self.freed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Frame {
+impl PooledFrame {
     /// The three writable planes: luma, blue difference, red difference.
     pub(crate) fn planes_mut(&mut self) -> (&mut [u8], &mut [u8], &mut [u8]) {
         let luma = self.pool.width * self.pool.height;
@@ -95,11 +95,11 @@ impl Frame {
         (y, u, v)
     }
 
-    pub(crate) fn planes(&self) -> Planes<'_> {
+    pub(crate) fn planes(&self) -> I420Planes<'_> {
         let luma = self.pool.width * self.pool.height;
         let (y, chroma) = self.bytes.split_at(luma);
         let (u, v) = chroma.split_at(luma / 4);
-        Planes {
+        I420Planes {
             y,
             u,
             v,
@@ -109,7 +109,7 @@ impl Frame {
     }
 }
 
-impl Drop for Frame {
+impl Drop for PooledFrame {
     fn drop(&mut self) {
         let mut state = self.pool.lock();
         state.in_flight -= 1;

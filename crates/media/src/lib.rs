@@ -30,15 +30,15 @@ mod video;
 mod written;
 
 pub use defragment::defragment;
-pub use error::{MediaError, Mismatch};
-pub use film::{FilmFormat, Films, InProcess, PlayedFilm, Undecodable, examine};
+pub use error::{MediaError, FormatMismatch};
+pub use film::{FilmFormat, FilmOpener, InProcessFilms, PlayedFilm, UndecodablePolicy, examine};
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, check, probe};
-pub use provenance::{DigitalSource, Origin, Provenance, label};
+pub use provenance::{DigitalSource, ParentVideo, Provenance, label};
 pub use reader::VideoReader;
 pub use recorder::{Recorder, Recording};
 pub use stills::preview;
-pub use written::Written;
+pub use written::WrittenFile;
 
 /// The H.264 encoder variant of this build, for the start-up log: for example `"openh264 with
 /// assembly"`.

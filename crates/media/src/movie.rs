@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use crate::MediaError;
-use crate::boxes::{Fields, child, children, optional_child};
+use crate::boxes::{BoxFields, child, children, optional_child};
 use crate::sample_table::SampleTable;
 
 /// More than the index of an hour needs.
@@ -24,13 +24,13 @@ pub(crate) struct TopBox {
 }
 
 /// The top level of a file: its index and the ranges of its media data.
-pub(crate) struct Movie {
+pub(crate) struct MovieIndex {
     pub moov: Vec<u8>,
     media: Vec<Range<u64>>,
     pub file_bytes: u64,
 }
 
-impl Movie {
+impl MovieIndex {
     pub(crate) fn read(file: &mut File) -> Result<Self, MediaError> {
         let mut moov = None;
         let mut media = Vec::new();
@@ -55,14 +55,14 @@ impl Movie {
     }
 
     /// The tracks in file order.
-    pub(crate) fn tracks(&self) -> impl Iterator<Item = Result<Track<'_>, MediaError>> {
+    pub(crate) fn tracks(&self) -> impl Iterator<Item = Result<MovieTrack<'_>, MediaError>> {
         let entries = children(&self.moov)
             .filter(|entry| entry.as_ref().map_or(true, |(kind, _)| kind == b"trak"));
-        entries.map(|entry| Track::read(entry?.1, &self.media))
+        entries.map(|entry| MovieTrack::read(entry?.1, &self.media))
     }
 
     /// The first picture track, the only one played.
-    pub(crate) fn picture_track(&self) -> Result<Track<'_>, MediaError> {
+    pub(crate) fn picture_track(&self) -> Result<MovieTrack<'_>, MediaError> {
         for track in self.tracks() {
             let track = track?;
             if &track.handler == b"vide" {
@@ -144,7 +144,7 @@ pub(crate) fn read_header(
     }
     file.seek(SeekFrom::Start(position))?;
     file.read_exact(&mut header[..header_bytes as usize])?;
-    let mut fields = Fields::new(&header);
+    let mut fields = BoxFields::new(&header);
     let (size, kind) = (fields.u32()?, fields.array::<4>()?);
     let (header_bytes, size) = match size {
         0 => (8, left),
@@ -174,7 +174,7 @@ pub(crate) fn read_body(file: &mut File, body: &Range<u64>) -> Result<Vec<u8>, M
 }
 
 /// The relevant parts of a `trak`.
-pub(crate) struct Track<'a> {
+pub(crate) struct MovieTrack<'a> {
     pub handler: [u8; 4],
     pub timescale: u32,
     /// The body of `trak`.
@@ -195,11 +195,11 @@ pub(crate) struct PictureEntry<'a> {
     pub entries: usize,
 }
 
-impl<'a> Track<'a> {
+impl<'a> MovieTrack<'a> {
     pub(crate) fn read(trak: &'a [u8], media: &'a [Range<u64>]) -> Result<Self, MediaError> {
         let mdia = child(trak, b"mdia")?;
-        let handler = Fields::new(child(mdia, b"hdlr")?).skip(8)?.array()?;
-        let mut mdhd = Fields::new(child(mdia, b"mdhd")?);
+        let handler = BoxFields::new(child(mdia, b"hdlr")?).skip(8)?.array()?;
+        let mut mdhd = BoxFields::new(child(mdia, b"mdhd")?);
         let version = mdhd.u32()? >> 24;
         let timescale = mdhd.skip(if version == 1 { 16 } else { 8 })?.u32()?;
         if timescale == 0 {
@@ -240,14 +240,14 @@ impl<'a> Track<'a> {
         if let Some(coding) = other_coding {
             return Err(MediaError::Malformed(coding));
         }
-        let mut fields = Fields::new(entry);
+        let mut fields = BoxFields::new(entry);
         // `VisualSampleEntry` (ISO/IEC 14496-12, 12.1.3.2): 24 bytes before the size, 50 after
         // it.
         fields.skip(24)?;
         let (width, height) = (u32::from(fields.u16()?), u32::from(fields.u16()?));
         let extensions = fields.skip(50)?.rest();
         let avcc = child(extensions, b"avcC")?;
-        let parameter_sets = Fields::new(avcc).skip(5)?.u8()? & 0x1f;
+        let parameter_sets = BoxFields::new(avcc).skip(5)?.u8()? & 0x1f;
         if parameter_sets == 0 || width == 0 || height == 0 {
             return Err(MediaError::Malformed("the picture track cannot be decoded"));
         }

@@ -18,7 +18,7 @@ use crate::audio::{AudioConfig, AudioTrack, CodecConfig};
 use crate::format::SAMPLE_RATE_HZ;
 use crate::provenance::uuid_box;
 use crate::video::VideoTrack;
-use crate::written::{HashingWriter, Written};
+use crate::written::{HashingWriter, WrittenFile};
 use crate::{ClipFormat, MediaError};
 
 /// Writes the whole file to `path`, from first byte to last, replacing an existing one.
@@ -28,8 +28,8 @@ pub(crate) fn write(
     mut video: VideoTrack,
     mut audio: Option<AudioTrack>,
     packet: Option<&str>,
-) -> Result<Written, MediaError> {
-    let interleaving = Interleaving::plan(format, &video.spooled.sizes, audio.as_ref());
+) -> Result<WrittenFile, MediaError> {
+    let interleaving = ChunkPlan::plan(format, &video.spooled.sizes, audio.as_ref());
     let mdat_bytes = usize::try_from(interleaving.bytes).map_err(|_| too_large())?;
     let mut head = Vec::new();
     encode(&file_type(), &mut head)?;
@@ -44,7 +44,7 @@ pub(crate) fn write(
         )?;
         header
     };
-    let index = Index {
+    let index = IndexBuilder {
         format,
         video: &video,
         audio: audio.as_ref(),
@@ -119,7 +119,7 @@ enum ChunkTrack {
 
 /// Consecutive samples of one track.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Chunk {
+struct MediaChunk {
     track: ChunkTrack,
     samples: u32,
     /// Offset from the start of the media data.
@@ -128,12 +128,12 @@ struct Chunk {
 }
 
 /// All chunks in file order.
-struct Interleaving {
-    chunks: Vec<Chunk>,
+struct ChunkPlan {
+    chunks: Vec<MediaChunk>,
     bytes: u64,
 }
 
-impl Interleaving {
+impl ChunkPlan {
     fn plan(format: &ClipFormat, video: &[u32], audio: Option<&AudioTrack>) -> Self {
         let mut plan = Self {
             chunks: Vec::new(),
@@ -178,7 +178,7 @@ impl Interleaving {
         }
         let bytes = sizes.iter().copied().map(u64::from).sum();
         let samples = sizes.len() as u32;
-        self.chunks.push(Chunk {
+        self.chunks.push(MediaChunk {
             track,
             samples,
             offset: self.bytes,
@@ -188,7 +188,7 @@ impl Interleaving {
     }
 
     /// The chunks of one track in file order.
-    fn of(&self, track: ChunkTrack) -> impl Iterator<Item = &Chunk> {
+    fn chunks_of(&self, track: ChunkTrack) -> impl Iterator<Item = &MediaChunk> {
         self.chunks.iter().filter(move |chunk| chunk.track == track)
     }
 }
@@ -202,14 +202,14 @@ const AUDIO_TRACK_ID: u32 = 2;
 const TICKS_PER_FRAME: u32 = 1_000;
 
 /// The inputs of the index.
-struct Index<'a> {
+struct IndexBuilder<'a> {
     format: &'a ClipFormat,
     video: &'a VideoTrack,
     audio: Option<&'a AudioTrack>,
-    interleaving: &'a Interleaving,
+    interleaving: &'a ChunkPlan,
 }
 
-impl Index<'_> {
+impl IndexBuilder<'_> {
     /// The index of a file with media data from `media_start` on.
     fn moov(&self, media_start: u64) -> Result<Moov, MediaError> {
         let mut trak = vec![self.video_track(media_start)?];
@@ -360,7 +360,7 @@ impl Index<'_> {
     fn chunk_offsets(&self, track: ChunkTrack, media_start: u64) -> (Option<Stco>, Option<Co64>) {
         let offsets = self
             .interleaving
-            .of(track)
+            .chunks_of(track)
             .map(|chunk| media_start + chunk.offset);
         // The index is built twice, and its size must be the same both times: decide by the
         // media data alone, and leave 256 MiB for the index in front of it.
@@ -380,7 +380,7 @@ impl Index<'_> {
     /// Groups of consecutive chunks with the same number of samples.
     fn samples_per_chunk(&self, track: ChunkTrack) -> Stsc {
         let mut entries: Vec<StscEntry> = Vec::new();
-        for (first_chunk, chunk) in (1..).zip(self.interleaving.of(track)) {
+        for (first_chunk, chunk) in (1..).zip(self.interleaving.chunks_of(track)) {
             if entries
                 .last()
                 .is_none_or(|last| last.samples_per_chunk != chunk.samples)

@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use crate::movie::Movie;
-use crate::{ClipFormat, MediaError, Mismatch};
+use crate::movie::MovieIndex;
+use crate::{ClipFormat, MediaError, FormatMismatch};
 
 /// The content of a file, measured on the file itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,11 +29,11 @@ pub struct ProbeInfo {
 /// Probes an MP4 with one H.264 track and optional sound (ISO/IEC 14496-12 and -15). Any other or
 /// malformed file is an error.
 pub fn probe(path: &Path) -> Result<ProbeInfo, MediaError> {
-    ProbeInfo::of(&Movie::read(&mut File::open(path)?)?)
+    ProbeInfo::from_movie(&MovieIndex::read(&mut File::open(path)?)?)
 }
 
 impl ProbeInfo {
-    pub(crate) fn of(movie: &Movie) -> Result<Self, MediaError> {
+    pub(crate) fn from_movie(movie: &MovieIndex) -> Result<Self, MediaError> {
         let mut has_audio = false;
         for track in movie.tracks() {
             let track = track?;
@@ -59,12 +59,12 @@ impl ProbeInfo {
 }
 
 /// Rejects a file that does not match its format, naming the difference.
-pub fn check(info: &ProbeInfo, format: &ClipFormat) -> Result<(), Mismatch> {
+pub fn check(info: &ProbeInfo, format: &ClipFormat) -> Result<(), FormatMismatch> {
     if info.file_bytes == 0 {
-        return Err(Mismatch::Empty);
+        return Err(FormatMismatch::Empty);
     }
     if (info.width, info.height) != (format.width, format.height) {
-        return Err(Mismatch::Size {
+        return Err(FormatMismatch::Size {
             width: format.width,
             height: format.height,
             actual_width: info.width,
@@ -72,14 +72,14 @@ pub fn check(info: &ProbeInfo, format: &ClipFormat) -> Result<(), Mismatch> {
         });
     }
     if info.frames != format.frames {
-        return Err(Mismatch::Frames {
+        return Err(FormatMismatch::Frames {
             expected: format.frames,
             actual: info.frames,
         });
     }
     let fps = f64::from(format.fps);
     if !within(info.fps, fps, fps * 1e-3) {
-        return Err(Mismatch::Fps {
+        return Err(FormatMismatch::Fps {
             expected: format.fps,
             actual: info.fps,
         });
@@ -87,13 +87,13 @@ pub fn check(info: &ProbeInfo, format: &ClipFormat) -> Result<(), Mismatch> {
     let expected = f64::from(format.frames) / fps;
     // Half a frame: a duration with a frame too many or too few must not pass.
     if !within(info.duration_seconds, expected, 0.5 / fps) {
-        return Err(Mismatch::Duration {
+        return Err(FormatMismatch::Duration {
             expected,
             actual: info.duration_seconds,
         });
     }
     if info.has_audio != format.audio.is_some() {
-        return Err(Mismatch::Audio {
+        return Err(FormatMismatch::Audio {
             expected: format.audio.is_some(),
             actual: info.has_audio,
         });

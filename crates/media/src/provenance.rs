@@ -61,19 +61,19 @@ pub struct Provenance {
     /// The identifier of this video.
     pub id: String,
     /// The video that this one starts from.
-    pub derived_from: Option<Origin>,
+    pub derived_from: Option<ParentVideo>,
 }
 
 /// The video that another one starts from, by its identifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum ParentVideo {
     /// The other one is an edit of it.
     Edited(String),
     /// It is the draft of the other one.
     Draft(String),
 }
 
-impl Origin {
+impl ParentVideo {
     /// The identifier.
     pub fn id(&self) -> &str {
         match self {
@@ -278,7 +278,7 @@ mod tests {
                 model: model.clone(),
                 engine: "storyboard/1".to_owned(),
                 id,
-                derived_from: Some(Origin::Edited(model.clone())),
+                derived_from: Some(ParentVideo::Edited(model.clone())),
             }
             .packet();
             // No text opens or closes anything: there are as many of each as without it.

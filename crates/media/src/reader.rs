@@ -9,10 +9,10 @@ use std::path::Path;
 
 use rusty_h264_common::YuvFrame;
 
-use crate::avc::{AvcDecoder, guarded};
-use crate::colour::{self, Coding};
+use crate::avc::{AvcDecoder, catch_panic};
+use crate::colour::{self, ColourCoding};
 use crate::format::FRAMES_MAX;
-use crate::movie::Movie;
+use crate::movie::MovieIndex;
 use crate::sample_table::SampleLocation;
 use crate::{MediaError, ProbeInfo};
 
@@ -25,10 +25,10 @@ pub struct VideoReader {
     file: File,
     info: ProbeInfo,
     decoder: AvcDecoder,
-    coding: Coding,
+    coding: ColourCoding,
     /// In decoding order.
     locations: Vec<SampleLocation>,
-    order: Order,
+    order: PresentationOrder,
     decoded: u32,
     returned: u32,
     /// Decoded pictures by rank in presentation order.
@@ -38,7 +38,7 @@ pub struct VideoReader {
 }
 
 /// The order in which to show decoded pictures.
-enum Order {
+enum PresentationOrder {
     AsDecoded,
     /// Each sample's rank in presentation order.
     Ranks(Vec<u32>),
@@ -48,8 +48,8 @@ impl VideoReader {
     /// Reads the file's index and checks it against the H.264 parameter sets.
     pub fn open(path: &Path) -> Result<Self, MediaError> {
         let mut file = File::open(path)?;
-        let movie = Movie::read(&mut file)?;
-        let info = ProbeInfo::of(&movie)?;
+        let movie = MovieIndex::read(&mut file)?;
+        let info = ProbeInfo::from_movie(&movie)?;
         if info.frames > FRAMES_MAX {
             return Err(MediaError::Malformed("it has too many frames"));
         }
@@ -67,7 +67,7 @@ impl VideoReader {
             return Err(MediaError::Malformed("a sample exceeds its picture"));
         }
         let order = match table.presentation_ranks()? {
-            None => Order::AsDecoded,
+            None => PresentationOrder::AsDecoded,
             Some(ranks) => {
                 // The number of decoded pictures in memory at once, known from the index before
                 // anything is decoded.
@@ -76,14 +76,14 @@ impl VideoReader {
                         "its pictures are too far out of order",
                     ));
                 }
-                Order::Ranks(ranks)
+                PresentationOrder::Ranks(ranks)
             }
         };
         Ok(Self {
             file,
             info,
             decoder,
-            coding: Coding::read(entry.colr)?,
+            coding: ColourCoding::read(entry.colr)?,
             locations,
             order,
             decoded: 0,
@@ -124,7 +124,7 @@ impl VideoReader {
             self.waiting.insert(rank, frame);
         };
         // Converted only when shown: waiting pictures take half the memory as I420.
-        let rgb = guarded(|| colour::i420_to_rgb(&frame, self.coding))??;
+        let rgb = catch_panic(|| colour::i420_to_rgb(&frame, self.coding))??;
         self.returned += 1;
         Ok(Some(rgb))
     }
@@ -135,8 +135,8 @@ impl VideoReader {
         let index = self.decoded as usize;
         let location = *self.locations.get(index).ok_or(LOST)?;
         let rank = match &self.order {
-            Order::AsDecoded => self.decoded,
-            Order::Ranks(ranks) => *ranks.get(index).ok_or(LOST)?,
+            PresentationOrder::AsDecoded => self.decoded,
+            PresentationOrder::Ranks(ranks) => *ranks.get(index).ok_or(LOST)?,
         };
         self.sample.resize(location.bytes as usize, 0);
         self.file.seek(SeekFrom::Start(location.offset))?;

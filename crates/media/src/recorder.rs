@@ -7,10 +7,10 @@ use crate::audio::AudioEncoder;
 use crate::colour::rgb_to_i420;
 use crate::probe::{ProbeInfo, check, probe};
 use crate::provenance::{Provenance, in_jpeg, in_webp};
-use crate::spool::Spool;
-use crate::stills::Stills;
+use crate::spool::SampleSpool;
+use crate::stills::StillCollector;
 use crate::video::VideoEncoder;
-use crate::{ClipFormat, MediaError, RecorderOptions, Written, mux};
+use crate::{ClipFormat, MediaError, RecorderOptions, WrittenFile, mux};
 
 /// Records one clip. Dropping it unfinished stops its threads and leaves no file.
 pub struct Recorder {
@@ -18,7 +18,7 @@ pub struct Recorder {
     format: ClipFormat,
     video: VideoEncoder,
     audio: Option<AudioEncoder>,
-    stills: Stills,
+    stills: StillCollector,
     provenance: Option<Provenance>,
     pushed: u32,
 }
@@ -50,7 +50,7 @@ impl Recorder {
         };
         let audio = match format.audio {
             Some(audio) => {
-                let spool = Spool::create_in(folder)?;
+                let spool = SampleSpool::create_in(folder)?;
                 Some(AudioEncoder::new(
                     audio,
                     format.audio_samples(),
@@ -63,9 +63,9 @@ impl Recorder {
         Ok(Self {
             path: path.to_owned(),
             format,
-            video: VideoEncoder::start(&format, &options, Spool::create_in(folder)?)?,
+            video: VideoEncoder::start(&format, &options, SampleSpool::create_in(folder)?)?,
             audio,
-            stills: Stills::new(&format),
+            stills: StillCollector::new(&format),
             provenance: None,
             pushed: 0,
         })
@@ -114,7 +114,7 @@ impl Recorder {
 
     /// Completes the file: all frames must have been pushed; missing sound becomes silence. Does
     /// not sync the file to disk.
-    pub fn finish(self) -> Result<(Recording, Written), MediaError> {
+    pub fn finish(self) -> Result<(Recording, WrittenFile), MediaError> {
         if self.pushed != self.format.frames {
             return Err(MediaError::FrameCount {
                 expected: self.format.frames,
@@ -138,7 +138,7 @@ impl Recorder {
         // a player.
         let info = probe(&self.path)?;
         check(&info, &self.format).map_err(|mismatch| MediaError::Mux(mismatch.to_string()))?;
-        unfinished.keep();
+        unfinished.disarm();
         let recording = Recording {
             info,
             poster_webp,
@@ -152,7 +152,7 @@ impl Recorder {
 struct RemoveOnDrop<'a>(Option<&'a Path>);
 
 impl RemoveOnDrop<'_> {
-    fn keep(mut self) {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }

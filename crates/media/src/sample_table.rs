@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 use crate::MediaError;
-use crate::boxes::{Fields, child, optional_child};
+use crate::boxes::{BoxFields, child, optional_child};
 
 /// A track's sample table (ISO/IEC 14496-12, 8.6 and 8.7), checked as a whole.
 pub(crate) struct SampleTable<'a> {
     stbl: &'a [u8],
     media: &'a [Range<u64>],
-    sizes: Sizes<'a>,
+    sizes: SampleSizes<'a>,
     ticks: u64,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct SampleLocation {
 
 /// A sample of a track, without its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub(crate) struct TrackSample {
     pub bytes: u32,
     pub duration: u32,
     /// Time from decoding to presentation, signed.
@@ -35,7 +35,7 @@ pub(crate) struct Sample {
 impl<'a> SampleTable<'a> {
     /// Reads the body of an `stbl`; its samples must be within `media`, ranges of file offsets.
     pub(crate) fn read(stbl: &'a [u8], media: &'a [Range<u64>]) -> Result<Self, MediaError> {
-        let sizes = Sizes::read(child(stbl, b"stsz")?)?;
+        let sizes = SampleSizes::read(child(stbl, b"stsz")?)?;
         let (timed_samples, ticks) = sum_times(child(stbl, b"stts")?)?;
         if timed_samples != u64::from(sizes.samples) {
             return Err(MediaError::Malformed(
@@ -69,7 +69,7 @@ impl<'a> SampleTable<'a> {
         let mut locations = Vec::with_capacity(self.samples() as usize);
         self.walk_chunks(|mut offset, samples| {
             for sample in samples {
-                let bytes = self.sizes.of(sample);
+                let bytes = self.sizes.size_of_sample(sample);
                 locations.push(SampleLocation { offset, bytes });
                 offset += u64::from(bytes);
             }
@@ -78,17 +78,17 @@ impl<'a> SampleTable<'a> {
     }
 
     /// Every sample with its location, in decoding order. The caller must limit [`Self::samples`] first.
-    pub(crate) fn located_samples(&self) -> Result<Vec<(SampleLocation, Sample)>, MediaError> {
-        let durations = self.each(child(self.stbl, b"stts")?)?;
+    pub(crate) fn located_samples(&self) -> Result<Vec<(SampleLocation, TrackSample)>, MediaError> {
+        let durations = self.values_per_sample(child(self.stbl, b"stts")?)?;
         let shown_after = match optional_child(self.stbl, b"ctts")? {
-            Some(ctts) => self.each(ctts)?,
+            Some(ctts) => self.values_per_sample(ctts)?,
             None => vec![0; durations.len()],
         };
         self.check_sync_samples()?;
         let mut is_sync = vec![true; durations.len()];
         if let Some(stss) = optional_child(self.stbl, b"stss")? {
             is_sync.fill(false);
-            let mut fields = Fields::new(stss);
+            let mut fields = BoxFields::new(stss);
             for _ in 0..fields.skip(4)?.u32()? {
                 // Numbered from 1; the check above has found them all.
                 if let Some(is_sync) = is_sync.get_mut(fields.u32()? as usize - 1) {
@@ -101,7 +101,7 @@ impl<'a> SampleTable<'a> {
         Ok(located
             .map(|(location, ((duration, shown_after), is_sync))| {
                 let bytes = location.bytes;
-                let sample = Sample {
+                let sample = TrackSample {
                     bytes,
                     duration,
                     shown_after,
@@ -118,8 +118,8 @@ impl<'a> SampleTable<'a> {
         let Some(ctts) = optional_child(self.stbl, b"ctts")? else {
             return Ok(None);
         };
-        let durations = self.each(child(self.stbl, b"stts")?)?;
-        let offsets = self.each(ctts)?;
+        let durations = self.values_per_sample(child(self.stbl, b"stts")?)?;
+        let offsets = self.values_per_sample(ctts)?;
         let mut decoded_at = 0;
         let times: Vec<i64> = durations
             .into_iter()
@@ -163,8 +163,8 @@ impl<'a> SampleTable<'a> {
             return Ok(());
         };
         let (mut decoded_at, mut shown_at) = (0_i64, Vec::new());
-        let durations = self.each(child(self.stbl, b"stts")?)?;
-        for (duration, offset) in durations.into_iter().zip(self.each(ctts)?) {
+        let durations = self.values_per_sample(child(self.stbl, b"stts")?)?;
+        for (duration, offset) in durations.into_iter().zip(self.values_per_sample(ctts)?) {
             let offset = i64::from(offset.cast_signed());
             if offset.unsigned_abs() > self.ticks {
                 return Err(WRONG);
@@ -185,7 +185,7 @@ impl<'a> SampleTable<'a> {
         let Some(stss) = optional_child(self.stbl, b"stss")? else {
             return Ok(());
         };
-        let mut fields = Fields::new(stss);
+        let mut fields = BoxFields::new(stss);
         let (entries, mut before) = (fields.skip(4)?.u32()?, 0);
         for _ in 0..entries {
             let sample = fields.u32()?;
@@ -198,7 +198,7 @@ impl<'a> SampleTable<'a> {
     }
 
     /// The values of a run-length coded box, one per sample.
-    fn each(&self, body: &[u8]) -> Result<Vec<u32>, MediaError> {
+    fn values_per_sample(&self, body: &[u8]) -> Result<Vec<u32>, MediaError> {
         const WRONG: MediaError = MediaError::Malformed("samples and their times differ in number");
         let samples = self.samples() as usize;
         let mut values = Vec::with_capacity(samples);
@@ -217,11 +217,11 @@ impl<'a> SampleTable<'a> {
     fn walk_chunks(&self, mut visit: impl FnMut(u64, Range<u64>)) -> Result<(), MediaError> {
         const WRONG: MediaError = MediaError::Malformed("the chunk table is inconsistent");
         let (mut offsets, wide) = match optional_child(self.stbl, b"stco")? {
-            Some(stco) => (Fields::new(stco), false),
-            None => (Fields::new(child(self.stbl, b"co64")?), true),
+            Some(stco) => (BoxFields::new(stco), false),
+            None => (BoxFields::new(child(self.stbl, b"co64")?), true),
         };
         let chunks = u64::from(offsets.skip(4)?.u32()?);
-        let mut runs = Fields::new(child(self.stbl, b"stsc")?);
+        let mut runs = BoxFields::new(child(self.stbl, b"stsc")?);
         let mut runs_left = runs.skip(4)?.u32()?;
         let mut next = read_run(&mut runs, &mut runs_left)?;
         // `stsc` is a run-length coded map from chunks to samples per chunk: an entry holds
@@ -261,15 +261,15 @@ impl<'a> SampleTable<'a> {
 }
 
 /// The sample sizes: one for all, or four bytes each.
-struct Sizes<'a> {
+struct SampleSizes<'a> {
     samples: u32,
     same: u32,
     each: &'a [u8],
 }
 
-impl<'a> Sizes<'a> {
+impl<'a> SampleSizes<'a> {
     fn read(stsz: &'a [u8]) -> Result<Self, MediaError> {
-        let mut fields = Fields::new(stsz);
+        let mut fields = BoxFields::new(stsz);
         let (same, samples) = (fields.skip(4)?.u32()?, fields.u32()?);
         // One size for all samples takes no bytes per sample, so `samples` is then bounded only
         // by the callers' limits.
@@ -286,7 +286,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// The size of a sample in bytes; 0 beyond the last.
-    fn of(&self, sample: u64) -> u32 {
+    fn size_of_sample(&self, sample: u64) -> u32 {
         if self.same != 0 {
             return self.same;
         }
@@ -316,7 +316,7 @@ impl<'a> Sizes<'a> {
 
 /// The entries of a run-length coded box: sample count and value (`stts`, `ctts`).
 fn runs(body: &[u8]) -> Result<impl Iterator<Item = Result<(u32, u32), MediaError>>, MediaError> {
-    let mut fields = Fields::new(body);
+    let mut fields = BoxFields::new(body);
     let entries = fields.skip(4)?.u32()?;
     Ok((0..entries).map(move |_| Ok((fields.u32()?, fields.u32()?))))
 }
@@ -337,7 +337,7 @@ fn sum_times(stts: &[u8]) -> Result<(u64, u64), MediaError> {
 }
 
 /// The next `stsc` entry as (first chunk, samples per chunk).
-fn read_run(runs: &mut Fields<'_>, left: &mut u32) -> Result<Option<(u32, u32)>, MediaError> {
+fn read_run(runs: &mut BoxFields<'_>, left: &mut u32) -> Result<Option<(u32, u32)>, MediaError> {
     if *left == 0 {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// Samples in coding order.
-pub(crate) struct Spool {
+pub(crate) struct SampleSpool {
     file: BufWriter<File>,
     sizes: Vec<u32>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct SpooledTrack {
     pub sizes: Vec<u32>,
 }
 
-impl Spool {
+impl SampleSpool {
     /// Opens an unnamed file in `folder`, on the same disk as the result.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
         // Unlinked from the start: the system frees it even if the process is killed.

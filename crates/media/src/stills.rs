@@ -15,25 +15,25 @@ const GRID_SIDE_MAX: u32 = 5;
 const SPRITESHEET_QUALITY: u8 = 80;
 
 /// A way of [`kinora_media_resize`].
-type Resize = fn(&[u8], (u32, u32), (u32, u32)) -> Result<Vec<u8>, SizeMismatch>;
+type ResizeFn = fn(&[u8], (u32, u32), (u32, u32)) -> Result<Vec<u8>, SizeMismatch>;
 
 /// Collects pictures for the stills from passing frames.
-pub(crate) struct Stills {
+pub(crate) struct StillCollector {
     format: ClipFormat,
-    poster: Option<Picture>,
-    sheet: Sheet,
+    poster: Option<StillPicture>,
+    sheet: CellSheet,
 }
 
 /// `[height][width][3] u8` RGB.
-struct Picture {
+struct StillPicture {
     width: u32,
     height: u32,
     rgb: Vec<u8>,
 }
 
 /// A grid of cells, filled from left to right and top to bottom.
-struct Sheet {
-    picture: Picture,
+struct CellSheet {
+    picture: StillPicture,
     cell_width: u32,
     cell_height: u32,
     columns: u32,
@@ -41,21 +41,21 @@ struct Sheet {
     filled: u32,
 }
 
-impl Stills {
+impl StillCollector {
     pub(crate) fn new(format: &ClipFormat) -> Self {
         // The smallest square grid that holds all cells: 25 from 25 frames on, fewer for shorter
         // clips (5 frames: 3 columns, 2 rows).
         let cells = format.frames.min(GRID_SIDE_MAX * GRID_SIDE_MAX);
         let columns = (1..GRID_SIDE_MAX).find(|side| side * side >= cells);
         let columns = columns.unwrap_or(GRID_SIDE_MAX);
-        let (cell_width, cell_height) = fitted(format.width, format.height, CELL_SIDE_MAX);
+        let (cell_width, cell_height) = fit_within(format.width, format.height, CELL_SIDE_MAX);
         let (width, height) = (cell_width * columns, cell_height * cells.div_ceil(columns));
         let rgb = vec![0; (width * height * 3) as usize];
         Self {
             format: *format,
             poster: None,
-            sheet: Sheet {
-                picture: Picture { width, height, rgb },
+            sheet: CellSheet {
+                picture: StillPicture { width, height, rgb },
                 cell_width,
                 cell_height,
                 columns,
@@ -70,11 +70,11 @@ impl Stills {
         // One third in: after a fade from black, before an ending.
         if index == self.format.frames / 3 {
             self.poster =
-                Some(self.scaled(rgb, POSTER_SIDE_MAX, kinora_media_resize::stretched)?);
+                Some(self.scaled(rgb, POSTER_SIDE_MAX, kinora_media_resize::resize_lanczos)?);
         }
         let sheet = &self.sheet;
         if sheet.filled < sheet.cells && index == self.cell_frame(sheet.filled) {
-            let cell = self.scaled(rgb, CELL_SIDE_MAX, kinora_media_resize::shrunk)?;
+            let cell = self.scaled(rgb, CELL_SIDE_MAX, kinora_media_resize::resize_fast)?;
             self.sheet.fill_next(&cell.rgb);
         }
         Ok(())
@@ -87,8 +87,8 @@ impl Stills {
         (middle / (2 * u64::from(self.sheet.cells))) as u32
     }
 
-    fn scaled(&self, rgb: &[u8], side_max: u32, resize: Resize) -> Result<Picture, MediaError> {
-        Picture::scaled(self.format.width, self.format.height, rgb, side_max, resize)
+    fn scaled(&self, rgb: &[u8], side_max: u32, resize: ResizeFn) -> Result<StillPicture, MediaError> {
+        StillPicture::scaled(self.format.width, self.format.height, rgb, side_max, resize)
     }
 
     /// The poster as lossy WebP.
@@ -101,7 +101,7 @@ impl Stills {
 
     /// The spritesheet as JPEG.
     pub(crate) fn spritesheet_jpeg(&self) -> Result<Vec<u8>, MediaError> {
-        let Picture { width, height, rgb } = &self.sheet.picture;
+        let StillPicture { width, height, rgb } = &self.sheet.picture;
         let mut jpeg = Vec::new();
         JpegEncoder::new(&mut jpeg, SPRITESHEET_QUALITY)
             .encode(rgb, jpeg_side(*width)?, jpeg_side(*height)?, ColorType::Rgb)
@@ -114,7 +114,7 @@ impl Stills {
 /// `[height][width][3] u8`.
 ///
 /// # Errors
-/// [`MediaError::Picture`] for an empty picture, or one that does not match its size.
+/// [`MediaError::StillPicture`] for an empty picture, or one that does not match its size.
 pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaError> {
     let pixels = u64::from(width) * u64::from(height);
     if pixels == 0 || pixels.checked_mul(3) != Some(rgb.len() as u64) {
@@ -122,26 +122,26 @@ pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaErro
             "a preview does not match its size".into(),
         ));
     }
-    Picture::scaled(
+    StillPicture::scaled(
         width,
         height,
         rgb,
         PREVIEW_SIDE_MAX,
-        kinora_media_resize::shrunk,
+        kinora_media_resize::resize_fast,
     )?
     .webp()
 }
 
-impl Picture {
+impl StillPicture {
     /// Copies `rgb`, scaled down if its longest side exceeds `side_max`.
     fn scaled(
         width: u32,
         height: u32,
         rgb: &[u8],
         side_max: u32,
-        resize: Resize,
+        resize: ResizeFn,
     ) -> Result<Self, MediaError> {
-        let to = fitted(width, height, side_max);
+        let to = fit_within(width, height, side_max);
         let rgb = if to == (width, height) {
             rgb.to_vec()
         } else {
@@ -175,7 +175,7 @@ fn webp_failed() -> MediaError {
     MediaError::Picture("a picture could not be encoded".into())
 }
 
-impl Sheet {
+impl CellSheet {
     /// Copies `cell`, `[cell_height][cell_width][3] u8`, into the next free cell.
     fn fill_next(&mut self, cell: &[u8]) {
         let (column, row) = (self.filled % self.columns, self.filled / self.columns);
@@ -196,7 +196,7 @@ impl Sheet {
 }
 
 /// The picture's size scaled down, never up, to a longest side of at most `side_max`.
-fn fitted(width: u32, height: u32, side_max: u32) -> (u32, u32) {
+fn fit_within(width: u32, height: u32, side_max: u32) -> (u32, u32) {
     let longest = width.max(height);
     if longest <= side_max {
         return (width, height);

@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use kinora_media_h264::{Config, Encoder, ParameterSets};
+use kinora_media_h264::{EncoderConfig, H264Encoder, ParameterSets};
 
-use crate::frames::{Frame, FramePool, IN_FLIGHT_BYTES_MAX, i420_bytes};
-use crate::spool::{Spool, SpooledTrack};
+use crate::frames::{PooledFrame, FramePool, IN_FLIGHT_BYTES_MAX, i420_bytes};
+use crate::spool::{SampleSpool, SpooledTrack};
 use crate::{ClipFormat, MediaError, RecorderOptions};
 
 /// The encoded picture track.
@@ -24,33 +24,33 @@ pub(crate) struct VideoTrack {
 
 /// Takes pictures in order and encodes them on its threads.
 pub(crate) struct VideoEncoder {
-    shared: Arc<Shared>,
+    shared: Arc<EncoderState>,
     threads: Vec<JoinHandle<()>>,
-    runs: Option<Sender<Run>>,
-    current: Option<Sender<Frame>>,
+    runs: Option<Sender<PendingRun>>,
+    current: Option<Sender<PooledFrame>>,
     plan: RunPlan,
     next_run: u32,
     left_in_run: u32,
 }
 
 /// A closed run of pictures on its way to a thread.
-struct Run {
+struct PendingRun {
     index: u32,
     length: u32,
-    frames: Receiver<Frame>,
+    frames: Receiver<PooledFrame>,
 }
 
 /// State shared by the threads.
-struct Shared {
+struct EncoderState {
     pool: Arc<FramePool>,
     stopped: AtomicBool,
     config: RunConfig,
-    output: Mutex<Output>,
+    output: Mutex<TrackOutput>,
 }
 
-struct Output {
+struct TrackOutput {
     /// `None` once the track is finished.
-    spool: Option<Spool>,
+    spool: Option<SampleSpool>,
     next_run: u32,
     waiting: BTreeMap<u32, EncodedRun>,
     parameter_sets: Option<ParameterSets>,
@@ -95,14 +95,14 @@ impl VideoEncoder {
     pub(crate) fn start(
         format: &ClipFormat,
         options: &RecorderOptions,
-        spool: Spool,
+        spool: SampleSpool,
     ) -> Result<Self, MediaError> {
         let plan = RunPlan::new(format);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EncoderState {
             pool: FramePool::new(format.width, format.height),
             stopped: AtomicBool::new(false),
             config: RunConfig::new(format, options),
-            output: Mutex::new(Output {
+            output: Mutex::new(TrackOutput {
                 spool: Some(spool),
                 next_run: 0,
                 waiting: BTreeMap::new(),
@@ -126,14 +126,14 @@ impl VideoEncoder {
             let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
             let thread = thread::Builder::new()
                 .name("kinora-media-h264".into())
-                .spawn(move || shared.work(&queue))?;
+                .spawn(move || shared.run_worker(&queue))?;
             encoder.threads.push(thread);
         }
         Ok(encoder)
     }
 
     /// A buffer for the next picture; blocks while the encoders are behind.
-    pub(crate) fn next_frame(&self) -> Result<Frame, MediaError> {
+    pub(crate) fn next_frame(&self) -> Result<PooledFrame, MediaError> {
         self.shared
             .pool
             .acquire()
@@ -141,11 +141,11 @@ impl VideoEncoder {
     }
 
     /// Passes on the next picture. The caller must check that the clip is not complete yet.
-    pub(crate) fn push(&mut self, frame: Frame) -> Result<(), MediaError> {
+    pub(crate) fn push(&mut self, frame: PooledFrame) -> Result<(), MediaError> {
         if self.left_in_run == 0 {
             let length = self.plan.run_length(self.next_run);
             let (sender, frames) = mpsc::channel();
-            let run = Run {
+            let run = PendingRun {
                 index: self.next_run,
                 length,
                 frames,
@@ -203,9 +203,9 @@ impl Drop for VideoEncoder {
     }
 }
 
-impl Shared {
+impl EncoderState {
     /// A thread's main loop: encodes one run after another until there are none left.
-    fn work(&self, queue: &Mutex<Receiver<Run>>) {
+    fn run_worker(&self, queue: &Mutex<Receiver<PendingRun>>) {
         loop {
             // Holds the lock while waiting: runs are assigned in order, and one waiter is enough.
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -263,7 +263,7 @@ impl Shared {
         self.lock().error.take().unwrap_or(MediaError::WorkerLost)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Output> {
+    fn lock(&self) -> MutexGuard<'_, TrackOutput> {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -277,7 +277,7 @@ const QP_STEP: u8 = 1;
 
 /// Settings shared by all runs of a clip.
 struct RunConfig {
-    encoder: Config,
+    encoder: EncoderConfig,
     qp_max: u8,
     /// Maximum mean size of a picture in bytes.
     frame_bytes_max: u64,
@@ -296,7 +296,7 @@ impl RunConfig {
     fn new(format: &ClipFormat, options: &RecorderOptions) -> Self {
         let pixels = u64::from(format.width) * u64::from(format.height);
         Self {
-            encoder: Config {
+            encoder: EncoderConfig {
                 width: format.width,
                 height: format.height,
                 fps: format.fps,
@@ -328,7 +328,7 @@ impl RunConfig {
 fn encode_run(
     config: &RunConfig,
     length: u32,
-    frames: &Receiver<Frame>,
+    frames: &Receiver<PooledFrame>,
     stopped: &AtomicBool,
 ) -> Result<Option<EncodedRun>, MediaError> {
     let mut trial = Vec::new();
@@ -339,7 +339,7 @@ fn encode_run(
         };
         trial.push(frame);
     }
-    let Some((mut encoder, mut run)) = settle(config, &trial, stopped)? else {
+    let Some((mut encoder, mut run)) = choose_quantiser(config, &trial, stopped)? else {
         return Ok(None);
     };
     drop(trial);
@@ -357,11 +357,11 @@ fn encode_run(
 
 /// Finds the lowest quantiser at which the first pictures fit, by bisection: how fast grain shrinks
 /// is unpredictable. The highest allowed one is accepted without checking the fit.
-fn settle(
+fn choose_quantiser(
     config: &RunConfig,
-    trial: &[Frame],
+    trial: &[PooledFrame],
     stopped: &AtomicBool,
-) -> Result<Option<(Encoder, EncodedRun)>, MediaError> {
+) -> Result<Option<(H264Encoder, EncodedRun)>, MediaError> {
     let asked = config.encoder.qp;
     let first = encode_trial(config, asked, trial)?;
     if config.fits(&first.1) {
@@ -392,9 +392,9 @@ fn settle(
 fn encode_trial(
     config: &RunConfig,
     qp: u8,
-    frames: &[Frame],
-) -> Result<(Encoder, EncodedRun), MediaError> {
-    let mut encoder = Encoder::new(&Config {
+    frames: &[PooledFrame],
+) -> Result<(H264Encoder, EncodedRun), MediaError> {
+    let mut encoder = H264Encoder::new(&EncoderConfig {
         qp,
         ..config.encoder
     })?;
@@ -411,8 +411,8 @@ fn encode_trial(
 }
 
 fn encode_frame(
-    encoder: &mut Encoder,
-    frame: &Frame,
+    encoder: &mut H264Encoder,
+    frame: &PooledFrame,
     run: &mut EncodedRun,
 ) -> Result<(), MediaError> {
     let encoded = encoder.encode(frame.planes())?;

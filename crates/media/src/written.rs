@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 /// The size and hash of a completely written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenFile {
     /// The length.
     pub bytes: u64,
     /// The SHA-256 in lower-case hexadecimal.
@@ -30,9 +30,9 @@ impl<W: Write> HashingWriter<W> {
     }
 
     /// The size and hash of the bytes written.
-    pub(crate) fn finish(self) -> Written {
+    pub(crate) fn finish(self) -> WrittenFile {
         let digest = self.hash.finalize();
-        Written {
+        WrittenFile {
             bytes: self.bytes,
             sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
         }

@@ -8,7 +8,7 @@ const NO_REASON: &str = "This is against the policy of this service.";
 
 /// The service's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PolicyVerdict {
     /// The request may become a task, or the result may be published.
     Allowed,
     /// It may not, for the given public reason.
@@ -17,18 +17,18 @@ pub enum Verdict {
 
 /// Further fields are ignored.
 #[derive(Deserialize)]
-struct Answer {
+struct PolicyAnswer {
     allow: bool,
     reason: Option<String>,
 }
 
 /// Parses the body of an answer.
-pub(crate) fn verdict(body: &[u8]) -> Result<Verdict, serde_json::Error> {
-    let Answer { allow, reason } = serde_json::from_slice(body)?;
+pub(crate) fn verdict(body: &[u8]) -> Result<PolicyVerdict, serde_json::Error> {
+    let PolicyAnswer { allow, reason } = serde_json::from_slice(body)?;
     Ok(if allow {
-        Verdict::Allowed
+        PolicyVerdict::Allowed
     } else {
-        Verdict::Refused(public(&reason.unwrap_or_default()))
+        PolicyVerdict::Refused(public(&reason.unwrap_or_default()))
     })
 }
 
@@ -55,17 +55,17 @@ mod tests {
 
     use super::*;
 
-    fn refused(reason: &str) -> Verdict {
-        Verdict::Refused(reason.to_owned())
+    fn refused(reason: &str) -> PolicyVerdict {
+        PolicyVerdict::Refused(reason.to_owned())
     }
 
     #[test]
     fn only_a_clear_answer_is_one() {
         for (body, expected) in [
-            (r#"{"allow": true}"#, Verdict::Allowed),
+            (r#"{"allow": true}"#, PolicyVerdict::Allowed),
             (
                 r#"{"allow": true, "reason": "x", "score": 1}"#,
-                Verdict::Allowed,
+                PolicyVerdict::Allowed,
             ),
             (r#"{"allow": false}"#, refused(NO_REASON)),
             (r#"{"allow": false, "reason": null}"#, refused(NO_REASON)),
@@ -101,7 +101,7 @@ mod tests {
         #[test]
         fn a_reason_is_one_bounded_line(reason in "(?s).{0,700}") {
             let body = serde_json::json!({"allow": false, "reason": reason}).to_string();
-            let Ok(Verdict::Refused(public)) = verdict(body.as_bytes()) else {
+            let Ok(PolicyVerdict::Refused(public)) = verdict(body.as_bytes()) else {
                 panic!("{reason:?}");
             };
             prop_assert!(!public.is_empty() && public.chars().count() <= POLICY_REASON_CHARS_MAX);

@@ -6,7 +6,7 @@ use kinora_http::{ExchangeError, RootsError, error_chain};
 
 /// Why options are invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum OptionsError {
+pub enum PolicyOptionsError {
     /// Not `http` or `https`, without a host, or with a user or a fragment.
     #[error("'{0}' is not an http or https URL without user and fragment")]
     Url(String),
@@ -21,7 +21,7 @@ pub enum OptionsError {
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NoAnswer {
+pub enum PolicyError {
     /// No answer arrived in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),

@@ -9,33 +9,33 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::{Request, StatusCode};
 use kinora_contract::Clock;
 use kinora_contract::limits::POLICY_ANSWER_BYTES_MAX;
-use kinora_http::{ClientOptions, HttpClient, Roots, read_body};
+use kinora_http::{ClientOptions, HttpClient, TrustedRoots, read_body};
 use kinora_http_fetch::SystemResolver;
 use url::Url;
 
-use crate::error::{NoAnswer, OptionsError};
-use crate::options::Options;
+use crate::error::{PolicyError, PolicyOptionsError};
+use crate::options::PolicyOptions;
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 /// Maximum size of the answer's head, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// The policy service's endpoint.
-pub(crate) struct Endpoint {
+pub(crate) struct PolicyEndpoint {
     pub(crate) url: Url,
     authorization: Option<HeaderValue>,
     client: HttpClient,
 }
 
-impl Endpoint {
-    pub(crate) fn new(options: &Options, clock: Arc<dyn Clock>) -> Result<Self, OptionsError> {
+impl PolicyEndpoint {
+    pub(crate) fn new(options: &PolicyOptions, clock: Arc<dyn Clock>) -> Result<Self, PolicyOptionsError> {
         let limits = ClientOptions {
             // An old connection may break just when it is used, and a question is not repeated.
             idle_max: 0,
             ..ClientOptions::default()
         };
         let resolver = Arc::new(SystemResolver::new(options.timeout, clock));
-        let tls = Roots::public().client_config()?;
+        let tls = TrustedRoots::public().client_config()?;
         Ok(Self {
             url: options.parsed_url()?,
             authorization: options.authorization()?,
@@ -47,10 +47,10 @@ impl Endpoint {
     ///
     /// # Errors
     /// If there is no answer with status 200, or it exceeds its limit.
-    pub(crate) async fn ask(&self, question: Bytes, limit: Duration) -> Result<Bytes, NoAnswer> {
+    pub(crate) async fn ask(&self, question: Bytes, limit: Duration) -> Result<Bytes, PolicyError> {
         let answer = self.client.open(self.request(question)?, limit).await?;
         if answer.status() != StatusCode::OK {
-            return Err(NoAnswer::Status(answer.status().as_u16()));
+            return Err(PolicyError::Status(answer.status().as_u16()));
         }
         Ok(read_body(answer.into_body(), POLICY_ANSWER_BYTES_MAX).await?)
     }

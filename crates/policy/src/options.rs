@@ -5,11 +5,11 @@ use std::time::Duration;
 use hyper::header::HeaderValue;
 use url::Url;
 
-use crate::error::OptionsError;
+use crate::error::PolicyOptionsError;
 
 /// The location of the policy service, and how to ask it.
 #[derive(Clone)]
-pub struct Options {
+pub struct PolicyOptions {
     /// The URL that gets every question.
     pub url: String,
     /// The token that the service expects. Never logged.
@@ -17,22 +17,22 @@ pub struct Options {
     /// Maximum time of a question, from the name's resolution to the last byte of the answer.
     pub timeout: Duration,
     /// What to do with a request or result if there is no answer.
-    pub otherwise: Otherwise,
+    pub otherwise: FallbackVerdict,
 }
 
 /// What to do without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Otherwise {
+pub enum FallbackVerdict {
     /// Nothing passes unchecked.
     Refuse,
     /// Everything passes.
     Allow,
 }
 
-impl Options {
+impl PolicyOptions {
     /// The parsed URL.
-    pub(crate) fn parsed_url(&self) -> Result<Url, OptionsError> {
-        let wrong = || OptionsError::Url(self.url.clone());
+    pub(crate) fn parsed_url(&self) -> Result<Url, PolicyOptionsError> {
+        let wrong = || PolicyOptionsError::Url(self.url.clone());
         let url = Url::parse(&self.url).map_err(|_| wrong())?;
         let is_plain = matches!(url.scheme(), "http" | "https")
             && url.has_host()
@@ -43,15 +43,15 @@ impl Options {
     }
 
     /// The value of `Authorization`, marked as sensitive.
-    pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, OptionsError> {
+    pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, PolicyOptionsError> {
         let Some(token) = &self.token else {
             return Ok(None);
         };
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(OptionsError::Token);
+            return Err(PolicyOptionsError::Token);
         }
         let value = HeaderValue::try_from(format!("Bearer {token}"));
-        let mut value = value.map_err(|_| OptionsError::Token)?;
+        let mut value = value.map_err(|_| PolicyOptionsError::Token)?;
         value.set_sensitive(true);
         Ok(Some(value))
     }
@@ -61,12 +61,12 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn options(url: &str, token: Option<&str>) -> Options {
-        Options {
+    fn options(url: &str, token: Option<&str>) -> PolicyOptions {
+        PolicyOptions {
             url: url.to_owned(),
             token: token.map(str::to_owned),
             timeout: Duration::from_secs(1),
-            otherwise: Otherwise::Refuse,
+            otherwise: FallbackVerdict::Refuse,
         }
     }
 

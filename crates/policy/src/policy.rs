@@ -9,21 +9,21 @@ use kinora_contract::{Clock, Stopwatch};
 use metrics::{counter, histogram};
 use tokio::time::timeout;
 
-use crate::answer::{Verdict, verdict};
-use crate::error::{NoAnswer, OptionsError};
-use crate::exchange::Endpoint;
-use crate::options::{Options, Otherwise};
-use crate::question::{Made, Question, Subject};
+use crate::answer::{PolicyVerdict, verdict};
+use crate::error::{PolicyError, PolicyOptionsError};
+use crate::exchange::PolicyEndpoint;
+use crate::options::{PolicyOptions, FallbackVerdict};
+use crate::question::{ResultSummary, PolicyQuestion, QuestionSubject};
 
 /// The operator's policy service. Clones share it.
 #[derive(Clone)]
-pub struct Policy {
-    options: Arc<Options>,
-    endpoint: Arc<Endpoint>,
+pub struct PolicyService {
+    options: Arc<PolicyOptions>,
+    endpoint: Arc<PolicyEndpoint>,
     clock: Arc<dyn Clock>,
 }
 
-impl fmt::Debug for Policy {
+impl fmt::Debug for PolicyService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A query may contain a secret, and so does the token.
         let host = self.endpoint.url.host_str();
@@ -31,13 +31,13 @@ impl fmt::Debug for Policy {
     }
 }
 
-impl Policy {
+impl PolicyService {
     /// Creates a client for the service in these options. Does not call it yet.
     ///
     /// # Errors
     /// If the URL or the token is unusable.
-    pub fn new(options: Options, clock: Arc<dyn Clock>) -> Result<Self, OptionsError> {
-        let endpoint = Endpoint::new(&options, clock.clone())?;
+    pub fn new(options: PolicyOptions, clock: Arc<dyn Clock>) -> Result<Self, PolicyOptionsError> {
+        let endpoint = PolicyEndpoint::new(&options, clock.clone())?;
         Ok(Self {
             options: Arc::new(options),
             endpoint: Arc::new(endpoint),
@@ -49,8 +49,8 @@ impl Policy {
     ///
     /// # Errors
     /// If there is no answer, and nothing may pass without one.
-    pub async fn judge_request(&self, subject: &Subject<'_>) -> Result<Verdict, NoAnswer> {
-        self.settle(self.ask(&Question::Request(subject)).await)
+    pub async fn judge_request(&self, subject: &QuestionSubject<'_>) -> Result<PolicyVerdict, PolicyError> {
+        self.apply_fallback(self.ask(&PolicyQuestion::Request(subject)).await)
     }
 
     /// Whether this result may be published.
@@ -59,36 +59,36 @@ impl Policy {
     /// As [`Self::judge_request`]; another attempt may get an answer.
     pub async fn judge_result(
         &self,
-        subject: &Subject<'_>,
-        made: &Made<'_>,
-    ) -> Result<Verdict, NoAnswer> {
-        self.settle(self.ask(&Question::Result { subject, made }).await)
+        subject: &QuestionSubject<'_>,
+        made: &ResultSummary<'_>,
+    ) -> Result<PolicyVerdict, PolicyError> {
+        self.apply_fallback(self.ask(&PolicyQuestion::Result { subject, made }).await)
     }
 
     /// Asks a test question.
     ///
     /// # Errors
     /// If there is no answer.
-    pub async fn check(&self) -> Result<Verdict, NoAnswer> {
-        self.ask(&Question::Check).await
+    pub async fn check(&self) -> Result<PolicyVerdict, PolicyError> {
+        self.ask(&PolicyQuestion::Check).await
     }
 
-    fn settle(&self, asked: Result<Verdict, NoAnswer>) -> Result<Verdict, NoAnswer> {
+    fn apply_fallback(&self, asked: Result<PolicyVerdict, PolicyError>) -> Result<PolicyVerdict, PolicyError> {
         match (asked, self.options.otherwise) {
-            (Err(error), Otherwise::Allow) => {
+            (Err(error), FallbackVerdict::Allow) => {
                 tracing::warn!(%error, "policy service did not answer; allowed as configured");
-                Ok(Verdict::Allowed)
+                Ok(PolicyVerdict::Allowed)
             }
             (asked, _) => asked,
         }
     }
 
-    async fn ask(&self, question: &Question<'_>) -> Result<Verdict, NoAnswer> {
+    async fn ask(&self, question: &PolicyQuestion<'_>) -> Result<PolicyVerdict, PolicyError> {
         let (stage, watch) = (question.stage(), Stopwatch::start(&self.clock));
         let asked = self.exchange(question).await;
         let answer = match &asked {
-            Ok(Verdict::Allowed) => "allowed",
-            Ok(Verdict::Refused(_)) => "refused",
+            Ok(PolicyVerdict::Allowed) => "allowed",
+            Ok(PolicyVerdict::Refused(_)) => "refused",
             Err(_) => "none",
         };
         counter!("kinora_policy_answers_total", "stage" => stage, "answer" => answer).increment(1);
@@ -96,11 +96,11 @@ impl Policy {
         asked
     }
 
-    async fn exchange(&self, question: &Question<'_>) -> Result<Verdict, NoAnswer> {
+    async fn exchange(&self, question: &PolicyQuestion<'_>) -> Result<PolicyVerdict, PolicyError> {
         let question = Bytes::from(serde_json::to_vec(question)?);
         let limit = self.options.timeout;
         let answered = timeout(limit, self.endpoint.ask(question, limit)).await;
-        let body = answered.unwrap_or(Err(NoAnswer::Timeout(limit)))?;
+        let body = answered.unwrap_or(Err(PolicyError::Timeout(limit)))?;
         Ok(verdict(&body)?)
     }
 }

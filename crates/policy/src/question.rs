@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kinora_contract::{Reference, Seconds, TaskId, VideoSpec};
+use kinora_contract::{ReferenceItem, VideoLength, TaskId, VideoSpec};
 use serde::{Serialize, Serializer};
 
 /// A client's request.
 #[derive(Clone, Debug, Serialize)]
-pub struct Subject<'a> {
+pub struct QuestionSubject<'a> {
     project: &'a str,
     model: &'a str,
     prompt: &'a str,
@@ -29,7 +29,7 @@ pub struct Subject<'a> {
     metadata: &'a BTreeMap<String, String>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> QuestionSubject<'a> {
     /// The request of `project` that resulted in `spec`.
     pub fn new(
         project: &'a str,
@@ -43,13 +43,13 @@ impl<'a> Subject<'a> {
             prompt: &spec.prompt,
             negative_prompt: spec.negative_prompt.as_deref(),
             seconds: match spec.seconds {
-                Seconds::Fixed(seconds) => Some(seconds),
-                Seconds::Auto => None,
+                VideoLength::Fixed(seconds) => Some(seconds),
+                VideoLength::Auto => None,
             },
             size: spec.render_size().map(|size| size.to_string()),
             seed: spec.seed,
             generate_audio: spec.generate_audio,
-            references: references.into_iter().map(Reference::url).collect(),
+            references: references.into_iter().map(ReferenceItem::url).collect(),
             draft: spec.draft,
             draft_task_id: spec.final_of,
             edit_task_id: spec.edit.as_ref().map(|edit| edit.task_id),
@@ -60,7 +60,7 @@ impl<'a> Subject<'a> {
 
 /// The unpublished result of a request.
 #[derive(Clone, Debug, Serialize)]
-pub struct Made<'a> {
+pub struct ResultSummary<'a> {
     /// The task.
     pub task_id: TaskId,
     /// The engine as `name/version`.
@@ -88,21 +88,21 @@ fn base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error>
 /// A complete question.
 #[derive(Serialize)]
 #[serde(tag = "stage", rename_all = "lowercase")]
-pub(crate) enum Question<'a> {
+pub(crate) enum PolicyQuestion<'a> {
     /// At a submit, before there is a task.
-    Request(&'a Subject<'a>),
+    Request(&'a QuestionSubject<'a>),
     /// About a result before it is published.
     Result {
         #[serde(flatten)]
-        subject: &'a Subject<'a>,
+        subject: &'a QuestionSubject<'a>,
         #[serde(flatten)]
-        made: &'a Made<'a>,
+        made: &'a ResultSummary<'a>,
     },
     /// By an operator who checks the settings; without a subject.
     Check,
 }
 
-impl Question<'_> {
+impl PolicyQuestion<'_> {
     pub(crate) const fn stage(&self) -> &'static str {
         match self {
             Self::Request(_) => "request",
@@ -114,7 +114,7 @@ impl Question<'_> {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Size};
+    use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, Size};
     use serde_json::{Value, json};
 
     use super::*;
@@ -126,11 +126,11 @@ mod tests {
             model: "kinora-a1".to_owned(),
             prompt: "A kite".to_owned(),
             negative_prompt: Some("rain".to_owned()),
-            seconds: Seconds::Fixed(5),
+            seconds: VideoLength::Fixed(5),
             frame: FrameSize::Fixed(Size::new(1280, 720)),
             seed: 7,
             generate_audio: true,
-            inputs: Inputs::Frames {
+            inputs: VideoInputs::Frames {
                 first: "https://example.com/a.png".to_owned(),
                 last: None,
             },
@@ -139,17 +139,17 @@ mod tests {
             edit: None,
         };
         let metadata = [("user".to_owned(), "u1".to_owned())].into();
-        let subject = Subject::new("p1", &spec, &metadata);
-        let sent = |question: &Question<'_>| -> Value { serde_json::to_value(question).unwrap() };
+        let subject = QuestionSubject::new("p1", &spec, &metadata);
+        let sent = |question: &PolicyQuestion<'_>| -> Value { serde_json::to_value(question).unwrap() };
         let mut expected = json!({
             "stage": "request", "project": "p1", "model": "kinora-a1", "prompt": "A kite",
             "negative_prompt": "rain", "seconds": 5, "size": "1280x720", "seed": 7,
             "generate_audio": true, "references": ["https://example.com/a.png"], "draft": false,
             "draft_task_id": null, "edit_task_id": null, "metadata": {"user": "u1"},
         });
-        assert_eq!(sent(&Question::Request(&subject)), expected);
+        assert_eq!(sent(&PolicyQuestion::Request(&subject)), expected);
         let id = TaskId::from_parts(1, [2; 10]);
-        let made = Made {
+        let made = ResultSummary {
             task_id: id,
             engine: "storyboard/1",
             duration: 5.0,
@@ -172,11 +172,11 @@ mod tests {
         ] {
             expected[name] = value;
         }
-        let question = Question::Result {
+        let question = PolicyQuestion::Result {
             subject: &subject,
             made: &made,
         };
         assert_eq!(sent(&question), expected);
-        assert_eq!(sent(&Question::Check), json!({"stage": "check"}));
+        assert_eq!(sent(&PolicyQuestion::Check), json!({"stage": "check"}));
     }
 }

@@ -4,40 +4,40 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::Record;
-use kinora_contract::{Failure, Reading, Task, TaskId, UnixMs};
+use kinora_contract::lifecycle::TaskRecord;
+use kinora_contract::{Failure, ClockReading, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
-use crate::backend::{Backend, Tables};
-use crate::operations::cancel::Cancel;
-use crate::operations::cancel::Delete;
-use crate::operations::chores::SettleChores;
+use crate::backend::{StoreBackend, StoreTables};
+use crate::operations::cancel::CancelTask;
+use crate::operations::cancel::DeleteTask;
+use crate::operations::chores::CompleteChores;
 use crate::operations::chores::TrimDeliveries;
 use crate::operations::claim::ChargeReferences;
 use crate::operations::claim::IsClaimable;
-use crate::operations::submit::{Submit, Submitted};
+use crate::operations::submit::{SubmitTask, SubmitOutcome};
 use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
-use crate::tables::keys::{KeepSigningKey, ReplaceSigningKey, signing_key};
+use crate::tables::keys::{StoreSigningKey, ReplaceSigningKey, signing_key};
 use crate::tables::{keys, operators, webhooks};
 use crate::work::{LeaseAction, LeasedChange};
 use crate::{
-    Actor, ApiKey, Attempt, Cancellation, Changes, Chore, ChoreDone, ChoreRequest, Chores, Claim,
-    ClaimRequest, Counts, Deletion, Deliveries, Delivery, DeliveryDone, DeliveryRequest,
-    DueDelivery, Ended, EndedRequest, ExpiryCursor, Fetch, FetchRequest, Fetched, Glance,
-    Idempotency, Insertion, KeyAction, KeyRotation, KeyStore, Lease, LeaseLost, NewKey, NewTask,
-    Operations, Outcome, Overview, Page, PageRequest, Postpone, Reads, Renewal, SecretKey, Secrets,
-    StoreError, SweepRequest, Swept, TallyRequest, TallyRow, Tasks, Usage, Webhook, WebhookChange,
-    Webhooks, Work,
+    KeyActor, ApiKey, ReleasedAttempt, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore, ClaimedTask,
+    ClaimRequest, QueueCounts, DeleteOutcome, DeliveryStore, LoggedDelivery, DeliveryDone, DeliveryRequest,
+    DueDelivery, EndedTasks, EndedRequest, ExpiryCursor, ReferenceFetch, FetchRequest, FetchReport, TaskGlance,
+    IdempotencyKey, InsertOutcome, KeyAction, KeyRotation, KeyStore, Lease, LeaseLost, NewKey, NewTask,
+    OperatorStore, RunOutcome, ServiceOverview, TaskPage, PageRequest, PostponeRequest, TaskReader, LeaseRenewal, SecretKey, SecretStore,
+    StoreError, SweepRequest, SweepReport, TallyRequest, TallyRow, TaskStore, QuotaUsage, Webhook, WebhookChange,
+    WebhookStore, WorkerStore,
 };
 
 /// The task of a record, if it belongs to this project.
-fn own_task(found: Option<Arc<Record>>, project: &str) -> Option<Arc<Task>> {
+fn own_task(found: Option<Arc<TaskRecord>>, project: &str) -> Option<Arc<Task>> {
     let own = found.filter(|record| record.task.project == project);
     own.map(|record| record.task.clone())
 }
 
 #[async_trait]
-impl<B: Backend> Reads for B {
+impl<B: StoreBackend> TaskReader for B {
     async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         let found = self.find(None, id).await?;
         Ok(found.map(|record| record.task.clone()))
@@ -45,22 +45,22 @@ impl<B: Backend> Reads for B {
 }
 
 #[async_trait]
-impl<B: Backend> Tasks for B {
-    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
+impl<B: StoreBackend> TaskStore for B {
+    async fn insert(&self, new: NewTask) -> Result<InsertOutcome, StoreError> {
         let estimates = self.estimates();
         let (project, bounds) = (new.project.clone(), new.bounds);
         let now_ms = self.process_ms();
         // A refused client was told when to return. Until then its place counts as taken for all
         // others; otherwise those that never wait would take every place that becomes free.
         let reserved = estimates.reserved(&project, now_ms);
-        Ok(match self.commit(Submit { new, reserved }).await? {
-            Submitted::Accepted(record) => {
+        Ok(match self.commit(SubmitTask { new, reserved }).await? {
+            SubmitOutcome::Accepted(record) => {
                 estimates.admitted(&project, now_ms);
-                Insertion::Inserted(record.task.clone())
+                InsertOutcome::Inserted(record.task.clone())
             }
-            Submitted::Replayed(record) => Insertion::Replayed(record.task.clone()),
-            Submitted::KeyReused => Insertion::KeyReused,
-            Submitted::Refused(full) => {
+            SubmitOutcome::Replayed(record) => InsertOutcome::Replayed(record.task.clone()),
+            SubmitOutcome::KeyReused => InsertOutcome::KeyReused,
+            SubmitOutcome::Refused(full) => {
                 // Only a refusal needs the estimates, so an accepted submit pays nothing for them.
                 self.refresh_estimates().await?;
                 estimates.refuse(&project, now_ms, bounds, full)
@@ -71,9 +71,9 @@ impl<B: Backend> Tasks for B {
     async fn find_twin(
         &self,
         project: &str,
-        idempotency: &Idempotency,
+        idempotency: &IdempotencyKey,
     ) -> Result<Option<Arc<Task>>, StoreError> {
-        let found = Backend::find_twin(self, project, idempotency).await?;
+        let found = StoreBackend::find_twin(self, project, idempotency).await?;
         Ok(found.map(|record| record.task.clone()))
     }
 
@@ -88,8 +88,8 @@ impl<B: Backend> Tasks for B {
         ))
     }
 
-    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
-        Backend::list(self, request).await
+    async fn list(&self, request: PageRequest) -> Result<TaskPage, StoreError> {
+        StoreBackend::list(self, request).await
     }
 
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
@@ -101,24 +101,24 @@ impl<B: Backend> Tasks for B {
         Ok(positions.collect())
     }
 
-    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
-        Backend::glance(self, ids).await
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<TaskGlance>>, StoreError> {
+        StoreBackend::glance(self, ids).await
     }
 
-    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
-        Backend::unfinished(self, project).await
+    async fn unfinished(&self, project: &str) -> Result<Vec<TaskGlance>, StoreError> {
+        StoreBackend::unfinished(self, project).await
     }
 
-    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
-        Backend::ended(self, request).await
+    async fn ended(&self, request: EndedRequest) -> Result<EndedTasks, StoreError> {
+        StoreBackend::ended(self, request).await
     }
 
-    fn changes(&self) -> Changes {
-        self.signals().followers.join()
+    fn changes(&self) -> ChangeReceiver {
+        self.signals().followers.subscribe()
     }
 
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
-        Backend::preview(self, id).await
+        StoreBackend::preview(self, id).await
     }
 
     async fn cancel(
@@ -127,8 +127,8 @@ impl<B: Backend> Tasks for B {
         id: TaskId,
         failure: Failure,
         retention_ms: u64,
-    ) -> Result<Cancellation, StoreError> {
-        let cancel = Cancel {
+    ) -> Result<CancelOutcome, StoreError> {
+        let cancel = CancelTask {
             project: project.to_owned(),
             id,
             failure,
@@ -137,30 +137,30 @@ impl<B: Backend> Tasks for B {
         self.commit(cancel).await
     }
 
-    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
+    async fn delete(&self, project: &str, id: TaskId) -> Result<DeleteOutcome, StoreError> {
         let project = project.to_owned();
-        self.commit(Delete { project, id }).await
+        self.commit(DeleteTask { project, id }).await
     }
 
-    async fn settle_deleted(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
-        self.commit(SettleChores(done)).await
+    async fn complete_deletion(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+        self.commit(CompleteChores(done)).await
     }
 
-    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
-        Backend::usage(self, project).await
+    async fn usage(&self, project: &str) -> Result<QuotaUsage, StoreError> {
+        StoreBackend::usage(self, project).await
     }
 
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        Backend::counts(self).await
+    async fn counts(&self) -> Result<QueueCounts, StoreError> {
+        StoreBackend::counts(self).await
     }
 
     fn is_writable(&self) -> bool {
-        Backend::is_writable(self)
+        StoreBackend::is_writable(self)
     }
 }
 
 /// Makes a change under a lease.
-async fn change<B: Backend>(
+async fn change<B: StoreBackend>(
     backend: &B,
     task: TaskId,
     action: LeaseAction,
@@ -170,8 +170,8 @@ async fn change<B: Backend>(
 }
 
 #[async_trait]
-impl<B: Backend> Work for B {
-    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+impl<B: StoreBackend> WorkerStore for B {
+    async fn lease_fetches(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError> {
         // The fetch stage asks after every submit, and most submits have no references: answer from
         // memory instead of running a transaction.
         if !self.may_fetch() {
@@ -180,8 +180,8 @@ impl<B: Backend> Work for B {
         self.commit(request).await
     }
 
-    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
-        let LeasedChange { task, action } = LeasedChange::settle(fetch, fetched);
+    async fn complete_fetch(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError> {
+        let LeasedChange { task, action } = LeasedChange::complete_fetch(fetch, fetched);
         change(self, task, action).await
     }
 
@@ -189,7 +189,7 @@ impl<B: Backend> Work for B {
         self.commit(ChargeReferences { task, bytes }).await
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError> {
         // The request says which models this worker claims together and how many slots it has,
         // which is all that the estimates know of workers.
         self.estimates().learn(&request);
@@ -207,7 +207,7 @@ impl<B: Backend> Work for B {
         &self,
         lease: &Lease,
         lease_ms: u64,
-        renewal: Renewal,
+        renewal: LeaseRenewal,
     ) -> Result<(), StoreError> {
         let action = LeaseAction::Renew {
             token: lease.token,
@@ -218,17 +218,17 @@ impl<B: Backend> Work for B {
     }
 
     async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
-        Backend::put_preview(self, lease, preview).await
+        StoreBackend::put_preview(self, lease, preview).await
     }
 
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
+    async fn find_lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
         let ids: Vec<TaskId> = leases.iter().map(|lease| lease.task).collect();
         let found = self.find_all(&ids).await?;
         let mut lost = Vec::new();
         for (place, (lease, record)) in leases.iter().zip(found).enumerate() {
             // An unreadable record is an error for the whole call, not a lost lease: stopping a run
             // because of a read error would waste it.
-            if let Err(how) = Record::judge_lease(record?.as_deref(), lease) {
+            if let Err(how) = TaskRecord::check_lease(record?.as_deref(), lease) {
                 lost.push((place, how));
             }
         }
@@ -238,7 +238,7 @@ impl<B: Backend> Work for B {
     async fn finish(
         &self,
         lease: &Lease,
-        outcome: Outcome,
+        outcome: RunOutcome,
         retention_ms: u64,
     ) -> Result<(), StoreError> {
         let action = LeaseAction::Finish {
@@ -249,17 +249,17 @@ impl<B: Backend> Work for B {
         change(self, lease.task, action).await
     }
 
-    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+    async fn release(&self, lease: &Lease, attempt: ReleasedAttempt) -> Result<(), StoreError> {
         let token = lease.token;
         change(self, lease.task, LeaseAction::Release { token, attempt }).await
     }
 
     fn unclean_starts(&self) -> Option<u64> {
-        Backend::unclean_starts(self)
+        StoreBackend::unclean_starts(self)
     }
 
-    async fn settle(&self) -> Result<(), StoreError> {
-        self.settle_start().await
+    async fn confirm_start(&self) -> Result<(), StoreError> {
+        self.confirm_start().await
     }
 
     fn work_hints(&self) -> watch::Receiver<u64> {
@@ -272,31 +272,31 @@ impl<B: Backend> Work for B {
 }
 
 #[async_trait]
-impl<B: Backend> Chores for B {
-    async fn clock(&self) -> Result<Reading, StoreError> {
-        Backend::clock(self).await
+impl<B: StoreBackend> ChoreStore for B {
+    async fn clock(&self) -> Result<ClockReading, StoreError> {
+        StoreBackend::clock(self).await
     }
 
-    async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+    async fn sweep(&self, request: SweepRequest) -> Result<SweepReport, StoreError> {
         // Sweeps run regularly in one of the processes anyway: a good moment for writes that nobody
         // waits for.
         self.write_key_uses().await;
         self.commit(request).await
     }
 
-    async fn postpone(&self, request: Postpone) -> Result<Option<ExpiryCursor>, StoreError> {
+    async fn postpone(&self, request: PostponeRequest) -> Result<Option<ExpiryCursor>, StoreError> {
         self.commit(request).await
     }
 
-    async fn take_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError> {
+    async fn lease_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError> {
         self.commit(request).await
     }
 
-    async fn settle_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
-        self.commit(SettleChores(done)).await
+    async fn complete_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+        self.commit(CompleteChores(done)).await
     }
 
-    async fn known(
+    async fn find_tasks(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
@@ -306,12 +306,12 @@ impl<B: Backend> Chores for B {
     }
 
     fn identity(&self) -> u64 {
-        Backend::identity(self)
+        StoreBackend::identity(self)
     }
 }
 
 #[async_trait]
-impl<B: Backend> Operations for B {
+impl<B: StoreBackend> OperatorStore for B {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
         self.ask(operators::sums(request)).await
     }
@@ -320,39 +320,39 @@ impl<B: Backend> Operations for B {
         self.ask(keys::log(project)).await
     }
 
-    async fn overview(&self) -> Result<Overview, StoreError> {
-        Backend::overview(self).await
+    async fn overview(&self) -> Result<ServiceOverview, StoreError> {
+        StoreBackend::overview(self).await
     }
 }
 
 #[async_trait]
-impl<B: Backend> Secrets for B {
+impl<B: StoreBackend> SecretStore for B {
     async fn signing_key(&self) -> Result<Option<SecretKey>, StoreError> {
         Ok(self.ask(signing_key()).await?.pop())
     }
 
-    async fn keep_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError> {
-        self.commit(KeepSigningKey(offered)).await
+    async fn store_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError> {
+        self.commit(StoreSigningKey(offered)).await
     }
 }
 
 #[async_trait]
-impl<T: Tables> KeyStore for T {
-    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+impl<T: StoreTables> KeyStore for T {
+    async fn add_key(&self, key: NewKey, by: &KeyActor) -> Result<ApiKey, StoreError> {
         let added = self.run(AddKey(key, by.clone())).await;
         // Even after an error: the change may be committed although its answer was lost.
         self.forget_keys();
         added
     }
 
-    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
+    async fn add_first_key(&self, key: NewKey, by: &KeyActor) -> Result<bool, StoreError> {
         let added = self.run(AddFirstKey(key, by.clone())).await;
         self.forget_keys();
         added
     }
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        Tables::list_keys(self).await
+        StoreTables::list_keys(self).await
     }
 
     async fn find_key(
@@ -360,10 +360,10 @@ impl<T: Tables> KeyStore for T {
         sha256: &[u8; 32],
         now_ms: UnixMs,
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        Tables::find_key(self, sha256, now_ms).await
+        StoreTables::find_key(self, sha256, now_ms).await
     }
 
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &KeyActor) -> Result<bool, StoreError> {
         let revoke = RevokeKey(id.to_owned(), now_ms, by.clone());
         let revoked = self.run(revoke).await;
         self.forget_keys();
@@ -373,7 +373,7 @@ impl<T: Tables> KeyStore for T {
     async fn rotate_key(
         &self,
         rotation: KeyRotation,
-        by: &Actor,
+        by: &KeyActor,
     ) -> Result<Option<ApiKey>, StoreError> {
         let rotated = self.run(RotateKey(rotation, by.clone())).await;
         self.forget_keys();
@@ -386,7 +386,7 @@ impl<T: Tables> KeyStore for T {
 }
 
 #[async_trait]
-impl<T: Tables> Webhooks for T {
+impl<T: StoreTables> WebhookStore for T {
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
         self.ask(webhooks::all()).await
     }
@@ -395,21 +395,21 @@ impl<T: Tables> Webhooks for T {
         self.run(change).await
     }
 
-    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
+    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<LoggedDelivery>, StoreError> {
         self.ask(webhooks::log(webhook, count)).await
     }
 }
 
 #[async_trait]
-impl<B: Backend> Deliveries for B {
-    async fn take_deliveries(
+impl<B: StoreBackend> DeliveryStore for B {
+    async fn lease_deliveries(
         &self,
         request: DeliveryRequest,
     ) -> Result<Vec<DueDelivery>, StoreError> {
         self.commit(request).await
     }
 
-    async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError> {
+    async fn complete_delivery(&self, done: DeliveryDone) -> Result<(), StoreError> {
         self.commit(done).await
     }
 

@@ -1,9 +1,9 @@
-//! The seam between operations and databases. An [`Operation`] is one change of the store, written
-//! once; a [`Transaction`] is what it needs of a database to make that change, and SQLite and
+//! The seam between operations and databases. An [`StoreOperation`] is one change of the store, written
+//! once; a [`StoreTransaction`] is what it needs of a database to make that change, and SQLite and
 //! PostgreSQL each provide one.
 //!
 //! SQLite answers every call at once, from its writer's memory or its file, so an operation never
-//! waits there. PostgreSQL loads what [`Operation::needs`] names in one round trip before the
+//! waits there. PostgreSQL loads what [`StoreOperation::needs`] names in one round trip before the
 //! operation runs, and most calls are answered from that; only those that search (claims, sweeps,
 //! chores) send further statements.
 
@@ -11,30 +11,30 @@ use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{Event, Record, Refused};
-use kinora_contract::{Phase, Reading, TaskId, UnixMs};
+use kinora_contract::lifecycle::{TaskEvent, TaskRecord, EventRefusal};
+use kinora_contract::{TaskPhase, ClockReading, TaskId, UnixMs};
 
-use crate::changes::Signals;
-use crate::present::Present;
-use crate::queue::{Index, QueueEstimates, claiming};
-use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable};
+use crate::changes::WakeSignals;
+use crate::present_time::PresentTime;
+use crate::queue::{QueueIndex, QueueEstimates, claiming};
+use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue};
 use crate::tables::keys;
-use crate::tasks::Load;
+use crate::tasks::QueueLoad;
 use crate::work::LeasedChange;
 use crate::{
-    ApiKey, Callback, ClaimRequest, Counts, Ended, EndedRequest, ExpiryCursor, FetchRequest,
-    Glance, Idempotency, Lease, LongTasks, Overview, Page, PageRequest, Postpone, StoreError,
-    SweepRequest, Usage,
+    ApiKey, TaskCallback, ClaimRequest, QueueCounts, EndedTasks, EndedRequest, ExpiryCursor, FetchRequest,
+    TaskGlance, IdempotencyKey, Lease, LongTasks, ServiceOverview, TaskPage, PageRequest, PostponeRequest, StoreError,
+    SweepRequest, QuotaUsage,
 };
 
 /// A change of the store in one transaction. It may run several times (after a lost connection, or
 /// by itself after the group that it shared a transaction with has failed): each run starts from the
 /// stored state, because a failed transaction leaves nothing behind.
-pub(crate) trait Operation: Send + Sync + 'static {
+pub(crate) trait StoreOperation: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Adds the rows that [`Operation::apply`] will look for.
-    fn needs(&self, _needs: &mut Needs) {}
+    /// Adds the rows that [`StoreOperation::apply`] will look for.
+    fn needs(&self, _needs: &mut RowNeeds) {}
 
     /// Approximate number of bytes that the operation sends to a server, if they may be many.
     fn bytes(&self) -> usize {
@@ -42,8 +42,8 @@ pub(crate) trait Operation: Send + Sync + 'static {
     }
 
     /// The connection of a server that carries the operation.
-    fn channel(&self) -> Channel<'_> {
-        Channel::Changes
+    fn channel(&self) -> CommitChannel<'_> {
+        CommitChannel::Changes
     }
 
     /// Whether a client waits for the answer. The call fails then if a server does not answer within
@@ -58,21 +58,21 @@ pub(crate) trait Operation: Send + Sync + 'static {
     }
 
     /// Makes the change. An error undoes it.
-    fn apply<T: Transaction>(
+    fn apply<T: StoreTransaction>(
         &self,
         tx: &mut T,
     ) -> impl Future<Output = Result<Self::Output, T::Fault>> + Send;
 
     /// The changes that return the grants of this output to the queue, for a caller that has gone
     /// before the answer.
-    fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
+    fn return_grants(_output: Self::Output) -> Vec<LeasedChange> {
         Vec::new()
     }
 }
 
 /// A connection of a server. Each kind of work has its own, so that none delays another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Channel<'a> {
+pub(crate) enum CommitChannel<'a> {
     /// Accepts tasks of this project.
     Submits(&'a str),
     /// Changes single tasks and chores.
@@ -83,7 +83,7 @@ pub(crate) enum Channel<'a> {
 
 /// The rows that a server reads and locks at the start of a transaction.
 #[derive(Debug, Default)]
-pub(crate) struct Needs {
+pub(crate) struct RowNeeds {
     /// Tasks to change.
     pub(crate) tasks: BTreeSet<TaskId>,
     /// Projects that accept tasks.
@@ -100,7 +100,7 @@ pub(crate) struct Needs {
 
 /// An error inside a transaction.
 pub(crate) trait TransactionFault:
-    From<Unreadable> + From<serde_json::Error> + Send
+    From<UnreadableValue> + From<serde_json::Error> + Send
 {
     /// Stored data cannot be read or is inconsistent; a retry is useless.
     fn corrupt(text: String) -> Self;
@@ -118,22 +118,22 @@ pub(crate) struct KeyBinding {
 
 /// A transaction of a database, as operations use it. The calls that may send a statement to a server
 /// are `async`.
-pub(crate) trait Transaction: Send {
+pub(crate) trait StoreTransaction: Send {
     type Fault: TransactionFault;
 
     /// The SQL that differs between the databases.
-    const DIALECT: Dialect;
+    const DIALECT: SqlDialect;
 
     /// The time at which it began.
-    fn now(&self) -> &Present;
+    fn now(&self) -> &PresentTime;
 
     /// Runs a statement that only reads.
-    fn query(&mut self, query: Query)
-    -> impl Future<Output = Result<Vec<Row>, Self::Fault>> + Send;
+    fn query(&mut self, query: SqlQuery)
+    -> impl Future<Output = Result<Vec<SqlRow>, Self::Fault>> + Send;
 
     /// Runs a statement that changes a row for each row that it returns.
-    fn write(&mut self, query: Query)
-    -> impl Future<Output = Result<Vec<Row>, Self::Fault>> + Send;
+    fn write(&mut self, query: SqlQuery)
+    -> impl Future<Output = Result<Vec<SqlRow>, Self::Fault>> + Send;
 
     /// Keeps other transactions from writing to a table.
     fn lock_table(
@@ -144,33 +144,33 @@ pub(crate) trait Transaction: Send {
     // Tasks by id.
 
     /// The task with the changes of this transaction, if it exists and was loaded.
-    fn find(&mut self, id: TaskId) -> Result<Option<Arc<Record>>, Self::Fault>;
+    fn find(&mut self, id: TaskId) -> Result<Option<Arc<TaskRecord>>, Self::Fault>;
 
     /// Applies `event` to a task, and stores the task and the effects. Returns `None` for a task
     /// that the event removes. A refused event changes nothing.
     #[allow(clippy::type_complexity)]
     fn apply(
         &mut self,
-        before: &Arc<Record>,
-        event: Event,
-    ) -> Result<Result<Option<Arc<Record>>, Refused>, Self::Fault>;
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
+    ) -> Result<Result<Option<Arc<TaskRecord>>, EventRefusal>, Self::Fault>;
 
     /// Applies an event that the task's state allows.
     fn expect(
         &mut self,
-        before: &Arc<Record>,
-        event: Event,
-    ) -> Result<Option<Arc<Record>>, Self::Fault> {
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
+    ) -> Result<Option<Arc<TaskRecord>>, Self::Fault> {
         self.apply(before, event)?
             .map_err(|refused| Self::Fault::corrupt(format!("{}: {refused}", before.task.id)))
     }
 
-    /// Like [`Transaction::expect`], for one of several tasks: a damaged row is logged and left as
+    /// Like [`StoreTransaction::expect`], for one of several tasks: a damaged row is logged and left as
     /// it is, and must not block the others. Returns whether the event was applied.
     fn expect_unless_damaged(
         &mut self,
-        before: &Arc<Record>,
-        event: Event,
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
     ) -> Result<bool, Self::Fault>;
 
     /// Removes a task whose row cannot be read, if it belongs to `project` (or any). Returns the
@@ -198,24 +198,24 @@ pub(crate) trait Transaction: Send {
     fn next_id(&mut self, project: &str, drawn: TaskId) -> Result<TaskId, Self::Fault>;
 
     /// The load that limits are compared with, including the tasks accepted in this transaction.
-    fn load(&self, project: &str) -> Load;
+    fn load(&self, project: &str) -> QueueLoad;
 
     /// The binding of an idempotency key.
     fn key_binding(&mut self, project: &str, key: &str) -> Result<Option<KeyBinding>, Self::Fault>;
 
     /// Binds an idempotency key to a new task.
-    fn bind_key(&mut self, record: &Record, idempotency: &Idempotency) -> Result<(), Self::Fault>;
+    fn bind_key(&mut self, record: &TaskRecord, idempotency: &IdempotencyKey) -> Result<(), Self::Fault>;
 
     /// Adds a task, and the callback to notify of its end.
     fn insert(
         &mut self,
-        record: Arc<Record>,
-        callback: Option<&Callback>,
+        record: Arc<TaskRecord>,
+        callback: Option<&TaskCallback>,
     ) -> Result<(), Self::Fault>;
 
     // Claims and fetches.
 
-    /// Makes the part of the queue visible that a claim can reach next ([`Transaction::claimable`]).
+    /// Makes the part of the queue visible that a claim can reach next ([`StoreTransaction::claimable`]).
     /// Returns whether anything may be claimed at all.
     fn reach(
         &mut self,
@@ -224,13 +224,13 @@ pub(crate) trait Transaction: Send {
     ) -> impl Future<Output = Result<bool, Self::Fault>> + Send;
 
     /// The queue as far as it was reached.
-    fn claimable(&self) -> Option<&Index>;
+    fn claimable(&self) -> Option<&QueueIndex>;
 
     /// The task that waits for this worker to be idle.
     fn awaited(
         &mut self,
         request: &ClaimRequest,
-    ) -> impl Future<Output = Result<Option<Arc<Record>>, Self::Fault>> + Send;
+    ) -> impl Future<Output = Result<Option<Arc<TaskRecord>>, Self::Fault>> + Send;
 
     /// A fencing token larger than all others.
     fn next_token(&mut self) -> Result<u64, Self::Fault>;
@@ -239,22 +239,22 @@ pub(crate) trait Transaction: Send {
     /// claims then.
     fn claim(
         &mut self,
-        before: &Arc<Record>,
-        event: Event,
-    ) -> Result<Option<Arc<Record>>, Self::Fault>;
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
+    ) -> Result<Option<Arc<TaskRecord>>, Self::Fault>;
 
     /// Records that a task waits to run alone.
-    fn wait_alone(&mut self, next: claiming::Next) -> Result<(), Self::Fault>;
+    fn record_waiting_alone(&mut self, next: claiming::WaitingAlone) -> Result<(), Self::Fault>;
 
     /// Ends the pauses and leases of fetches that are over, and makes the tasks visible that may be
-    /// fetched next ([`Transaction::fetchable`]). Returns whether there are any.
+    /// fetched next ([`StoreTransaction::fetchable`]). Returns whether there are any.
     fn reach_fetches(
         &mut self,
         request: &FetchRequest,
     ) -> impl Future<Output = Result<bool, Self::Fault>> + Send;
 
     /// The queue as far as fetches reach.
-    fn fetchable(&self) -> Option<&Index>;
+    fn fetchable(&self) -> Option<&QueueIndex>;
 
     /// A token of a fetch, larger than all others.
     fn next_fetch_token(&mut self) -> Result<u64, Self::Fault>;
@@ -262,10 +262,10 @@ pub(crate) trait Transaction: Send {
     /// Begins a fetch by `event`, under this token.
     fn begin_fetch(
         &mut self,
-        before: &Arc<Record>,
-        event: Event,
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
         token: u64,
-    ) -> Result<Option<Arc<Record>>, Self::Fault>;
+    ) -> Result<Option<Arc<TaskRecord>>, Self::Fault>;
 
     // Sweeps. All of these skip rows that another process is changing.
 
@@ -273,26 +273,26 @@ pub(crate) trait Transaction: Send {
     fn running(
         &mut self,
         lease_ms: u64,
-    ) -> impl Future<Output = Result<Vec<Arc<Record>>, Self::Fault>> + Send;
+    ) -> impl Future<Output = Result<Vec<Arc<TaskRecord>>, Self::Fault>> + Send;
 
     /// Loads these running tasks for a change; leaves out those whose lease has changed since they
     /// were read, such as by a renewal, and those whose worker lives and has longer leases.
     fn reload_lost(
         &mut self,
-        lost: Vec<Arc<Record>>,
-    ) -> impl Future<Output = Result<HashMap<TaskId, Arc<Record>>, Self::Fault>> + Send;
+        lost: Vec<Arc<TaskRecord>>,
+    ) -> impl Future<Output = Result<HashMap<TaskId, Arc<TaskRecord>>, Self::Fault>> + Send;
 
     /// Loads waiting tasks that may have waited too long ([`SweepRequest::late`]).
     fn late(
         &mut self,
         request: &SweepRequest,
         now_ms: UnixMs,
-    ) -> impl Future<Output = Result<Vec<Arc<Record>>, Self::Fault>> + Send;
+    ) -> impl Future<Output = Result<Vec<Arc<TaskRecord>>, Self::Fault>> + Send;
 
     /// Loads tasks of a phase that expire at or before `until_ms`, oldest first.
     fn due(
         &mut self,
-        phase: Phase,
+        phase: TaskPhase,
         until_ms: UnixMs,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<TaskId>, Self::Fault>> + Send;
@@ -302,8 +302,8 @@ pub(crate) trait Transaction: Send {
     #[allow(clippy::type_complexity)]
     fn postponable(
         &mut self,
-        request: &Postpone,
-    ) -> impl Future<Output = Result<Vec<(ExpiryCursor, Option<Arc<Record>>)>, Self::Fault>> + Send;
+        request: &PostponeRequest,
+    ) -> impl Future<Output = Result<Vec<(ExpiryCursor, Option<Arc<TaskRecord>>)>, Self::Fault>> + Send;
 
     /// Removes old data of tables that only this database has.
     fn sweep_own(&mut self) -> impl Future<Output = Result<(), Self::Fault>> + Send;
@@ -317,10 +317,10 @@ pub(crate) trait Transaction: Send {
     ) -> impl Future<Output = Result<Vec<u64>, Self::Fault>> + Send;
 }
 
-impl<S: Script> Operation for S {
+impl<S: SqlScript> StoreOperation for S {
     type Output = S::Output;
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<S::Output, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<S::Output, T::Fault> {
         // The statements are known before any of them has run, so a script needs no rows loaded:
         // `needs` stays empty, and the lock is all that it waits for.
         if let Some(table) = self.locked_table() {
@@ -335,24 +335,24 @@ impl<S: Script> Operation for S {
 }
 
 /// The tables of a store, for the process that serves it and for commands beside it.
-pub(crate) trait Tables: std::fmt::Debug + Send + Sync + 'static {
+pub(crate) trait StoreTables: std::fmt::Debug + Send + Sync + 'static {
     /// The SQL that differs between the databases.
-    const DIALECT: Dialect;
+    const DIALECT: SqlDialect;
 
     /// Answers a question.
-    fn ask<T: Send + 'static>(&self, question: Question<T>) -> impl Answer<Vec<T>>;
+    fn ask<T: Send + 'static>(&self, question: TypedQuery<T>) -> impl StoreFuture<Vec<T>>;
 
     /// Makes a change in one transaction.
-    fn run<S: Script>(&self, script: S) -> impl Answer<S::Output>;
+    fn run<S: SqlScript>(&self, script: S) -> impl StoreFuture<S::Output>;
 
     /// The key with this hash. A serving process caches it for a moment, and records its use.
-    fn find_key(&self, sha256: &[u8; 32], _now_ms: UnixMs) -> impl Answer<Option<Arc<ApiKey>>> {
+    fn find_key(&self, sha256: &[u8; 32], _now_ms: UnixMs) -> impl StoreFuture<Option<Arc<ApiKey>>> {
         let answer = self.ask(keys::find(sha256));
         async move { Ok(answer.await?.pop().map(Arc::new)) }
     }
 
     /// All keys, oldest first.
-    fn list_keys(&self) -> impl Answer<Vec<ApiKey>> {
+    fn list_keys(&self) -> impl StoreFuture<Vec<ApiKey>> {
         self.ask(keys::all(Self::DIALECT))
     }
 
@@ -362,27 +362,27 @@ pub(crate) trait Tables: std::fmt::Debug + Send + Sync + 'static {
 
 /// A database that serves a store. The audience traits are implemented for it in
 /// [`crate::audiences`].
-pub(crate) trait Backend: Tables {
+pub(crate) trait StoreBackend: StoreTables {
     /// Makes a change; returns once it is on disk.
-    fn commit<O: Operation>(
+    fn commit<O: StoreOperation>(
         &self,
         operation: O,
     ) -> impl Future<Output = Result<O::Output, StoreError>> + Send;
 
     /// Both clocks of the store.
-    fn clock(&self) -> impl Answer<Reading>;
+    fn clock(&self) -> impl StoreFuture<ClockReading>;
 
     /// The wall time of this process, for state that only this process has.
     fn process_ms(&self) -> UnixMs;
 
     /// The counters that wake the waiting parts of this process.
-    fn signals(&self) -> &Signals;
+    fn signals(&self) -> &WakeSignals;
 
     /// The estimates of queue positions and waiting times.
     fn estimates(&self) -> &QueueEstimates;
 
-    /// Brings [`Backend::estimates`] up to date with other processes.
-    fn refresh_estimates(&self) -> impl Answer<()>;
+    /// Brings [`StoreBackend::estimates`] up to date with other processes.
+    fn refresh_estimates(&self) -> impl StoreFuture<()>;
 
     /// A number that no other store has.
     fn identity(&self) -> u64;
@@ -391,7 +391,7 @@ pub(crate) trait Backend: Tables {
     fn unclean_starts(&self) -> Option<u64>;
 
     /// As [`crate::Work::settle`].
-    fn settle_start(&self) -> impl Answer<()>;
+    fn confirm_start(&self) -> impl StoreFuture<()>;
 
     /// Whether the last change was stored.
     fn is_writable(&self) -> bool;
@@ -399,57 +399,57 @@ pub(crate) trait Backend: Tables {
     // Tasks.
 
     /// The task as it is now. The read counts against the read capacity of `project`.
-    fn find(&self, project: Option<&str>, id: TaskId) -> impl Answer<Option<Arc<Record>>>;
+    fn find(&self, project: Option<&str>, id: TaskId) -> impl StoreFuture<Option<Arc<TaskRecord>>>;
 
-    /// Like [`Backend::find`], but may return a slightly older state of an unfinished task.
-    fn find_recent(&self, project: Option<&str>, id: TaskId) -> impl Answer<Option<Arc<Record>>> {
+    /// Like [`StoreBackend::find`], but may return a slightly older state of an unfinished task.
+    fn find_recent(&self, project: Option<&str>, id: TaskId) -> impl StoreFuture<Option<Arc<TaskRecord>>> {
         self.find(project, id)
     }
 
     /// Several tasks as they are now. A damaged one gives an error of its own.
     #[allow(clippy::type_complexity)]
     fn find_all(&self, ids: &[TaskId])
-    -> impl Answer<Vec<Result<Option<Arc<Record>>, StoreError>>>;
+    -> impl StoreFuture<Vec<Result<Option<Arc<TaskRecord>>, StoreError>>>;
 
     /// The tasks with these ids; `None` for one that does not wait or cannot be read.
-    fn find_waiting(&self, ids: &[TaskId]) -> impl Answer<Vec<Option<Arc<Record>>>>;
+    fn find_waiting(&self, ids: &[TaskId]) -> impl StoreFuture<Vec<Option<Arc<TaskRecord>>>>;
 
     /// As [`crate::Tasks::find_twin`].
     fn find_twin(
         &self,
         project: &str,
-        idempotency: &Idempotency,
-    ) -> impl Answer<Option<Arc<Record>>>;
+        idempotency: &IdempotencyKey,
+    ) -> impl StoreFuture<Option<Arc<TaskRecord>>>;
 
     /// As [`crate::Tasks::list`].
-    fn list(&self, request: PageRequest) -> impl Answer<Page>;
+    fn list(&self, request: PageRequest) -> impl StoreFuture<TaskPage>;
 
     /// As [`crate::Tasks::glance`].
-    fn glance(&self, ids: &[TaskId]) -> impl Answer<Vec<Option<Glance>>>;
+    fn glance(&self, ids: &[TaskId]) -> impl StoreFuture<Vec<Option<TaskGlance>>>;
 
     /// As [`crate::Tasks::unfinished`].
-    fn unfinished(&self, project: &str) -> impl Answer<Vec<Glance>>;
+    fn unfinished(&self, project: &str) -> impl StoreFuture<Vec<TaskGlance>>;
 
     /// As [`crate::Tasks::ended`].
-    fn ended(&self, request: EndedRequest) -> impl Answer<Ended>;
+    fn ended(&self, request: EndedRequest) -> impl StoreFuture<EndedTasks>;
 
     /// As [`crate::Tasks::preview`].
-    fn preview(&self, id: TaskId) -> impl Answer<Option<Arc<[u8]>>>;
+    fn preview(&self, id: TaskId) -> impl StoreFuture<Option<Arc<[u8]>>>;
 
     /// As [`crate::Work::put_preview`].
-    fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> impl Answer<()>;
+    fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> impl StoreFuture<()>;
 
     /// As [`crate::Tasks::usage`].
-    fn usage(&self, project: &str) -> impl Answer<Usage>;
+    fn usage(&self, project: &str) -> impl StoreFuture<QuotaUsage>;
 
     /// As [`crate::Tasks::counts`].
-    fn counts(&self) -> impl Answer<Counts>;
+    fn counts(&self) -> impl StoreFuture<QueueCounts>;
 
     /// As [`crate::Operations::overview`].
-    fn overview(&self) -> impl Answer<Overview>;
+    fn overview(&self) -> impl StoreFuture<ServiceOverview>;
 
     /// Whether there may be a task of these models to claim.
-    fn may_claim(&self, models: &[String]) -> impl Answer<bool>;
+    fn may_claim(&self, models: &[String]) -> impl StoreFuture<bool>;
 
     /// Whether there may be references to fetch.
     fn may_fetch(&self) -> bool;
@@ -461,6 +461,6 @@ pub(crate) trait Backend: Tables {
 }
 
 /// The future of an answer.
-pub(crate) trait Answer<T>: Future<Output = Result<T, StoreError>> + Send {}
+pub(crate) trait StoreFuture<T>: Future<Output = Result<T, StoreError>> + Send {}
 
-impl<T, F: Future<Output = Result<T, StoreError>> + Send> Answer<T> for F {}
+impl<T, F: Future<Output = Result<T, StoreError>> + Send> StoreFuture<T> for F {}

@@ -2,7 +2,7 @@
 //! process, and short answers for frequent queries. A hint only shortens a wait and may be lost;
 //! correctness relies on the answers, and polling must be enough.
 
-use kinora_contract::lifecycle::Hints;
+use kinora_contract::lifecycle::WakeHints;
 use kinora_contract::{Status, Task, TaskId, UnixMs};
 use tokio::sync::{broadcast, watch};
 
@@ -10,9 +10,9 @@ use tokio::sync::{broadcast, watch};
 /// learns that some were missed.
 const BEHIND_MAX: usize = 1_024;
 
-/// The short state of a task. [`Changes`] reports each change of it.
+/// The short state of a task. [`ChangeReceiver`] reports each change of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glance {
+pub struct TaskGlance {
     /// The task.
     pub id: TaskId,
     /// Its public status.
@@ -23,9 +23,9 @@ pub struct Glance {
     pub created_at_ms: UnixMs,
 }
 
-impl Glance {
+impl TaskGlance {
     /// The short state of `task`; `None` for an expired one.
-    pub fn of(task: &Task) -> Option<Self> {
+    pub fn from_task(task: &Task) -> Option<Self> {
         Some(Self {
             id: task.id,
             status: task.status()?,
@@ -54,14 +54,14 @@ pub struct EndedRequest {
 
 /// Recently ended tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedTasks {
     /// The tasks with their end times, in that order.
     pub tasks: Vec<(UnixMs, TaskId)>,
     /// The actual start of the period: not after the requested one. If several processes store
     /// changes concurrently, a change that arrives later may have ended earlier.
     pub from_ms: UnixMs,
     /// The start time for the next query: all tasks that ended before it are included here, or
-    /// reported by [`Changes`] from now on.
+    /// reported by [`ChangeReceiver`] from now on.
     pub next_ms: UnixMs,
     /// The current time by the store's clock.
     pub now_ms: UnixMs,
@@ -82,7 +82,7 @@ pub(crate) const fn ended_from(since_ms: UnixMs, now_ms: UnixMs) -> UnixMs {
 /// A change of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskChange {
-    /// This task's [`Glance`] has changed, or the task no longer exists.
+    /// This task's [`TaskGlance`] has changed, or the task no longer exists.
     Of(TaskId),
     /// Some tasks have changed; which ones is unknown.
     Unknown,
@@ -90,9 +90,9 @@ pub enum TaskChange {
 
 /// Receives changes, including those of its own handle.
 #[derive(Debug)]
-pub struct Changes(broadcast::Receiver<TaskChange>);
+pub struct ChangeReceiver(broadcast::Receiver<TaskChange>);
 
-impl Changes {
+impl ChangeReceiver {
     /// The next change; never returns once the store is closed. Cancel-safe: no change is lost.
     pub async fn next(&mut self) -> TaskChange {
         match self.0.recv().await {
@@ -118,22 +118,22 @@ impl Changes {
 
 /// Sends changes to all followers of a handle.
 #[derive(Debug)]
-pub(crate) struct Followers(broadcast::Sender<TaskChange>);
+pub(crate) struct ChangeSender(broadcast::Sender<TaskChange>);
 
-impl Default for Followers {
+impl Default for ChangeSender {
     fn default() -> Self {
         Self(broadcast::Sender::new(BEHIND_MAX))
     }
 }
 
-impl Followers {
+impl ChangeSender {
     /// Creates a follower that receives all later changes.
-    pub(crate) fn join(&self) -> Changes {
-        Changes(self.0.subscribe())
+    pub(crate) fn subscribe(&self) -> ChangeReceiver {
+        ChangeReceiver(self.0.subscribe())
     }
 
     /// Sends a change. Without followers it costs almost nothing.
-    pub(crate) fn tell(&self, change: TaskChange) {
+    pub(crate) fn notify(&self, change: TaskChange) {
         // An error means that there are no followers.
         let _ = self.0.send(change);
     }
@@ -141,19 +141,19 @@ impl Followers {
 
 /// Counters that advance, and those who follow changes of tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Signals {
+pub(crate) struct WakeSignals {
     /// A task may be ready to claim or to fetch.
     pub(crate) work: watch::Sender<u64>,
     /// A lease was withdrawn.
     pub(crate) withdrawn: watch::Sender<u64>,
     /// A task has ended.
     pub(crate) ended: watch::Sender<u64>,
-    pub(crate) followers: Followers,
+    pub(crate) followers: ChangeSender,
 }
 
-impl Signals {
+impl WakeSignals {
     /// Advances the counters that these hints concern.
-    pub(crate) fn wake(&self, hints: Hints) {
+    pub(crate) fn wake(&self, hints: WakeHints) {
         for (is_concerned, counter) in [
             (hints.work, &self.work),
             (hints.withdrawn, &self.withdrawn),

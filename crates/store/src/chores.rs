@@ -1,4 +1,4 @@
-//! The store for cleaning up: the trait [`Chores`], leased work to do elsewhere, and the requests and
+//! The store for cleaning up: the trait [`ChoreStore`], leased work to do elsewhere, and the requests and
 //! answers of a sweep, which selects the tasks whose time is up. It holds these selections against a
 //! wall clock that was wrong: without a trusted time, only leases end.
 
@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::{CallOff, Event, Record, Verdict};
-use kinora_contract::{LeaseMs, Phase, Reading, Task, TaskId, UnixMs};
+use kinora_contract::lifecycle::{CallOff, TaskEvent, TaskRecord, DeathVerdict};
+use kinora_contract::{LeaseMs, TaskPhase, ClockReading, Task, TaskId, UnixMs};
 
-use crate::present::Present;
-use crate::queue::claiming::Company;
-use crate::{Reads, StoreError};
+use crate::present_time::PresentTime;
+use crate::queue::claiming::WorkerRuns;
+use crate::{TaskReader, StoreError};
 
 /// Maximum time until a chore is due: longer than every lease and pause. One that seems to be due
 /// later was stamped by a wrong clock, and counts as due.
@@ -22,12 +22,12 @@ pub(crate) const DELETION_LEASE_MS: u64 = 60_000;
 /// Work that any process may do for the store. Chores are leased: no two processes do the same one
 /// at the same time, and another process takes over from a holder that died.
 #[async_trait]
-pub trait Chores: Reads {
+pub trait ChoreStore: TaskReader {
     /// Both clocks of the store, which determine all of its times.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached.
-    async fn clock(&self) -> Result<Reading, StoreError>;
+    async fn clock(&self) -> Result<ClockReading, StoreError>;
 
     /// Cleans up: expired leases go back to the queue or, after the last attempt, fail with
     /// `worker_lost`. If the same worker ran other tasks at the time, which may be the cause, the
@@ -40,34 +40,34 @@ pub trait Chores: Reads {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError>;
+    async fn sweep(&self, request: SweepRequest) -> Result<SweepReport, StoreError>;
 
     /// Postpones the expiry of ended tasks, those that expire last first. Returns where to
     /// continue, or `None` when all are postponed.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn postpone(&self, request: Postpone) -> Result<Option<ExpiryCursor>, StoreError>;
+    async fn postpone(&self, request: PostponeRequest) -> Result<Option<ExpiryCursor>, StoreError>;
 
     /// Leases due chores, oldest first.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn take_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError>;
+    async fn lease_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError>;
 
     /// Reports the outcome of chores. If a chore's lease has ended and another process holds it,
     /// nothing changes.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn settle_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError>;
+    async fn complete_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError>;
 
     /// Looks up the tasks with these ids, in order. A task that this version cannot read gives an
     /// error for that id alone.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
-    async fn known(
+    async fn find_tasks(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
@@ -157,7 +157,7 @@ impl Chore {
 /// Parameters of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepRequest {
-    /// The current time by the store's wall clock ([`crate::Chores::clock`]), if the caller trusts
+    /// The current time by the store's wall clock ([`crate::ChoreStore::clock`]), if the caller trusts
     /// that reading. Without it no result expires, no tombstone or idempotency key is removed, and
     /// no wait is too long.
     pub due_ms: Option<UnixMs>,
@@ -199,7 +199,7 @@ pub struct WaitingFrom {
 
 /// Part of a sweep: rows of one kind, handled in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum SweepStep {
     /// Running tasks whose leases have expired: [`SweepRequest::lost`].
     Leases,
     /// Tasks that have waited too long at this time: [`SweepRequest::late`].
@@ -207,7 +207,7 @@ pub(crate) enum Part {
     /// Tombstones that expired at this time or before: they are removed.
     Tombstones { until_ms: UnixMs },
     /// Results (or failures) of this phase that expire at this time or before.
-    Results { phase: Phase, now_ms: UnixMs },
+    Results { phase: TaskPhase, now_ms: UnixMs },
     /// Idempotency keys bound until this time or before: they become free.
     Keys { until_ms: UnixMs },
 }
@@ -215,8 +215,8 @@ pub(crate) enum Part {
 impl SweepRequest {
     /// The parts of the sweep, in order: all but the leases depend on the wall clock, if it is
     /// trusted. Tombstones come before results, so that no task takes both steps in one sweep.
-    pub(crate) fn parts(&self) -> Vec<Part> {
-        let leases = (!self.spares_leases).then_some(Part::Leases);
+    pub(crate) fn parts(&self) -> Vec<SweepStep> {
+        let leases = (!self.spares_leases).then_some(SweepStep::Leases);
         let Some(now_ms) = self.due_ms else {
             return leases.into_iter().collect();
         };
@@ -224,14 +224,14 @@ impl SweepRequest {
         let tombstones = now_ms.checked_sub(self.tombstone_ms);
         let keys = now_ms.checked_sub(self.keys_kept_ms);
         let [completed, failed] =
-            [Phase::Completed, Phase::Failed].map(|phase| Part::Results { phase, now_ms });
+            [TaskPhase::Completed, TaskPhase::Failed].map(|phase| SweepStep::Results { phase, now_ms });
         let parts = [
             leases,
-            Some(Part::Waiting { now_ms }),
-            tombstones.map(|until_ms| Part::Tombstones { until_ms }),
+            Some(SweepStep::Waiting { now_ms }),
+            tombstones.map(|until_ms| SweepStep::Tombstones { until_ms }),
             Some(completed),
             Some(failed),
-            keys.map(|until_ms| Part::Keys { until_ms }),
+            keys.map(|until_ms| SweepStep::Keys { until_ms }),
         ];
         parts.into_iter().flatten().collect()
     }
@@ -240,14 +240,14 @@ impl SweepRequest {
     /// all tasks that ran at the deaths, before any of them changes.
     pub(crate) fn lost<'a>(
         &self,
-        running: impl Iterator<Item = &'a Arc<Record>>,
-        now: &Present,
-    ) -> Vec<(Arc<Record>, Verdict)> {
+        running: impl Iterator<Item = &'a Arc<TaskRecord>>,
+        now: &PresentTime,
+    ) -> Vec<(Arc<TaskRecord>, DeathVerdict)> {
         let running: Vec<_> = running.collect();
         // Counted over all running tasks, not only the lost ones of this batch: a dead worker's leases end at
         // different times, and a task whose lease still lasts may be the one that killed it.
-        let company = Company::of(running.iter().map(|record| &***record));
-        let mut lost: Vec<(LeaseMs, &Arc<Record>)> = running
+        let company = WorkerRuns::from_running(running.iter().map(|record| &***record));
+        let mut lost: Vec<(LeaseMs, &Arc<TaskRecord>)> = running
             .into_iter()
             .map(|record| {
                 let ends_ms = record.lease.as_ref().map_or(0, |held| held.ends_ms);
@@ -258,13 +258,13 @@ impl SweepRequest {
         lost.sort_by_key(|(ends_ms, record)| (*ends_ms, record.seq));
         lost.truncate(self.batch);
         lost.into_iter()
-            .map(|(_, record)| (record.clone(), company.judge(record, self.attempts_max)))
+            .map(|(_, record)| (record.clone(), company.evaluate(record, self.attempts_max)))
             .collect()
     }
 
     /// The event for a task whose lease has expired.
-    pub(crate) const fn worker_lost(&self, verdict: Verdict, now_ms: UnixMs) -> Event {
-        Event::WorkerLost {
+    pub(crate) const fn worker_lost(&self, verdict: DeathVerdict, now_ms: UnixMs) -> TaskEvent {
+        TaskEvent::WorkerLost {
             verdict,
             now_ms,
             retention_ms: self.retention_ms,
@@ -274,9 +274,9 @@ impl SweepRequest {
     /// A batch of those tasks that have waited too long for their first worker, oldest first.
     pub(crate) fn late<'a>(
         &self,
-        unfinished: impl Iterator<Item = &'a Arc<Record>>,
+        unfinished: impl Iterator<Item = &'a Arc<TaskRecord>>,
         now_ms: UnixMs,
-    ) -> Vec<Arc<Record>> {
+    ) -> Vec<Arc<TaskRecord>> {
         let Some(before_ms) = self.late_before_ms(now_ms) else {
             return Vec::new();
         };
@@ -313,8 +313,8 @@ impl SweepRequest {
     }
 
     /// The event for a task that has waited too long.
-    pub(crate) const fn waited_too_long(&self, now_ms: UnixMs) -> Event {
-        Event::WaitedTooLong {
+    pub(crate) const fn waited_too_long(&self, now_ms: UnixMs) -> TaskEvent {
+        TaskEvent::WaitedTooLong {
             now_ms,
             retention_ms: self.retention_ms,
         }
@@ -335,13 +335,13 @@ impl WaitingFrom {
 /// A request to keep ended tasks longer, because their end was stamped by a clock that has been
 /// corrected since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Postpone {
+pub struct PostponeRequest {
     /// The tasks that ended at this time or later.
     pub from_ms: UnixMs,
     /// The tasks that ended before this time.
     pub before_ms: UnixMs,
     /// The added time.
-    pub by: Postponed,
+    pub by: PostponedExpiry,
     /// How long ended tasks are kept, in milliseconds.
     pub retention_ms: u64,
     /// The tasks that expire before this place: where the last call ended, or
@@ -353,32 +353,32 @@ pub struct Postpone {
 
 /// The new expiry of an ended task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Postponed {
-    /// [`Postpone::retention_ms`] after the task's end, and this much later. Repeatable: several
+pub enum PostponedExpiry {
+    /// [`PostponeRequest::retention_ms`] after the task's end, and this much later. Repeatable: several
     /// processes that postpone a task for the same step of the clock set the same expiry.
     By(u64),
     /// As long after this moment as the expiry was after the end of the task, if the expiry is before
-    /// [`Postpone::before_ms`]: a postponed task is not postponed again.
+    /// [`PostponeRequest::before_ms`]: a postponed task is not postponed again.
     From(UnixMs),
 }
 
-impl Postpone {
+impl PostponeRequest {
     /// Whether this applies to a task that ended at this time.
-    pub(crate) fn is_meant(&self, ended_at_ms: UnixMs) -> bool {
+    pub(crate) fn applies_to(&self, ended_at_ms: UnixMs) -> bool {
         (self.from_ms..self.before_ms).contains(&ended_at_ms)
     }
 
     /// The new expiry of a task that ended at `ended_at_ms`.
-    pub(crate) fn moved(&self, expires_at_ms: UnixMs, ended_at_ms: Option<UnixMs>) -> UnixMs {
+    pub(crate) fn new_expiry(&self, expires_at_ms: UnixMs, ended_at_ms: Option<UnixMs>) -> UnixMs {
         let ended_at_ms = ended_at_ms.unwrap_or(expires_at_ms);
         match self.by {
-            Postponed::By(by_ms) => {
+            PostponedExpiry::By(by_ms) => {
                 let kept_ms = self.retention_ms.saturating_add(by_ms);
                 // Computed from the end, not from the present expiry: adding to that would postpone
                 // a task once for each process that notices the step.
                 expires_at_ms.max(ended_at_ms.saturating_add(kept_ms))
             }
-            Postponed::From(from_ms) => {
+            PostponedExpiry::From(from_ms) => {
                 from_ms.saturating_add(expires_at_ms.saturating_sub(ended_at_ms))
             }
         }
@@ -387,8 +387,8 @@ impl Postpone {
     /// Tasks that expire at this time or later are not postponed.
     pub(crate) const fn expires_before_ms(&self) -> UnixMs {
         match self.by {
-            Postponed::By(_) => UnixMs::MAX,
-            Postponed::From(_) => self.before_ms,
+            PostponedExpiry::By(_) => UnixMs::MAX,
+            PostponedExpiry::From(_) => self.before_ms,
         }
     }
 }
@@ -412,7 +412,7 @@ impl ExpiryCursor {
 
 /// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// Number of tasks that went back to the queue.
     pub requeued: u64,
     /// Number of tasks that failed with `worker_lost`.
@@ -427,22 +427,22 @@ pub struct Swept {
     pub more: bool,
 }
 
-impl Swept {
+impl SweepReport {
     /// Counts a task whose lease has expired.
-    pub(crate) const fn add_lost(&mut self, verdict: Verdict) {
+    pub(crate) const fn add_lost(&mut self, verdict: DeathVerdict) {
         match verdict {
-            Verdict::Lost => self.lost += 1,
-            Verdict::Again | Verdict::Spared => self.requeued += 1,
+            DeathVerdict::Lost => self.lost += 1,
+            DeathVerdict::Again | DeathVerdict::Spared => self.requeued += 1,
         }
     }
 
-    /// Counts the rows of a part (for [`Part::Leases`], each is counted separately).
-    pub(crate) const fn add(&mut self, part: Part, rows: u64, batch: usize) {
+    /// Counts the rows of a part (for [`SweepStep::Leases`], each is counted separately).
+    pub(crate) const fn add(&mut self, part: SweepStep, rows: u64, batch: usize) {
         match part {
-            Part::Leases | Part::Keys { .. } => {}
-            Part::Waiting { .. } => self.waited += rows,
-            Part::Tombstones { .. } => self.forgotten += rows,
-            Part::Results { .. } => self.expired += rows,
+            SweepStep::Leases | SweepStep::Keys { .. } => {}
+            SweepStep::Waiting { .. } => self.waited += rows,
+            SweepStep::Tombstones { .. } => self.forgotten += rows,
+            SweepStep::Results { .. } => self.expired += rows,
         }
         self.more |= rows >= batch as u64;
     }

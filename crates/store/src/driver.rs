@@ -8,24 +8,24 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use crate::{
-    BackupSource, Export, Import, Inspection, KeyStore, OpenError, Operations, PostgresOptions,
-    SqliteOptions, Stores, Webhooks,
+    BackupSource, StoreExport, StoreImport, StoreInspection, KeyStore, OpenError, OperatorStore, PostgresOptions,
+    SqliteOptions, StoreHandles, WebhookStore,
 };
 
 /// A kind of store. Each method is the public function of the same name in [`mod@crate::open`], for
 /// addresses of this kind.
 #[async_trait]
-pub(crate) trait Driver: Sync {
+pub(crate) trait StoreDriver: Sync {
     /// Whether an address is one of this kind.
     fn knows(&self, url: &str) -> bool;
 
-    async fn open(&self, url: &str, options: &OpenOptions) -> Result<Stores, OpenError>;
+    async fn open(&self, url: &str, options: &OpenOptions) -> Result<StoreHandles, OpenError>;
 
     async fn migrate(&self, url: &str) -> Result<Option<(u32, u32)>, OpenError>;
 
     fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError>;
 
-    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError>;
+    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn WebhookStore>, OpenError>;
 
     async fn unsafe_settings(&self, url: &str) -> Result<Vec<String>, OpenError>;
 
@@ -33,17 +33,17 @@ pub(crate) trait Driver: Sync {
         &self,
         url: &str,
         clock: Arc<dyn Clock>,
-    ) -> Result<Arc<dyn Operations>, OpenError>;
+    ) -> Result<Arc<dyn OperatorStore>, OpenError>;
 
     fn is_shared(&self) -> bool;
 
-    fn inspect(&self, url: &str) -> Result<Option<Inspection>, OpenError>;
+    fn inspect(&self, url: &str) -> Result<Option<StoreInspection>, OpenError>;
 
     fn open_source(&self, url: &str) -> Result<Box<dyn BackupSource>, OpenError>;
 
-    async fn open_export(&self, url: &str) -> Result<Box<dyn Export>, OpenError>;
+    async fn open_export(&self, url: &str) -> Result<Box<dyn StoreExport>, OpenError>;
 
-    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn Import>, OpenError>;
+    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn StoreImport>, OpenError>;
 }
 
 /// Options for opening a store. Each implementation reads its own part.

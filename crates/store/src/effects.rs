@@ -3,10 +3,10 @@
 //! not per change.
 
 use kinora_contract::TaskId;
-use kinora_contract::lifecycle::{CallOff, Effects};
+use kinora_contract::lifecycle::{CallOff, TaskEffects};
 
-use crate::Callback;
-use crate::sql::{Dialect, Query};
+use crate::TaskCallback;
+use crate::sql::{SqlDialect, SqlQuery};
 use crate::tables::{chores, webhooks};
 
 /// The rows that the end of a transaction adds to the side tables.
@@ -15,7 +15,7 @@ pub(crate) struct PendingEffects {
     /// Keys of files to remove.
     files: Vec<String>,
     call_offs: Vec<CallOff>,
-    callbacks: Vec<(TaskId, Callback)>,
+    callbacks: Vec<(TaskId, TaskCallback)>,
     /// Ended tasks, each with its project.
     ended: Vec<(TaskId, String)>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct EffectsMark {
 
 impl PendingEffects {
     /// Adds the effects of a change to a task of this project.
-    pub(crate) fn add(&mut self, project: &str, effects: &Effects) {
+    pub(crate) fn add(&mut self, project: &str, effects: &TaskEffects) {
         self.add_files(&effects.garbage);
         self.call_offs.extend(effects.call_off.clone());
         let ended = effects.ended.map(|task| (task, project.to_owned()));
@@ -44,12 +44,12 @@ impl PendingEffects {
     }
 
     /// Adds the callback that will receive the end of a new task.
-    pub(crate) fn add_callback(&mut self, task: TaskId, callback: &Callback) {
+    pub(crate) fn add_callback(&mut self, task: TaskId, callback: &TaskCallback) {
         self.callbacks.push((task, callback.clone()));
     }
 
     /// The statements that write everything, in the order in which all processes take the locks.
-    pub(crate) fn queries(&self, dialect: Dialect) -> Vec<Query> {
+    pub(crate) fn queries(&self, dialect: SqlDialect) -> Vec<SqlQuery> {
         let mut queries = Vec::new();
         if !self.files.is_empty() {
             queries.push(chores::add_files(dialect, &self.files));

@@ -5,99 +5,99 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Failure, Reading, Task, TaskId};
+use kinora_contract::{Failure, ClockReading, Task, TaskId};
 pub use kinora_testkit::faults::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
-use crate::changes::Followers;
+use crate::changes::ChangeSender;
 use crate::{
-    Announcement, Attempt, Cancellation, Changes, Chore, ChoreDone, ChoreRequest, Chores, Claim,
-    ClaimRequest, Counts, Deletion, Ended, EndedRequest, ExpiryCursor, Fetch, FetchRequest,
-    Fetched, Glance, Idempotency, Insertion, Lease, LeaseLost, LivingWorker, NewTask, Outcome,
-    Page, PageRequest, Postpone, Reads, Renewal, StoreError, Stores, SweepRequest, Swept, Tasks,
-    Usage, Work, Workers,
+    WorkerAnnouncement, ReleasedAttempt, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore, ClaimedTask,
+    ClaimRequest, QueueCounts, DeleteOutcome, EndedTasks, EndedRequest, ExpiryCursor, ReferenceFetch, FetchRequest,
+    FetchReport, TaskGlance, IdempotencyKey, InsertOutcome, Lease, LeaseLost, LivingWorker, NewTask, RunOutcome,
+    TaskPage, PageRequest, PostponeRequest, TaskReader, LeaseRenewal, StoreError, StoreHandles, SweepRequest, SweepReport, TaskStore,
+    QuotaUsage, WorkerStore, WorkerDirectory,
 };
 
 /// The methods that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Method {
-    /// [`crate::Tasks::insert`].
+pub enum StoreMethod {
+    /// [`crate::TaskStore::insert`].
     Insert,
-    /// [`crate::Tasks::find_twin`].
+    /// [`crate::TaskStore::find_twin`].
     FindTwin,
-    /// [`crate::Tasks::get`].
+    /// [`crate::TaskStore::get`].
     Get,
-    /// [`crate::Reads::task`].
+    /// [`crate::TaskReader::task`].
     Task,
-    /// [`crate::Tasks::list`].
+    /// [`crate::TaskStore::list`].
     List,
-    /// [`crate::Tasks::positions`].
+    /// [`crate::TaskStore::positions`].
     Positions,
-    /// [`crate::Tasks::glance`].
+    /// [`crate::TaskStore::glance`].
     Glance,
-    /// [`crate::Tasks::unfinished`].
+    /// [`crate::TaskStore::unfinished`].
     Unfinished,
-    /// [`crate::Tasks::ended`].
+    /// [`crate::TaskStore::ended`].
     Ended,
-    /// [`crate::Tasks::preview`].
+    /// [`crate::TaskStore::preview`].
     Preview,
-    /// [`crate::Tasks::cancel`].
+    /// [`crate::TaskStore::cancel`].
     Cancel,
-    /// [`crate::Tasks::delete`].
+    /// [`crate::TaskStore::delete`].
     Delete,
-    /// [`crate::Tasks::settle_deleted`].
-    SettleDeleted,
-    /// [`crate::Tasks::usage`].
+    /// [`crate::TaskStore::complete_deletion`].
+    CompleteDeletion,
+    /// [`crate::TaskStore::usage`].
     Usage,
-    /// [`crate::Tasks::counts`].
+    /// [`crate::TaskStore::counts`].
     Counts,
-    /// [`crate::Work::take_fetches`].
-    TakeFetches,
-    /// [`crate::Work::settle_fetch`].
-    SettleFetch,
-    /// [`crate::Work::charge_references`].
+    /// [`crate::WorkerStore::lease_fetches`].
+    LeaseFetches,
+    /// [`crate::WorkerStore::complete_fetch`].
+    CompleteFetch,
+    /// [`crate::WorkerStore::charge_references`].
     ChargeReferences,
-    /// [`crate::Work::claim`].
+    /// [`crate::WorkerStore::claim`].
     Claim,
-    /// [`crate::Work::has_claimable`].
+    /// [`crate::WorkerStore::has_claimable`].
     HasClaimable,
-    /// [`crate::Work::renew`].
+    /// [`crate::WorkerStore::renew`].
     Renew,
-    /// [`crate::Work::renew`] with a ticket to store.
-    KeepTicket,
-    /// [`crate::Work::put_preview`].
+    /// [`crate::WorkerStore::renew`] with a ticket to store.
+    StoreTicket,
+    /// [`crate::WorkerStore::put_preview`].
     PutPreview,
-    /// [`crate::Work::lost`].
-    Lost,
-    /// [`crate::Work::finish`].
+    /// [`crate::WorkerStore::find_lost`].
+    FindLost,
+    /// [`crate::WorkerStore::finish`].
     Finish,
-    /// [`crate::Work::release`].
+    /// [`crate::WorkerStore::release`].
     Release,
-    /// [`crate::Work::settle`].
-    Settle,
-    /// [`crate::Chores::clock`].
+    /// [`crate::WorkerStore::confirm_start`].
+    ConfirmStart,
+    /// [`crate::ChoreStore::clock`].
     Clock,
-    /// [`crate::Chores::sweep`].
+    /// [`crate::ChoreStore::sweep`].
     Sweep,
-    /// [`crate::Chores::postpone`].
+    /// [`crate::ChoreStore::postpone`].
     Postpone,
-    /// [`crate::Chores::take_chores`].
-    TakeChores,
-    /// [`crate::Chores::settle_chores`].
-    SettleChores,
-    /// [`crate::Chores::known`].
-    Known,
-    /// [`crate::Workers::announce`].
+    /// [`crate::ChoreStore::lease_chores`].
+    LeaseChores,
+    /// [`crate::ChoreStore::complete_chores`].
+    CompleteChores,
+    /// [`crate::ChoreStore::find_tasks`].
+    FindTasks,
+    /// [`crate::WorkerDirectory::announce`].
     Announce,
-    /// [`crate::Workers::withdraw`].
+    /// [`crate::WorkerDirectory::withdraw`].
     Withdraw,
-    /// [`crate::Workers::living`].
+    /// [`crate::WorkerDirectory::living`].
     Living,
-    /// [`crate::Workers::served_models`].
+    /// [`crate::WorkerDirectory::served_models`].
     ServedModels,
 }
 
-impl Method {
+impl StoreMethod {
     /// The methods that only read.
     pub const READS: [Self; 17] = [
         Self::Task,
@@ -112,9 +112,9 @@ impl Method {
         Self::Usage,
         Self::Counts,
         Self::HasClaimable,
-        Self::Lost,
+        Self::FindLost,
         Self::Clock,
-        Self::Known,
+        Self::FindTasks,
         Self::Living,
         Self::ServedModels,
     ];
@@ -123,8 +123,8 @@ impl Method {
 /// A store with faults.
 #[derive(Debug)]
 pub struct FaultyStore {
-    inner: Stores,
-    plan: Arc<Plan<Method>>,
+    inner: StoreHandles,
+    plan: Arc<Plan<StoreMethod>>,
     /// Whether its handle receives no hints.
     deaf: bool,
 }
@@ -132,17 +132,17 @@ pub struct FaultyStore {
 impl FaultyStore {
     /// Wraps `inner` with the faults of `plan`. API keys, webhooks, operators' queries, shared
     /// secrets and allowances work normally.
-    pub fn wrap(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
-        Self::around(inner, plan, false)
+    pub fn wrap(inner: StoreHandles, plan: Arc<Plan<StoreMethod>>) -> StoreHandles {
+        Self::wrap_with(inner, plan, false)
     }
 
     /// Like [`FaultyStore::wrap`], for a handle that receives no hints, as if the connection for
     /// notifications were down: polling must be enough.
-    pub fn wrap_deaf(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
-        Self::around(inner, plan, true)
+    pub fn wrap_deaf(inner: StoreHandles, plan: Arc<Plan<StoreMethod>>) -> StoreHandles {
+        Self::wrap_with(inner, plan, true)
     }
 
-    fn around(inner: Stores, plan: Arc<Plan<Method>>, deaf: bool) -> Stores {
+    fn wrap_with(inner: StoreHandles, plan: Arc<Plan<StoreMethod>>, deaf: bool) -> StoreHandles {
         // Only the parts that run tasks fail. A fault in a login or in an operator's query would
         // end a test before it comes to its point.
         let (keys, secrets) = (inner.keys.clone(), inner.secrets.clone());
@@ -150,7 +150,7 @@ impl FaultyStore {
         let operations = inner.operations.clone();
         let (holds, allowances) = (inner.holds.clone(), inner.allowances.clone());
         let faulty = Arc::new(Self { inner, plan, deaf });
-        Stores {
+        StoreHandles {
             tasks: faulty.clone(),
             work: faulty.clone(),
             chores: faulty.clone(),
@@ -167,7 +167,7 @@ impl FaultyStore {
     /// Runs `call`, which starts only when awaited, according to the plan.
     async fn call<T>(
         &self,
-        method: Method,
+        method: StoreMethod,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         self.plan.call(method, call, injected).await
@@ -188,68 +188,68 @@ fn injected(how: &str) -> StoreError {
 }
 
 #[async_trait]
-impl Reads for FaultyStore {
+impl TaskReader for FaultyStore {
     async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         let call = self.inner.tasks.task(id);
-        self.call(Method::Task, call).await
+        self.call(StoreMethod::Task, call).await
     }
 }
 
 #[async_trait]
-impl Tasks for FaultyStore {
-    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
+impl TaskStore for FaultyStore {
+    async fn insert(&self, new: NewTask) -> Result<InsertOutcome, StoreError> {
         let call = self.inner.tasks.insert(new);
-        self.call(Method::Insert, call).await
+        self.call(StoreMethod::Insert, call).await
     }
 
     async fn find_twin(
         &self,
         project: &str,
-        idempotency: &Idempotency,
+        idempotency: &IdempotencyKey,
     ) -> Result<Option<Arc<Task>>, StoreError> {
         let call = self.inner.tasks.find_twin(project, idempotency);
-        self.call(Method::FindTwin, call).await
+        self.call(StoreMethod::FindTwin, call).await
     }
 
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         let call = self.inner.tasks.get(project, id);
-        self.call(Method::Get, call).await
+        self.call(StoreMethod::Get, call).await
     }
 
     async fn poll(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         let call = self.inner.tasks.poll(project, id);
-        self.call(Method::Get, call).await
+        self.call(StoreMethod::Get, call).await
     }
 
-    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
+    async fn list(&self, request: PageRequest) -> Result<TaskPage, StoreError> {
         let call = self.inner.tasks.list(request);
-        self.call(Method::List, call).await
+        self.call(StoreMethod::List, call).await
     }
 
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
         let call = self.inner.tasks.positions(ids);
-        self.call(Method::Positions, call).await
+        self.call(StoreMethod::Positions, call).await
     }
 
-    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<TaskGlance>>, StoreError> {
         let call = self.inner.tasks.glance(ids);
-        self.call(Method::Glance, call).await
+        self.call(StoreMethod::Glance, call).await
     }
 
-    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
+    async fn unfinished(&self, project: &str) -> Result<Vec<TaskGlance>, StoreError> {
         let call = self.inner.tasks.unfinished(project);
-        self.call(Method::Unfinished, call).await
+        self.call(StoreMethod::Unfinished, call).await
     }
 
-    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+    async fn ended(&self, request: EndedRequest) -> Result<EndedTasks, StoreError> {
         let call = self.inner.tasks.ended(request);
-        self.call(Method::Ended, call).await
+        self.call(StoreMethod::Ended, call).await
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> ChangeReceiver {
         if self.deaf {
             // The sender is dropped here, so this follower hears nothing.
-            Followers::default().join()
+            ChangeSender::default().subscribe()
         } else {
             self.inner.tasks.changes()
         }
@@ -257,7 +257,7 @@ impl Tasks for FaultyStore {
 
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
         let call = self.inner.tasks.preview(id);
-        self.call(Method::Preview, call).await
+        self.call(StoreMethod::Preview, call).await
     }
 
     async fn cancel(
@@ -266,29 +266,29 @@ impl Tasks for FaultyStore {
         id: TaskId,
         failure: Failure,
         retention_ms: u64,
-    ) -> Result<Cancellation, StoreError> {
+    ) -> Result<CancelOutcome, StoreError> {
         let call = self.inner.tasks.cancel(project, id, failure, retention_ms);
-        self.call(Method::Cancel, call).await
+        self.call(StoreMethod::Cancel, call).await
     }
 
-    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
+    async fn delete(&self, project: &str, id: TaskId) -> Result<DeleteOutcome, StoreError> {
         let call = self.inner.tasks.delete(project, id);
-        self.call(Method::Delete, call).await
+        self.call(StoreMethod::Delete, call).await
     }
 
-    async fn settle_deleted(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
-        let call = self.inner.tasks.settle_deleted(done);
-        self.call(Method::SettleDeleted, call).await
+    async fn complete_deletion(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+        let call = self.inner.tasks.complete_deletion(done);
+        self.call(StoreMethod::CompleteDeletion, call).await
     }
 
-    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
+    async fn usage(&self, project: &str) -> Result<QuotaUsage, StoreError> {
         let call = self.inner.tasks.usage(project);
-        self.call(Method::Usage, call).await
+        self.call(StoreMethod::Usage, call).await
     }
 
-    async fn counts(&self) -> Result<Counts, StoreError> {
+    async fn counts(&self) -> Result<QueueCounts, StoreError> {
         let call = self.inner.tasks.counts();
-        self.call(Method::Counts, call).await
+        self.call(StoreMethod::Counts, call).await
     }
 
     fn is_writable(&self) -> bool {
@@ -297,43 +297,43 @@ impl Tasks for FaultyStore {
 }
 
 #[async_trait]
-impl Work for FaultyStore {
-    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
-        let call = self.inner.work.take_fetches(request);
-        self.call(Method::TakeFetches, call).await
+impl WorkerStore for FaultyStore {
+    async fn lease_fetches(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError> {
+        let call = self.inner.work.lease_fetches(request);
+        self.call(StoreMethod::LeaseFetches, call).await
     }
 
-    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
-        let call = self.inner.work.settle_fetch(fetch, fetched);
-        self.call(Method::SettleFetch, call).await
+    async fn complete_fetch(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError> {
+        let call = self.inner.work.complete_fetch(fetch, fetched);
+        self.call(StoreMethod::CompleteFetch, call).await
     }
 
     async fn charge_references(&self, task: TaskId, bytes: u64) -> Result<(), StoreError> {
         let call = self.inner.work.charge_references(task, bytes);
-        self.call(Method::ChargeReferences, call).await
+        self.call(StoreMethod::ChargeReferences, call).await
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError> {
         let call = self.inner.work.claim(request);
-        self.call(Method::Claim, call).await
+        self.call(StoreMethod::Claim, call).await
     }
 
     async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
         let call = self.inner.work.has_claimable(request);
-        self.call(Method::HasClaimable, call).await
+        self.call(StoreMethod::HasClaimable, call).await
     }
 
     async fn renew(
         &self,
         lease: &Lease,
         lease_ms: u64,
-        renewal: Renewal,
+        renewal: LeaseRenewal,
     ) -> Result<(), StoreError> {
         // A lost ticket makes a later attempt start a second job upstream; tests fail it apart from
         // plain renewals.
         let method = match renewal.ticket {
-            Some(_) => Method::KeepTicket,
-            None => Method::Renew,
+            Some(_) => StoreMethod::StoreTicket,
+            None => StoreMethod::Renew,
         };
         let call = self.inner.work.renew(lease, lease_ms, renewal);
         self.call(method, call).await
@@ -341,36 +341,36 @@ impl Work for FaultyStore {
 
     async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
         let call = self.inner.work.put_preview(lease, preview);
-        self.call(Method::PutPreview, call).await
+        self.call(StoreMethod::PutPreview, call).await
     }
 
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
-        let call = self.inner.work.lost(leases);
-        self.call(Method::Lost, call).await
+    async fn find_lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
+        let call = self.inner.work.find_lost(leases);
+        self.call(StoreMethod::FindLost, call).await
     }
 
     async fn finish(
         &self,
         lease: &Lease,
-        outcome: Outcome,
+        outcome: RunOutcome,
         retention_ms: u64,
     ) -> Result<(), StoreError> {
         let call = self.inner.work.finish(lease, outcome, retention_ms);
-        self.call(Method::Finish, call).await
+        self.call(StoreMethod::Finish, call).await
     }
 
-    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+    async fn release(&self, lease: &Lease, attempt: ReleasedAttempt) -> Result<(), StoreError> {
         let call = self.inner.work.release(lease, attempt);
-        self.call(Method::Release, call).await
+        self.call(StoreMethod::Release, call).await
     }
 
     fn unclean_starts(&self) -> Option<u64> {
         self.inner.work.unclean_starts()
     }
 
-    async fn settle(&self) -> Result<(), StoreError> {
-        let call = self.inner.work.settle();
-        self.call(Method::Settle, call).await
+    async fn confirm_start(&self) -> Result<(), StoreError> {
+        let call = self.inner.work.confirm_start();
+        self.call(StoreMethod::ConfirmStart, call).await
     }
 
     fn work_hints(&self) -> watch::Receiver<u64> {
@@ -383,38 +383,38 @@ impl Work for FaultyStore {
 }
 
 #[async_trait]
-impl Chores for FaultyStore {
-    async fn clock(&self) -> Result<Reading, StoreError> {
+impl ChoreStore for FaultyStore {
+    async fn clock(&self) -> Result<ClockReading, StoreError> {
         let call = self.inner.chores.clock();
-        self.call(Method::Clock, call).await
+        self.call(StoreMethod::Clock, call).await
     }
 
-    async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+    async fn sweep(&self, request: SweepRequest) -> Result<SweepReport, StoreError> {
         let call = self.inner.chores.sweep(request);
-        self.call(Method::Sweep, call).await
+        self.call(StoreMethod::Sweep, call).await
     }
 
-    async fn postpone(&self, request: Postpone) -> Result<Option<ExpiryCursor>, StoreError> {
+    async fn postpone(&self, request: PostponeRequest) -> Result<Option<ExpiryCursor>, StoreError> {
         let call = self.inner.chores.postpone(request);
-        self.call(Method::Postpone, call).await
+        self.call(StoreMethod::Postpone, call).await
     }
 
-    async fn take_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError> {
-        let call = self.inner.chores.take_chores(request);
-        self.call(Method::TakeChores, call).await
+    async fn lease_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError> {
+        let call = self.inner.chores.lease_chores(request);
+        self.call(StoreMethod::LeaseChores, call).await
     }
 
-    async fn settle_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
-        let call = self.inner.chores.settle_chores(done);
-        self.call(Method::SettleChores, call).await
+    async fn complete_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+        let call = self.inner.chores.complete_chores(done);
+        self.call(StoreMethod::CompleteChores, call).await
     }
 
-    async fn known(
+    async fn find_tasks(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
-        let call = self.inner.chores.known(ids);
-        self.call(Method::Known, call).await
+        let call = self.inner.chores.find_tasks(ids);
+        self.call(StoreMethod::FindTasks, call).await
     }
 
     fn identity(&self) -> u64 {
@@ -423,25 +423,25 @@ impl Chores for FaultyStore {
 }
 
 #[async_trait]
-impl Workers for FaultyStore {
-    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+impl WorkerDirectory for FaultyStore {
+    async fn announce(&self, worker: &WorkerAnnouncement, for_ms: u64) -> Result<(), StoreError> {
         let call = self.inner.workers.announce(worker, for_ms);
-        self.call(Method::Announce, call).await
+        self.call(StoreMethod::Announce, call).await
     }
 
     async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
         let call = self.inner.workers.withdraw(id);
-        self.call(Method::Withdraw, call).await
+        self.call(StoreMethod::Withdraw, call).await
     }
 
     async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
         let call = self.inner.workers.living();
-        self.call(Method::Living, call).await
+        self.call(StoreMethod::Living, call).await
     }
 
     async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
         let call = self.inner.workers.served_models();
-        self.call(Method::ServedModels, call).await
+        self.call(StoreMethod::ServedModels, call).await
     }
 }
 

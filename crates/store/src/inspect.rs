@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use kinora_contract::{Task, TaskId};
 
-use crate::sqlite::Inspector;
-use crate::{Loss, OpenError, StoreError};
+use crate::sqlite::SqliteInspector;
+use crate::{LostChanges, OpenError, StoreError};
 
 /// A store under inspection.
 #[derive(Debug)]
-pub struct Inspection(Inspector);
+pub struct StoreInspection(SqliteInspector);
 
-impl Inspection {
-    pub(crate) const fn of(inspector: Inspector) -> Self {
+impl StoreInspection {
+    pub(crate) const fn new(inspector: SqliteInspector) -> Self {
         Self(inspector)
     }
 
@@ -45,7 +45,7 @@ impl Inspection {
     ///
     /// # Errors
     /// [`OpenError`] if that is unknown.
-    pub fn loss(&self) -> Result<Option<Loss>, OpenError> {
+    pub fn loss(&self) -> Result<Option<LostChanges>, OpenError> {
         self.0.loss()
     }
 

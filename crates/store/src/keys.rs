@@ -21,14 +21,14 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError>;
+    async fn add_key(&self, key: NewKey, by: &KeyActor) -> Result<ApiKey, StoreError>;
 
     /// Adds a key unless the store has or had any; returns whether it was added. If several
     /// processes try concurrently, exactly one succeeds.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError>;
+    async fn add_first_key(&self, key: NewKey, by: &KeyActor) -> Result<bool, StoreError>;
 
     /// Every key, newest first, including revoked ones.
     ///
@@ -52,7 +52,7 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError>;
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &KeyActor) -> Result<bool, StoreError>;
 
     /// Adds the new key and ends the old one, in one step: both happen or neither. `None`, with
     /// nothing changed, if the old key does not exist.
@@ -62,11 +62,11 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     async fn rotate_key(
         &self,
         rotation: KeyRotation,
-        by: &Actor,
+        by: &KeyActor,
     ) -> Result<Option<ApiKey>, StoreError>;
 
     /// Replaces the key that signs result URLs, which invalidates all URLs that were handed out. Serving
-    /// processes find the new key by [`crate::Secrets::signing_key`].
+    /// processes find the new key by [`crate::SecretStore::signing_key`].
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
@@ -98,7 +98,7 @@ pub struct NewKey {
     /// The project whose tasks it can access.
     pub project: String,
     /// Its permissions.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<KeyScope>,
     /// The models it may use; `None` for all.
     pub models: Option<Vec<String>>,
     /// Its own limit on requests per minute; `None` for the configured one.
@@ -113,7 +113,7 @@ pub struct NewKey {
 
 impl NewKey {
     /// The log entry for its creation by `by`.
-    pub(crate) fn created_by(&self, by: &Actor) -> KeyAction {
+    pub(crate) fn created_by(&self, by: &KeyActor) -> KeyAction {
         KeyAction {
             at_ms: self.created_at_ms,
             kind: KeyActionKind::Created,
@@ -146,7 +146,7 @@ impl ApiKey {
 
     /// Whether to record a use at `now_ms`, given the recorded one at `noted_ms` (0: none). A use
     /// by a clock that was set back is recorded too.
-    pub(crate) fn notes_use(&self, noted_ms: UnixMs, now_ms: UnixMs) -> bool {
+    pub(crate) fn should_record_use(&self, noted_ms: UnixMs, now_ms: UnixMs) -> bool {
         // A key is used by every request. Writing each use would cost a transaction per request,
         // and an operator who looks for unused keys needs no more than a minute.
         noted_ms.abs_diff(now_ms) >= USE_NOTED_EVERY_MS && self.is_usable(now_ms)
@@ -155,7 +155,7 @@ impl ApiKey {
 
 /// A permission of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
+pub enum KeyScope {
     /// Submit, cancel, delete.
     Write,
     /// Query, list, download.
@@ -164,7 +164,7 @@ pub enum Scope {
     Operations,
 }
 
-impl Scope {
+impl KeyScope {
     /// Every scope.
     const ALL: [Self; 3] = [Self::Write, Self::Read, Self::Operations];
     /// The default scopes of a key: those on its project's own videos.
@@ -188,7 +188,7 @@ impl Scope {
 /// The author of a change of keys: the user of a command, or the service at its first start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Actor {
+pub struct KeyActor {
     /// Name of the system's user.
     pub user: String,
     /// Name of the machine.
@@ -212,7 +212,7 @@ pub struct KeyAction {
     /// Id of the key that replaces it.
     pub successor: Option<String>,
     /// The author.
-    pub by: Actor,
+    pub by: KeyActor,
 }
 
 /// The kinds of changes.
@@ -247,7 +247,7 @@ impl KeyActionKind {
 
 /// The store of shared secrets.
 #[async_trait]
-pub trait Secrets: Send + Sync + std::fmt::Debug {
+pub trait SecretStore: Send + Sync + std::fmt::Debug {
     /// The key that signs result URLs; `None` if there is none yet.
     ///
     /// # Errors
@@ -260,7 +260,7 @@ pub trait Secrets: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read or stored now.
-    async fn keep_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError>;
+    async fn store_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError>;
 }
 
 /// 32 secret bytes. Never printed, not even by `Debug`.
@@ -276,7 +276,7 @@ impl std::fmt::Debug for SecretKey {
 /// The request allowances that several processes share, one per API key. Each process takes a few
 /// requests at a time and spends them without asking again.
 #[async_trait]
-pub trait Allowances: Send + Sync + std::fmt::Debug {
+pub trait AllowanceStore: Send + Sync + std::fmt::Debug {
     /// Takes up to `wanted` requests from the allowance of the key `key`, for the caller alone. The
     /// allowance holds `per_minute` requests (at least 1) and refills steadily by the store's
     /// clock. It is full if nobody has taken from it, and may be full again after the database has
@@ -285,12 +285,12 @@ pub trait Allowances: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`StoreError`] if the store does not answer; then requests may have been taken that nobody
     /// can spend.
-    async fn take(&self, key: &str, per_minute: u32, wanted: u32) -> Result<Taken, StoreError>;
+    async fn acquire(&self, key: &str, per_minute: u32, wanted: u32) -> Result<AllowanceGrant, StoreError>;
 }
 
 /// The result of taking from an allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct AllowanceGrant {
     /// Number of requests that the caller may now admit, at most the number it wanted.
     pub granted: u32,
     /// Number of requests left for all processes.

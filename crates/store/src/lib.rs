@@ -1,7 +1,7 @@
 //! The store of tasks, where the API and the workers meet. It has a trait for each audience:
-//! [`Tasks`] for the API, [`Work`] for workers, [`Chores`] for cleaning up, [`KeyStore`] for API
-//! keys, [`Workers`] for the registry of workers, [`Operations`] for operators, [`Deliveries`] for
-//! webhooks, [`Secrets`] and [`Allowances`] for data that all processes share.
+//! [`TaskStore`] for the API, [`WorkerStore`] for workers, [`ChoreStore`] for cleaning up, [`KeyStore`] for API
+//! keys, [`WorkerDirectory`] for the registry of workers, [`OperatorStore`] for operators, [`DeliveryStore`] for
+//! webhooks, [`SecretStore`] and [`AllowanceStore`] for data that all processes share.
 //!
 //! The rules of one task (its transitions and their effects) are those of
 //! [`kinora_contract::lifecycle`]; the rules between tasks (fair turns, shares, limits) are those of
@@ -23,14 +23,14 @@ mod effects;
 pub mod faulty;
 mod inspect;
 mod keys;
-mod metered;
+mod commit_metrics;
 mod open;
 mod open_error;
 mod operations;
 mod operators;
 mod outage;
 pub mod postgres;
-mod present;
+mod present_time;
 mod queue;
 mod sql;
 pub mod sqlite;
@@ -41,50 +41,50 @@ mod webhooks;
 mod work;
 mod workers;
 
-pub use changes::{Changes, Ended, EndedRequest, Glance, TaskChange};
+pub use changes::{ChangeReceiver, EndedTasks, EndedRequest, TaskGlance, TaskChange};
 pub use chores::{
-    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores, ExpiryCursor, Postpone,
-    Postponed, SweepRequest, Swept, WaitingFrom,
+    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, ChoreStore, ExpiryCursor, PostponeRequest,
+    PostponedExpiry, SweepRequest, SweepReport, WaitingFrom,
 };
 pub use driver::OpenOptions;
-pub use inspect::Inspection;
+pub use inspect::StoreInspection;
 pub use keys::{
-    Actor, Allowances, ApiKey, KeyAction, KeyActionKind, KeyRotation, KeyStore, NewKey, Scope,
-    SecretKey, Secrets, Taken,
+    KeyActor, AllowanceStore, ApiKey, KeyAction, KeyActionKind, KeyRotation, KeyStore, NewKey, KeyScope,
+    SecretKey, SecretStore, AllowanceGrant,
 };
 pub use kinora_contract::lifecycle::{
-    Attempt, CallOff, Lease, LeaseLost, MARKS, Outcome, Renewal, TASK_FILES, mark_key, names_file,
+    ReleasedAttempt, CallOff, Lease, LeaseLost, MARKS, RunOutcome, LeaseRenewal, TASK_FILES, mark_key, owns_file,
     reference_keys, task_of_file,
 };
 pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
     open_operations, open_snapshot, open_source, open_webhooks, unsafe_settings,
 };
-pub use open_error::{Loss, OpenError};
+pub use open_error::{LostChanges, OpenError};
 pub use operators::{
-    LATELY_MS, ModelQueue, Operations, Overview, RunningTask, TallyRequest, TallyRow,
+    LATELY_MS, ModelQueue, OperatorStore, ServiceOverview, RunningTask, TallyRequest, TallyRow,
 };
-pub use outage::Outage;
-pub use postgres::{DirectAddress, PostgresOptions, Time};
+pub use outage::OutageLog;
+pub use postgres::{DirectAddress, PostgresOptions, TimeSource};
 #[cfg(feature = "conformance")]
 pub use sqlite::EmbeddedStore;
-pub use sqlite::{Snapshot, SqliteOptions};
+pub use sqlite::{BackupSnapshot, SqliteOptions};
 pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable};
 pub use tasks::{
-    Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, Order, Page,
-    PageRequest, QueueBounds, Quota, RetryAfter, Tasks, Usage,
+    CancelOutcome, PhaseCounts, QueueCounts, DeleteOutcome, IdempotencyKey, InsertOutcome, NewTask, ListOrder, TaskPage,
+    PageRequest, QueueBounds, ExceededQuota, RetryAfter, TaskStore, QuotaUsage,
 };
-pub use transfer::{BackupCounts, BackupSource, Export, Import, TaskFiles};
+pub use transfer::{BackupCounts, BackupSource, StoreExport, StoreImport, TaskFiles};
 pub use webhooks::{
-    Answer, Attempted, Callback, Deliveries, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest,
-    DeliveryState, DueDelivery, Webhook, WebhookChange, Webhooks,
+    ReceiverAnswer, DeliveryAttempt, TaskCallback, DeliveryStore, LoggedDelivery, DeliveryDone, DeliveryNext, DeliveryRequest,
+    DeliveryState, DueDelivery, Webhook, WebhookChange, WebhookStore,
 };
 pub use work::{
-    Claim, ClaimRequest, FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched, LongTasks, Work,
+    ClaimedTask, ClaimRequest, FETCH_PAUSE_MS_MAX, ReferenceFetch, FetchRequest, FetchReport, LongTasks, WorkerStore,
 };
 pub use workers::{
-    Announcement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
-    WorkerPlace, WorkerPlaceState, WorkerState, Workers,
+    WorkerAnnouncement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
+    WorkerPlace, WorkerPlaceState, WorkerState, WorkerDirectory,
 };
 
 use std::sync::Arc;
@@ -95,7 +95,7 @@ use kinora_contract::{Task, TaskId};
 /// Looks up tasks by id, for callers who have proved their right to them without a key: by a lease
 /// or a signed URL.
 #[async_trait]
-pub trait Reads: Send + Sync + std::fmt::Debug {
+pub trait TaskReader: Send + Sync + std::fmt::Debug {
     /// The task with this id, in any project.
     ///
     /// # Errors
@@ -105,45 +105,45 @@ pub trait Reads: Send + Sync + std::fmt::Debug {
 
 /// An open store, behind each of its traits.
 #[derive(Clone, Debug)]
-pub struct Stores {
+pub struct StoreHandles {
     /// Tasks, for their owners.
-    pub tasks: Arc<dyn Tasks>,
+    pub tasks: Arc<dyn TaskStore>,
     /// Tasks, for workers.
-    pub work: Arc<dyn Work>,
+    pub work: Arc<dyn WorkerStore>,
     /// Chores.
-    pub chores: Arc<dyn Chores>,
+    pub chores: Arc<dyn ChoreStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
-    pub workers: Arc<dyn Workers>,
+    pub workers: Arc<dyn WorkerDirectory>,
     /// Data for operators.
-    pub operations: Arc<dyn Operations>,
+    pub operations: Arc<dyn OperatorStore>,
     /// Secrets shared by all processes.
-    pub secrets: Arc<dyn Secrets>,
+    pub secrets: Arc<dyn SecretStore>,
     /// Webhooks and the deliveries to them.
-    pub webhooks: Arc<dyn Deliveries>,
+    pub webhooks: Arc<dyn DeliveryStore>,
     /// Request allowances; `None` if only one process serves, which shares them with nobody.
-    pub allowances: Option<Arc<dyn Allowances>>,
+    pub allowances: Option<Arc<dyn AllowanceStore>>,
     /// The contents of the store when it was opened.
-    pub holds: Holds,
+    pub holds: StoreContents,
 }
 
 /// A store as one type that implements all traits.
 pub trait Store:
-    Tasks + Work + Chores + KeyStore + Workers + Operations + Deliveries + Secrets
+    TaskStore + WorkerStore + ChoreStore + KeyStore + WorkerDirectory + OperatorStore + DeliveryStore + SecretStore
 {
     /// The contents of the store when it was opened.
-    fn holds(&self) -> Holds;
+    fn holds(&self) -> StoreContents;
 
     /// The shared request allowances, if several processes may serve this store.
-    fn allowances(self: Arc<Self>) -> Option<Arc<dyn Allowances>> {
+    fn allowances(self: Arc<Self>) -> Option<Arc<dyn AllowanceStore>> {
         None
     }
 }
 
-impl Stores {
+impl StoreHandles {
     /// Offers one store behind each of its traits.
-    pub fn of<S: Store + 'static>(store: Arc<S>) -> Self {
+    pub fn from_store<S: Store + 'static>(store: Arc<S>) -> Self {
         Self {
             holds: store.holds(),
             allowances: store.clone().allowances(),
@@ -159,12 +159,12 @@ impl Stores {
     }
 }
 
-/// Maximum number of keys in [`Holds::results`].
+/// Maximum number of keys in [`StoreContents::results`].
 pub(crate) const HELD_RESULTS_MAX: u32 = 8;
 
 /// The contents of a store when it was opened, which determine the files that must exist beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Holds {
+pub struct StoreContents {
     /// Whether there are any tasks.
     pub tasks: bool,
     /// Keys of the videos of a few completed tasks, those kept longest; empty if no task has a

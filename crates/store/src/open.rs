@@ -1,4 +1,4 @@
-//! Opens stores by their addresses. A new kind of store is one type that implements [`Driver`], and
+//! Opens stores by their addresses. A new kind of store is one type that implements [`StoreDriver`], and
 //! its entry in [`DRIVERS`].
 
 use std::path::Path;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use kinora_contract::Clock;
 
-use crate::driver::Driver;
+use crate::driver::StoreDriver;
 use crate::postgres::PostgresDriver;
-use crate::sqlite::{Snapshot, SqliteDriver};
+use crate::sqlite::{BackupSnapshot, SqliteDriver};
 use crate::{
-    BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    Operations, Stores, Webhooks,
+    BackupSource, StoreExport, StoreImport, StoreInspection, KeyStore, LivingWorker, OpenError, OpenOptions,
+    OperatorStore, StoreHandles, WebhookStore,
 };
 
 /// The kinds of stores.
-const DRIVERS: [&dyn Driver; 2] = [&SqliteDriver, &PostgresDriver];
+const DRIVERS: [&dyn StoreDriver; 2] = [&SqliteDriver, &PostgresDriver];
 
 /// The driver of an address.
-fn driver(url: &str) -> Result<&'static dyn Driver, OpenError> {
+fn driver(url: &str) -> Result<&'static dyn StoreDriver, OpenError> {
     let found = DRIVERS.into_iter().find(|driver| driver.knows(url));
     found.ok_or_else(|| {
         // The address may hold a password: only its scheme is shown.
@@ -36,7 +36,7 @@ fn driver(url: &str) -> Result<&'static dyn Driver, OpenError> {
 ///
 /// # Errors
 /// [`OpenError`], with a message for operators.
-pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
+pub async fn open(url: &str, options: &OpenOptions) -> Result<StoreHandles, OpenError> {
     driver(url)?.open(url, options).await
 }
 
@@ -64,7 +64,7 @@ pub fn open_keys(url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
 ///
 /// # Errors
 /// As [`open_keys`].
-pub fn open_webhooks(url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
+pub fn open_webhooks(url: &str) -> Result<Arc<dyn WebhookStore>, OpenError> {
     driver(url)?.open_webhooks(url)
 }
 
@@ -100,13 +100,13 @@ pub async fn unsafe_settings(url: &str) -> Result<Vec<String>, OpenError> {
 pub async fn open_operations(
     url: &str,
     clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn Operations>, OpenError> {
+) -> Result<Arc<dyn OperatorStore>, OpenError> {
     driver(url)?.open_operations(url, clock).await
 }
 
 /// Whether the store at `url` serves several processes at a time.
 pub fn is_shared(url: &str) -> bool {
-    driver(url).is_ok_and(Driver::is_shared)
+    driver(url).is_ok_and(StoreDriver::is_shared)
 }
 
 /// Opens the store at `url` for a backup, beside a process that may be serving it. Its schema may
@@ -125,7 +125,7 @@ pub fn open_source(url: &str) -> Result<Box<dyn BackupSource>, OpenError> {
 /// # Errors
 /// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
 /// operators.
-pub async fn open_export(url: &str) -> Result<Box<dyn Export>, OpenError> {
+pub async fn open_export(url: &str) -> Result<Box<dyn StoreExport>, OpenError> {
     driver(url)?.open_export(url).await
 }
 
@@ -135,7 +135,7 @@ pub async fn open_export(url: &str) -> Result<Box<dyn Export>, OpenError> {
 /// # Errors
 /// [`OpenError::NotEmpty`], [`OpenError::OtherImport`], [`OpenError::Served`] or another
 /// [`OpenError`], with a message for operators. The store is unchanged then.
-pub async fn open_import(url: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
+pub async fn open_import(url: &str, export: &str) -> Result<Box<dyn StoreImport>, OpenError> {
     driver(url)?.open_import(url, export).await
 }
 
@@ -143,8 +143,8 @@ pub async fn open_import(url: &str, export: &str) -> Result<Box<dyn Import>, Ope
 ///
 /// # Errors
 /// [`OpenError`], with a message for operators.
-pub fn open_snapshot(file: &Path) -> Result<Snapshot, OpenError> {
-    Snapshot::open(file)
+pub fn open_snapshot(file: &Path) -> Result<BackupSnapshot, OpenError> {
+    BackupSnapshot::open(file)
 }
 
 /// Opens the store at `url` for inspection: read-only, beside a process that may be serving it;
@@ -152,6 +152,6 @@ pub fn open_snapshot(file: &Path) -> Result<Snapshot, OpenError> {
 ///
 /// # Errors
 /// [`OpenError`], with a message for operators.
-pub fn inspect(url: &str) -> Result<Option<Inspection>, OpenError> {
+pub fn inspect(url: &str) -> Result<Option<StoreInspection>, OpenError> {
     driver(url)?.inspect(url)
 }

@@ -9,7 +9,7 @@ use kinora_contract::UnixMs;
 
 /// Changes that a store lacks, according to its high-water mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loss {
+pub struct LostChanges {
     /// Number of missing acknowledged changes.
     pub changes: u64,
     /// When the newest remaining task was accepted; `None` if there is none.
@@ -20,7 +20,7 @@ pub struct Loss {
     pub foreign: bool,
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for LostChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { changes, .. } = self;
         if self.foreign {
@@ -115,7 +115,7 @@ pub enum OpenError {
     Damaged(String),
     /// Acknowledged changes are missing.
     #[error("{0}")]
-    Lost(Loss),
+    Lost(LostChanges),
     /// The file system or the database refused access.
     #[error("{0}")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),

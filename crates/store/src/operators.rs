@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::Ending;
-use kinora_contract::{Tally, TaskId, UnixMs};
+use kinora_contract::lifecycle::TallyEntry;
+use kinora_contract::{TaskTally, TaskId, UnixMs};
 use serde::{Deserialize, Serialize};
 
 use crate::{KeyAction, LivingWorker, StoreError};
 
-/// How far back an [`Overview`] counts ended tasks.
+/// How far back an [`ServiceOverview`] counts ended tasks.
 pub const LATELY_MS: u64 = 60_000;
 
 /// Queries for operators.
 #[async_trait]
-pub trait Operations: Send + Sync + std::fmt::Debug {
+pub trait OperatorStore: Send + Sync + std::fmt::Debug {
     /// The sums over ended tasks, sorted by day, project and model. They outlive the tasks. Each
     /// task is added once, in the transaction that ends it. Never scans tasks.
     ///
@@ -35,12 +35,12 @@ pub trait Operations: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    async fn overview(&self) -> Result<Overview, StoreError>;
+    async fn overview(&self) -> Result<ServiceOverview, StoreError>;
 }
 
 /// A service at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overview {
+pub struct ServiceOverview {
     /// Time of the snapshot, by the store's wall clock.
     pub now_ms: UnixMs,
     /// Every model with unfinished tasks, sorted by name.
@@ -87,7 +87,7 @@ pub struct RunningTask {
     pub worker: String,
 }
 
-impl Overview {
+impl ServiceOverview {
     /// Counts tasks of a model in this phase; `oldest_ms` is the creation time of the oldest one.
     pub(crate) fn count(&mut self, model: &str, is_running: bool, tasks: u64, oldest_ms: UnixMs) {
         // The list is sorted and short. A database may report a model in several rows: one for each
@@ -140,15 +140,15 @@ pub struct TallyRow {
     /// Canonical identifier of their model.
     pub model: String,
     /// The sums.
-    pub tally: Tally,
+    pub tally: TaskTally,
 }
 
 /// Sums in memory, sorted by day, project and model.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tallies(BTreeMap<(u64, String, String), Tally>);
+pub(crate) struct TallySums(BTreeMap<(u64, String, String), TaskTally>);
 
-impl Tallies {
-    pub(crate) fn add(&mut self, ending: &Ending) {
+impl TallySums {
+    pub(crate) fn add(&mut self, ending: &TallyEntry) {
         let place = (ending.day, ending.project.clone(), ending.model.clone());
         self.0.entry(place).or_default().add(ending.tally);
     }
@@ -165,8 +165,8 @@ impl Tallies {
     }
 }
 
-impl<'a> FromIterator<&'a Ending> for Tallies {
-    fn from_iter<I: IntoIterator<Item = &'a Ending>>(endings: I) -> Self {
+impl<'a> FromIterator<&'a TallyEntry> for TallySums {
+    fn from_iter<I: IntoIterator<Item = &'a TallyEntry>>(endings: I) -> Self {
         let mut tallies = Self::default();
         endings.into_iter().for_each(|ending| tallies.add(ending));
         tallies

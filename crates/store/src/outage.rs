@@ -14,24 +14,24 @@ const QUIET: Duration = Duration::from_secs(5);
 
 /// The outage, if any, of calls of one kind. A successful call costs one atomic load.
 #[derive(Debug)]
-pub struct Outage {
+pub struct OutageLog {
     calls: &'static str,
     clock: Arc<dyn Clock>,
     lasts: AtomicBool,
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<OutageState>>,
 }
 
 /// An outage, from its first failure to its last, by the steady time of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
+struct OutageState {
     began: Duration,
     last: Duration,
     failures: u64,
 }
 
-impl Outage {
+impl OutageLog {
     /// No outage yet. `calls` names the calls in the log, in the plural; `clock` measures durations.
-    pub fn of(calls: &'static str, clock: &Arc<dyn Clock>) -> Self {
+    pub fn new(calls: &'static str, clock: &Arc<dyn Clock>) -> Self {
         Self {
             calls,
             clock: clock.clone(),
@@ -41,14 +41,14 @@ impl Outage {
     }
 
     /// Records a failed call. Logs the start of an outage, if this is one.
-    pub fn note_failure(&self, error: &dyn Display) {
+    pub fn record_failure(&self, error: &dyn Display) {
         if self.failed_at(self.clock.steady()) {
             tracing::error!(%error, "{} failing", self.calls);
         }
     }
 
     /// Records a successful call. Logs the end of an outage, if this is one.
-    pub fn note_success(&self) {
+    pub fn record_success(&self) {
         // The usual case, for every successful call of the process: no lock, no clock.
         if !self.lasts.load(Ordering::Acquire) {
             return;
@@ -62,7 +62,7 @@ impl Outage {
     fn failed_at(&self, now: Duration) -> bool {
         let mut state = self.state();
         let begins = state.is_none();
-        let outage = state.get_or_insert(State {
+        let outage = state.get_or_insert(OutageState {
             began: now,
             last: now,
             failures: 0,
@@ -74,14 +74,14 @@ impl Outage {
         begins
     }
 
-    fn succeeded_at(&self, now: Duration) -> Option<State> {
+    fn succeeded_at(&self, now: Duration) -> Option<OutageState> {
         let mut state = self.state();
         let over = state.take_if(|outage| now.saturating_sub(outage.last) >= QUIET)?;
         self.lasts.store(false, Ordering::Release);
         Some(over)
     }
 
-    fn state(&self) -> MutexGuard<'_, Option<State>> {
+    fn state(&self) -> MutexGuard<'_, Option<OutageState>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -96,21 +96,21 @@ mod tests {
     fn an_outage_lasts_by_the_clock_that_it_is_given() {
         let manual = Arc::new(ManualClock::at(0));
         let clock: Arc<dyn Clock> = manual.clone();
-        let outage = Outage::of("calls", &clock);
+        let outage = OutageLog::new("calls", &clock);
         let lasts = || outage.lasts.load(Ordering::Acquire);
-        outage.note_failure(&"away");
+        outage.record_failure(&"away");
         manual.advance(QUIET.as_millis() as u64 - 1);
-        outage.note_success();
+        outage.record_success();
         assert!(lasts());
         manual.advance(1);
-        outage.note_success();
+        outage.record_success();
         assert!(!lasts());
     }
 
     #[test]
     fn an_outage_begins_once_and_is_over_once() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(0));
-        let (outage, began) = (Outage::of("calls", &clock), Duration::ZERO);
+        let (outage, began) = (OutageLog::new("calls", &clock), Duration::ZERO);
         for round in [began, began + 100 * QUIET] {
             assert!(!outage.lasts.load(Ordering::Acquire));
             assert_eq!(outage.succeeded_at(round), None);
@@ -123,7 +123,7 @@ mod tests {
                 assert_eq!(outage.succeeded_at(now + QUIET / 2), None);
             }
             let last = round + Duration::from_secs(60);
-            let expected = State {
+            let expected = OutageState {
                 began: round,
                 last,
                 failures: 61,

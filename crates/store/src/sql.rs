@@ -1,31 +1,31 @@
 //! Statements in the SQL that SQLite and PostgreSQL both speak (`$1` parameters, `RETURNING`,
 //! `ON CONFLICT`, window functions, common table expressions), their values and their answers.
-//! [`Dialect`] has the few fragments that differ.
+//! [`SqlDialect`] has the few fragments that differ.
 
 use std::borrow::Cow;
 
-use kinora_contract::{Artifact, Phase, TraceContext, UnixMs};
+use kinora_contract::{Artifact, TaskPhase, TraceContext, UnixMs};
 use serde::Serialize;
 
 use crate::StoreError;
 
 /// A statement with its values.
 #[derive(Clone, Debug)]
-pub(crate) struct Query {
+pub(crate) struct SqlQuery {
     pub(crate) text: Cow<'static, str>,
     /// The values of `$1`, `$2` and so on.
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Vec<SqlValue>,
 }
 
 /// The fragments of SQL that differ between the databases. Lists travel as one JSON parameter, so a
 /// statement has the same text, and can be prepared once, for any number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum SqlDialect {
     Sqlite,
     Postgres,
 }
 
-impl Dialect {
+impl SqlDialect {
     /// Ends a selection: the rows are locked, except those that another transaction has locked.
     /// SQLite has one writer, which needs no locks.
     pub(crate) const fn skip_locked(self) -> &'static str {
@@ -85,7 +85,7 @@ impl Dialect {
     }
 
     /// A text that may contain NUL, which a text of PostgreSQL cannot.
-    pub(crate) fn raw_text(self, text: &str) -> Value {
+    pub(crate) fn raw_text(self, text: &str) -> SqlValue {
         match self {
             Self::Sqlite => text.into(),
             Self::Postgres => text.as_bytes().into(),
@@ -93,7 +93,7 @@ impl Dialect {
     }
 }
 
-/// The expression for a number of an element of [`Dialect::each_row`]. In PostgreSQL `->>` gives text;
+/// The expression for a number of an element of [`SqlDialect::each_row`]. In PostgreSQL `->>` gives text;
 /// the cast makes it a number there and changes nothing in SQLite.
 pub(crate) fn number_at(at: usize) -> String {
     format!("CAST(value ->> {at} AS BIGINT)")
@@ -107,13 +107,13 @@ pub(crate) fn json(list: &(impl Serialize + ?Sized)) -> String {
 
 /// A value of a parameter or of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum SqlValue {
     Int(Option<i64>),
     Text(Option<String>),
     Bytes(Option<Vec<u8>>),
 }
 
-impl Query {
+impl SqlQuery {
     pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
         Self {
             text: text.into(),
@@ -122,61 +122,61 @@ impl Query {
     }
 
     /// Sets the value of the next parameter.
-    pub(crate) fn bind(mut self, value: impl Into<Value>) -> Self {
+    pub(crate) fn bind(mut self, value: impl Into<SqlValue>) -> Self {
         self.values.push(value.into());
         self
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for SqlValue {
     fn from(number: u64) -> Self {
         Some(number).into()
     }
 }
 
-impl From<Option<u64>> for Value {
+impl From<Option<u64>> for SqlValue {
     fn from(number: Option<u64>) -> Self {
-        Self::Int(number.map(int))
+        Self::Int(number.map(to_sql_int))
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for SqlValue {
     fn from(text: &str) -> Self {
         Self::Text(Some(text.to_owned()))
     }
 }
 
-impl From<&String> for Value {
+impl From<&String> for SqlValue {
     fn from(text: &String) -> Self {
         Self::Text(Some(text.clone()))
     }
 }
 
-impl From<String> for Value {
+impl From<String> for SqlValue {
     fn from(text: String) -> Self {
         Self::Text(Some(text))
     }
 }
 
-impl From<Option<String>> for Value {
+impl From<Option<String>> for SqlValue {
     fn from(text: Option<String>) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<&[u8; 32]> for Value {
+impl From<&[u8; 32]> for SqlValue {
     fn from(bytes: &[u8; 32]) -> Self {
         Some(bytes).into()
     }
 }
 
-impl From<Option<&[u8; 32]>> for Value {
+impl From<Option<&[u8; 32]>> for SqlValue {
     fn from(bytes: Option<&[u8; 32]>) -> Self {
         Self::Bytes(bytes.map(|bytes| bytes.to_vec()))
     }
 }
 
-impl From<&[u8]> for Value {
+impl From<&[u8]> for SqlValue {
     fn from(bytes: &[u8]) -> Self {
         Self::Bytes(Some(bytes.to_vec()))
     }
@@ -184,29 +184,29 @@ impl From<&[u8]> for Value {
 
 /// A row of an answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Row(pub(crate) Vec<Value>);
+pub(crate) struct SqlRow(pub(crate) Vec<SqlValue>);
 
 /// A stored value that this program does not understand.
 #[derive(Debug)]
-pub(crate) struct Unreadable(pub(crate) String);
+pub(crate) struct UnreadableValue(pub(crate) String);
 
-impl From<serde_json::Error> for Unreadable {
+impl From<serde_json::Error> for UnreadableValue {
     fn from(error: serde_json::Error) -> Self {
         Self(error.to_string())
     }
 }
 
-impl From<Unreadable> for StoreError {
-    fn from(Unreadable(text): Unreadable) -> Self {
+impl From<UnreadableValue> for StoreError {
+    fn from(UnreadableValue(text): UnreadableValue) -> Self {
         Self::Corrupt(text)
     }
 }
 
-impl Row {
+impl SqlRow {
     /// The value in column `at`.
-    pub(crate) fn get<T: FromValue>(&self, at: usize) -> Result<T, Unreadable> {
+    pub(crate) fn get<T: FromValue>(&self, at: usize) -> Result<T, UnreadableValue> {
         let value = self.0.get(at).and_then(T::from_value);
-        value.ok_or_else(|| Unreadable(format!("column {at} has an unexpected value")))
+        value.ok_or_else(|| UnreadableValue(format!("column {at} has an unexpected value")))
     }
 }
 
@@ -214,34 +214,34 @@ impl Row {
 /// counts as 0, the cautious side for times: a damaged expiry of a key is in the past.
 pub(crate) trait FromValue: Sized {
     /// `None` for a value of another type.
-    fn from_value(value: &Value) -> Option<Self>;
+    fn from_value(value: &SqlValue) -> Option<Self>;
 }
 
 impl FromValue for u64 {
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &SqlValue) -> Option<Self> {
         match value {
-            Value::Int(Some(number)) => Some(Self::try_from(*number).unwrap_or(0)),
+            SqlValue::Int(Some(number)) => Some(Self::try_from(*number).unwrap_or(0)),
             _ => None,
         }
     }
 }
 
 impl FromValue for u32 {
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &SqlValue) -> Option<Self> {
         u64::from_value(value).map(|number| Self::try_from(number).unwrap_or(Self::MAX))
     }
 }
 
 impl FromValue for u16 {
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &SqlValue) -> Option<Self> {
         u64::from_value(value)?.try_into().ok()
     }
 }
 
 impl FromValue for String {
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &SqlValue) -> Option<Self> {
         match value {
-            Value::Text(text) => text.clone(),
+            SqlValue::Text(text) => text.clone(),
             _ => None,
         }
     }
@@ -249,42 +249,42 @@ impl FromValue for String {
 
 /// SQLite keeps some of what PostgreSQL stores as bytes as text.
 impl FromValue for Vec<u8> {
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &SqlValue) -> Option<Self> {
         match value {
-            Value::Bytes(bytes) => bytes.clone(),
-            Value::Text(text) => text.clone().map(String::into_bytes),
-            Value::Int(_) => None,
+            SqlValue::Bytes(bytes) => bytes.clone(),
+            SqlValue::Text(text) => text.clone().map(String::into_bytes),
+            SqlValue::Int(_) => None,
         }
     }
 }
 
 impl FromValue for [u8; 32] {
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &SqlValue) -> Option<Self> {
         match value {
-            Value::Bytes(Some(bytes)) => bytes.as_slice().try_into().ok(),
+            SqlValue::Bytes(Some(bytes)) => bytes.as_slice().try_into().ok(),
             _ => None,
         }
     }
 }
 
 impl<T: FromValue> FromValue for Option<T> {
-    fn from_value(value: &Value) -> Option<Self> {
+    fn from_value(value: &SqlValue) -> Option<Self> {
         match value {
-            Value::Int(None) | Value::Text(None) | Value::Bytes(None) => Some(None),
+            SqlValue::Int(None) | SqlValue::Text(None) | SqlValue::Bytes(None) => Some(None),
             value => T::from_value(value).map(Some),
         }
     }
 }
 
 /// A query that only reads, with the function that reads its rows.
-pub(crate) struct Question<T> {
-    pub(crate) query: Query,
-    pub(crate) read: fn(&Row) -> Result<T, Unreadable>,
+pub(crate) struct TypedQuery<T> {
+    pub(crate) query: SqlQuery,
+    pub(crate) read: fn(&SqlRow) -> Result<T, UnreadableValue>,
 }
 
 /// A change by statements that are known before any of them has run, in one transaction. Each says
 /// by its rows (`RETURNING`) whether it changed something.
-pub(crate) trait Script: Send + Sync + 'static {
+pub(crate) trait SqlScript: Send + Sync + 'static {
     type Output: Send + 'static;
 
     /// A table that others must not write to meanwhile. (SQLite has one writer.)
@@ -293,37 +293,37 @@ pub(crate) trait Script: Send + Sync + 'static {
     }
 
     /// The statements, in order; `now_ms` is the wall time of the transaction.
-    fn statements(&self, now_ms: UnixMs) -> Vec<Query>;
+    fn statements(&self, now_ms: UnixMs) -> Vec<SqlQuery>;
 
     /// The outcome, by the rows of each statement.
-    fn output(&self, answers: &[Vec<Row>]) -> Result<Self::Output, Unreadable>;
+    fn output(&self, answers: &[Vec<SqlRow>]) -> Result<Self::Output, UnreadableValue>;
 }
 
 /// SQL integers are signed; a time after the year 292 million becomes the end of time.
-pub(crate) fn int(value: u64) -> i64 {
+pub(crate) fn to_sql_int(value: u64) -> i64 {
     // Never an error: these are times, and the latest one behaves as the right one would.
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// The name of a phase in the database.
-pub(crate) const fn phase_name(phase: Phase) -> &'static str {
+pub(crate) const fn phase_name(phase: TaskPhase) -> &'static str {
     match phase {
-        Phase::Waiting => "waiting",
-        Phase::Running => "running",
-        Phase::Completed => "completed",
-        Phase::Failed => "failed",
-        Phase::Expired => "expired",
+        TaskPhase::Waiting => "waiting",
+        TaskPhase::Running => "running",
+        TaskPhase::Completed => "completed",
+        TaskPhase::Failed => "failed",
+        TaskPhase::Expired => "expired",
     }
 }
 
 /// Parses a stored trace context. An unreadable one counts as absent: only the trace suffers.
-pub(crate) fn trace(text: Option<&str>) -> Option<TraceContext> {
+pub(crate) fn parse_trace(text: Option<&str>) -> Option<TraceContext> {
     text.and_then(|text| text.parse().ok())
 }
 
 /// The blob keys of a stored artifact; empty if it cannot be read, in which case the sweep of
 /// orphans removes the files.
-pub(crate) fn files(artifact: Option<&str>) -> Vec<String> {
+pub(crate) fn artifact_keys(artifact: Option<&str>) -> Vec<String> {
     let Some(text) = artifact else {
         return Vec::new();
     };

@@ -1,22 +1,22 @@
-//! The store for the owners of tasks: the trait [`Tasks`], its requests and answers, lists, and the
+//! The store for the owners of tasks: the trait [`TaskStore`], its requests and answers, lists, and the
 //! usage that limits are compared with. Takes validated specs only, never a raw request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::Record;
+use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{
-    Failure, Priority, State, Task, TaskId, TraceContext, UnixMs, VideoSpec, listed_bytes,
+    Failure, Priority, TaskState, Task, TaskId, TraceContext, UnixMs, VideoSpec, listed_bytes,
 };
 
-use crate::{Callback, Changes, Chore, ChoreDone, Ended, EndedRequest, Glance, Reads, StoreError};
+use crate::{TaskCallback, ChangeReceiver, Chore, ChoreDone, EndedTasks, EndedRequest, TaskGlance, TaskReader, StoreError};
 
 /// Operations for the owners of tasks. A changing method returns only after the change is synced to
 /// disk.
 #[async_trait]
-pub trait Tasks: Reads {
+pub trait TaskStore: TaskReader {
     /// Adds a waiting task, if it is within the queue's limits and its idempotency key is free. On
     /// `Ok` the task (or its earlier twin) is on disk. Checking the limits and the key, and the
     /// insert, are one transaction. A failed call may have inserted the task: the caller chose the
@@ -24,18 +24,18 @@ pub trait Tasks: Reads {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError>;
+    async fn insert(&self, new: NewTask) -> Result<InsertOutcome, StoreError>;
 
     /// The task that the same request under the same key created in this project, if any: a repeated
     /// request gets its first answer even if it would be refused now. Does not find a twin that is
-    /// still being stored; [`Tasks::insert`] does, in its transaction.
+    /// still being stored; [`TaskStore::insert`] does, in its transaction.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
     async fn find_twin(
         &self,
         project: &str,
-        idempotency: &Idempotency,
+        idempotency: &IdempotencyKey,
     ) -> Result<Option<Arc<Task>>, StoreError>;
 
     /// The task with this id in this project; `None` for an unknown id and for another project's
@@ -45,7 +45,7 @@ pub trait Tasks: Reads {
     /// [`StoreError`] if it cannot be read.
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError>;
 
-    /// Like [`Tasks::get`], for a client that polls. If several processes serve the store, the answer
+    /// Like [`TaskStore::get`], for a client that polls. If several processes serve the store, the answer
     /// may miss a change that another process made a moment ago to an unfinished task. It is never
     /// older than an answer that this process has given, or a change that it has made.
     ///
@@ -62,7 +62,7 @@ pub trait Tasks: Reads {
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    async fn list(&self, request: PageRequest) -> Result<Page, StoreError>;
+    async fn list(&self, request: PageRequest) -> Result<TaskPage, StoreError>;
 
     /// The number of tasks expected to start before each of these; `None` for a task that does not
     /// wait for its first worker, and for one too far back in a long queue. Up to a second old.
@@ -76,23 +76,23 @@ pub trait Tasks: Reads {
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError>;
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<TaskGlance>>, StoreError>;
 
-    /// The short states of a project's unfinished tasks, by creation. As cheap as [`Tasks::glance`].
+    /// The short states of a project's unfinished tasks, by creation. As cheap as [`TaskStore::glance`].
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError>;
+    async fn unfinished(&self, project: &str) -> Result<Vec<TaskGlance>, StoreError>;
 
     /// The tasks of a project that ended recently and are not expired. Never scans.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError>;
+    async fn ended(&self, request: EndedRequest) -> Result<EndedTasks, StoreError>;
 
-    /// Reports every change of a task's [`Glance`] from now on, once it can be read. Only a hint
+    /// Reports every change of a task's [`TaskGlance`] from now on, once it can be read. Only a hint
     /// that shortens waiting; polling must be enough.
-    fn changes(&self) -> Changes;
+    fn changes(&self) -> ChangeReceiver;
 
     /// The latest encoded preview of a running task.
     ///
@@ -111,32 +111,32 @@ pub trait Tasks: Reads {
         id: TaskId,
         failure: Failure,
         retention_ms: u64,
-    ) -> Result<Cancellation, StoreError>;
+    ) -> Result<CancelOutcome, StoreError>;
 
     /// Removes a task in any phase. Its result files become chores leased to the caller, so that a
     /// crash leaks none.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError>;
+    async fn delete(&self, project: &str, id: TaskId) -> Result<DeleteOutcome, StoreError>;
 
     /// As [`crate::Chores::settle_chores`], for the chores of a deletion.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn settle_deleted(&self, done: Vec<ChoreDone>) -> Result<(), StoreError>;
+    async fn complete_deletion(&self, done: Vec<ChoreDone>) -> Result<(), StoreError>;
 
     /// A project's stored data.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    async fn usage(&self, project: &str) -> Result<Usage, StoreError>;
+    async fn usage(&self, project: &str) -> Result<QuotaUsage, StoreError>;
 
     /// Numbers of waiting and running tasks.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    async fn counts(&self) -> Result<Counts, StoreError>;
+    async fn counts(&self) -> Result<QueueCounts, StoreError>;
 
     /// Whether the last change was stored. While it was not, the store retries by itself, so this
     /// becomes true again without any caller.
@@ -159,9 +159,9 @@ pub struct NewTask {
     /// Priority within the project.
     pub priority: Priority,
     /// The request's idempotency key, if it has one.
-    pub idempotency: Option<Idempotency>,
+    pub idempotency: Option<IdempotencyKey>,
     /// The webhook to notify of its end, besides those of its project.
-    pub callback: Option<Callback>,
+    pub callback: Option<TaskCallback>,
     /// The span of its submit, if its trace is recorded.
     pub trace: Option<TraceContext>,
     /// The limits of the queue.
@@ -177,7 +177,7 @@ impl NewTask {
             spec: self.spec.clone(),
             metadata: self.metadata.clone(),
             priority: self.priority,
-            state: State::Waiting,
+            state: TaskState::Waiting,
             progress: 0,
             created_at_ms: now_ms,
             started_at_ms: None,
@@ -193,7 +193,7 @@ impl NewTask {
 
 /// An `Idempotency-Key`, scoped to the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Idempotency {
+pub struct IdempotencyKey {
     /// The key as the client sent it.
     pub key: String,
     /// SHA-256 of the normalised request; a different request under the same key is refused.
@@ -229,23 +229,23 @@ impl QueueBounds {
     };
 
     /// Why a task of this size does not fit in addition to this load; `None` if it does.
-    pub(crate) const fn refusal(&self, bytes: u64, load: Load) -> Option<Full> {
+    pub(crate) const fn refusal(&self, bytes: u64, load: QueueLoad) -> Option<ExceededLimit> {
         // The order decides which limit is named if several are exceeded. Limits that free
         // themselves as tasks end, with a time to return, come before those on stored data, which
         // only a deletion or an expiry frees. A task that is too large by itself comes before the
         // quotas that other tasks fill: freeing space would not help it.
         if load.waiting >= self.waiting_max {
-            Some(Full::Queue)
+            Some(ExceededLimit::Queue)
         } else if load.unfinished >= self.project_unfinished_max {
-            Some(Full::Project)
+            Some(ExceededLimit::Project)
         } else if bytes > self.project_bytes_max || bytes > self.bytes_max {
-            Some(Full::Quota(Quota::Task))
+            Some(ExceededLimit::Quota(ExceededQuota::Task))
         } else if load.own.tasks >= self.project_tasks_max {
-            Some(Full::Quota(Quota::ProjectTasks))
+            Some(ExceededLimit::Quota(ExceededQuota::ProjectTasks))
         } else if load.own.bytes.saturating_add(bytes) > self.project_bytes_max {
-            Some(Full::Quota(Quota::ProjectBytes))
+            Some(ExceededLimit::Quota(ExceededQuota::ProjectBytes))
         } else if load.bytes.saturating_add(bytes) > self.bytes_max {
-            Some(Full::Quota(Quota::Bytes))
+            Some(ExceededLimit::Quota(ExceededQuota::Bytes))
         } else {
             None
         }
@@ -254,31 +254,31 @@ impl QueueBounds {
 
 /// The load when a task is submitted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Load {
+pub(crate) struct QueueLoad {
     /// Waiting tasks of all projects, and places promised to other projects.
     pub(crate) waiting: u64,
     /// Unfinished tasks of the project.
     pub(crate) unfinished: u64,
     /// Usage of the project.
-    pub(crate) own: Usage,
+    pub(crate) own: QuotaUsage,
     /// Stored bytes of all projects.
     pub(crate) bytes: u64,
 }
 
 /// The limit that a task would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum ExceededLimit {
     /// [`QueueBounds::waiting_max`].
     Queue,
     /// [`QueueBounds::project_unfinished_max`].
     Project,
     /// A limit on stored data.
-    Quota(Quota),
+    Quota(ExceededQuota),
 }
 
 /// The limit on stored data that a task would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quota {
+pub enum ExceededQuota {
     /// [`QueueBounds::project_bytes_max`] or [`QueueBounds::bytes_max`], by this task alone:
     /// freeing space does not help.
     Task,
@@ -292,7 +292,7 @@ pub enum Quota {
 
 /// A project's stored data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct QuotaUsage {
     /// Bytes of its rows, references and results. References count with an allowance until they are
     /// fetched, and texts by their length.
     pub bytes: u64,
@@ -302,7 +302,7 @@ pub struct Usage {
 
 /// The outcome of an insert.
 #[derive(Clone, Debug)]
-pub enum Insertion {
+pub enum InsertOutcome {
     /// The task is stored.
     Inserted(Arc<Task>),
     /// The same request was stored before under this idempotency key, as this task.
@@ -314,7 +314,7 @@ pub enum Insertion {
     /// The project has reached its maximum of unfinished tasks. Nothing was stored.
     ProjectFull(RetryAfter),
     /// A limit on stored data is reached. Nothing was stored.
-    QuotaFull(Quota),
+    QuotaFull(ExceededQuota),
 }
 
 /// When a place for the refused project is expected: estimated from measured service times, the
@@ -327,36 +327,36 @@ pub struct RetryAfter {
 
 /// Numbers of waiting and running tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct QueueCounts {
     /// Numbers by model.
-    pub models: BTreeMap<String, Count>,
+    pub models: BTreeMap<String, PhaseCounts>,
     /// Numbers by project.
-    pub projects: BTreeMap<String, Count>,
+    pub projects: BTreeMap<String, PhaseCounts>,
     /// Age of the oldest waiting task of each model that has any, in milliseconds by the store's wall
     /// clock.
     pub oldest_waiting_ms: BTreeMap<String, u64>,
 }
 
-impl Counts {
+impl QueueCounts {
     /// Counts all unfinished tasks, at this time of the store's wall clock.
-    pub(crate) fn of<'a>(unfinished: impl Iterator<Item = &'a Record>, now_ms: UnixMs) -> Self {
+    pub(crate) fn from_records<'a>(unfinished: impl Iterator<Item = &'a TaskRecord>, now_ms: UnixMs) -> Self {
         let mut counts = Self::default();
         for record in unfinished {
             let task = &record.task;
             let models = counts.models.entry(task.spec.model.clone()).or_default();
             let projects = counts.projects.entry(task.project.clone()).or_default();
-            let one = Count::of(record);
+            let one = PhaseCounts::from_record(record);
             models.add(one);
             projects.add(one);
             if record.is_waiting() {
-                counts.waits_since(&task.spec.model, task.created_at_ms, now_ms);
+                counts.add_waiting(&task.spec.model, task.created_at_ms, now_ms);
             }
         }
         counts
     }
 
     /// Adds a task that waits for `model` and was created at `at_ms`.
-    pub(crate) fn waits_since(&mut self, model: &str, at_ms: UnixMs, now_ms: UnixMs) {
+    pub(crate) fn add_waiting(&mut self, model: &str, at_ms: UnixMs, now_ms: UnixMs) {
         let waited_ms = now_ms.saturating_sub(at_ms);
         let oldest_ms = self.oldest_waiting_ms.entry(model.to_owned()).or_default();
         *oldest_ms = waited_ms.max(*oldest_ms);
@@ -365,7 +365,7 @@ impl Counts {
 
 /// Numbers for one model or project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct PhaseCounts {
     /// Tasks that wait for references or for a worker.
     pub waiting: u64,
     /// Waiting tasks whose references must be fetched.
@@ -376,9 +376,9 @@ pub struct Count {
     pub running: u64,
 }
 
-impl Count {
+impl PhaseCounts {
     /// Counts one unfinished task.
-    fn of(record: &Record) -> Self {
+    fn from_record(record: &TaskRecord) -> Self {
         if record.is_running() {
             return Self {
                 running: 1,
@@ -387,7 +387,7 @@ impl Count {
         }
         // A pause between two fetches has no token: such a task counts as unfetched, like one that
         // no fetch has begun for.
-        let is_fetched_for = record.references.fetch().is_some();
+        let is_fetched_for = record.references.fetch_token().is_some();
         Self {
             waiting: 1,
             unfetched: (!record.is_claimable() && !is_fetched_for).into(),
@@ -406,7 +406,7 @@ impl Count {
 
 /// The outcome of a cancel.
 #[derive(Clone, Debug)]
-pub enum Cancellation {
+pub enum CancelOutcome {
     /// The task is now failed.
     Cancelled(Arc<Task>),
     /// It was already finished; this is its state.
@@ -417,7 +417,7 @@ pub enum Cancellation {
 
 /// The outcome of a delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deletion {
+pub enum DeleteOutcome {
     /// The task was deleted. Its result files must be removed: these chores are leased to the
     /// caller.
     Deleted {
@@ -430,7 +430,7 @@ pub enum Deletion {
 
 /// Order of a list, by creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ListOrder {
     /// Oldest first.
     Ascending,
     /// Newest first.
@@ -444,10 +444,10 @@ pub struct PageRequest {
     pub project: String,
     /// Only tasks after this one in the order. It need not exist any more.
     pub after: Option<TaskId>,
-    /// Maximum number; a page may hold fewer, see [`crate::Tasks::list`].
+    /// Maximum number; a page may hold fewer, see [`crate::TaskStore::list`].
     pub limit: usize,
     /// The order.
-    pub order: Order,
+    pub order: ListOrder,
 }
 
 impl PageRequest {
@@ -459,7 +459,7 @@ impl PageRequest {
 
 /// A page of tasks.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct TaskPage {
     /// The tasks, in the requested order.
     pub tasks: Vec<Arc<Task>>,
     /// Whether there are more after them, even if the page holds fewer than requested.
@@ -468,17 +468,17 @@ pub struct Page {
 
 /// A page being filled.
 #[derive(Debug)]
-pub(crate) struct Filling {
-    page: Page,
+pub(crate) struct PageBuilder {
+    page: TaskPage,
     limit: usize,
     bytes: usize,
 }
 
-impl Filling {
+impl PageBuilder {
     /// An empty page for up to `limit` tasks.
-    pub(crate) fn up_to(limit: usize) -> Self {
+    pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
-            page: Page::default(),
+            page: TaskPage::default(),
             limit,
             bytes: 0,
         }
@@ -500,21 +500,21 @@ impl Filling {
     }
 
     /// The finished page.
-    pub(crate) fn page(self) -> Page {
+    pub(crate) fn page(self) -> TaskPage {
         self.page
     }
 }
 
 /// A change of a project's usage.
 #[derive(Clone, Debug)]
-pub(crate) struct Charge {
+pub(crate) struct UsageCharge {
     pub(crate) project: Arc<str>,
     pub(crate) bytes: i64,
     pub(crate) tasks: i64,
 }
 
-impl Charge {
-    pub(crate) fn of(project: &str, bytes: i64, tasks: i64) -> Self {
+impl UsageCharge {
+    pub(crate) fn new(project: &str, bytes: i64, tasks: i64) -> Self {
         Self {
             project: project.into(),
             bytes,
@@ -538,14 +538,14 @@ impl Charge {
 /// The usage of all projects: sums in memory, which a store writes in the transaction that changes
 /// them, so that they always match its rows. A submit is checked against them without a query.
 #[derive(Debug, Default)]
-pub(crate) struct Usages {
-    projects: HashMap<Arc<str>, Usage>,
+pub(crate) struct UsageSums {
+    projects: HashMap<Arc<str>, QuotaUsage>,
     bytes: u64,
 }
 
-impl Usages {
+impl UsageSums {
     /// The usage of one project.
-    pub(crate) fn of(&self, project: &str) -> Usage {
+    pub(crate) fn project_usage(&self, project: &str) -> QuotaUsage {
         self.projects.get(project).copied().unwrap_or_default()
     }
 
@@ -554,7 +554,7 @@ impl Usages {
         self.bytes
     }
 
-    pub(crate) fn charge(&mut self, charge: &Charge) {
+    pub(crate) fn charge(&mut self, charge: &UsageCharge) {
         let usage = self.projects.entry(charge.project.clone()).or_default();
         usage.bytes = usage.bytes.saturating_add_signed(charge.bytes);
         usage.tasks = usage.tasks.saturating_add_signed(charge.tasks);
@@ -562,14 +562,14 @@ impl Usages {
         // store goes through.
         self.bytes = self.bytes.saturating_add_signed(charge.bytes);
         // Projects come and go; the map holds only those that store anything.
-        if *usage == Usage::default() {
+        if *usage == QuotaUsage::default() {
             self.projects.remove(&charge.project);
         }
     }
 }
 
-impl FromIterator<(String, Usage)> for Usages {
-    fn from_iter<I: IntoIterator<Item = (String, Usage)>>(projects: I) -> Self {
+impl FromIterator<(String, QuotaUsage)> for UsageSums {
+    fn from_iter<I: IntoIterator<Item = (String, QuotaUsage)>>(projects: I) -> Self {
         let mut usages = Self::default();
         for (project, usage) in projects {
             usages.bytes = usages.bytes.saturating_add(usage.bytes);

@@ -57,7 +57,7 @@ pub struct TaskFiles {
 
 /// A store to read, as it is at one moment, possibly while processes serve it.
 #[async_trait]
-pub trait Export: Send {
+pub trait StoreExport: Send {
     /// The next rows of a table, at most [`crate::COPIED_AT_ONCE`], in an order that both kinds of
     /// stores share; empty after the last. A row that cannot be read gives an error of its own, and
     /// so does an idempotency key of such a task.
@@ -71,9 +71,9 @@ pub trait Export: Send {
 }
 
 /// A store being filled. It is locked against other imports and cannot be opened otherwise until
-/// [`Import::finish`], even after this process has died.
+/// [`StoreImport::finish`], even after this process has died.
 #[async_trait]
-pub trait Import: Send {
+pub trait StoreImport: Send {
     /// Number of rows of a table that are stored, where an interrupted import resumes.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ pub trait Import: Send {
     ///
     /// # Errors
     /// [`OpenError`] if it cannot be opened.
-    async fn read_back(&mut self) -> Result<Box<dyn Export>, OpenError>;
+    async fn read_back(&mut self) -> Result<Box<dyn StoreExport>, OpenError>;
 
     /// Unlocks the store.
     ///

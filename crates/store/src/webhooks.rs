@@ -16,7 +16,7 @@ pub(crate) const TRIM_STEP: u64 = 2_000;
 
 /// Webhooks, for operators.
 #[async_trait]
-pub trait Webhooks: Send + Sync + std::fmt::Debug {
+pub trait WebhookStore: Send + Sync + std::fmt::Debug {
     /// All webhooks, in order of creation.
     ///
     /// # Errors
@@ -33,18 +33,18 @@ pub trait Webhooks: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
-    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError>;
+    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<LoggedDelivery>, StoreError>;
 }
 
 /// Webhooks, for the process that makes deliveries.
 #[async_trait]
-pub trait Deliveries: Webhooks {
+pub trait DeliveryStore: WebhookStore {
     /// Leases due deliveries: for each webhook those due longest, up to its limit minus those in
     /// progress, and one of each webhook before a second of any. None for a disabled webhook.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn take_deliveries(
+    async fn lease_deliveries(
         &self,
         request: DeliveryRequest,
     ) -> Result<Vec<DueDelivery>, StoreError>;
@@ -54,7 +54,7 @@ pub trait Deliveries: Webhooks {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError>;
+    async fn complete_delivery(&self, done: DeliveryDone) -> Result<(), StoreError>;
 
     /// Removes of each webhook the oldest finished deliveries beyond
     /// [`kinora_contract::limits::WEBHOOK_LOG_MAX`], and the pending ones that have been due longest
@@ -106,7 +106,7 @@ impl Webhook {
 
 /// The webhook of one task's end, besides those of its project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Callback {
+pub struct TaskCallback {
     /// The webhook whose secret signs.
     pub webhook: String,
     /// The `callback_url` of the request.
@@ -141,7 +141,7 @@ pub enum WebhookChange {
     },
     /// Repeats a delivery that arrived or was given up, with all its attempts.
     Redeliver {
-        /// [`Delivery::number`].
+        /// [`LoggedDelivery::number`].
         number: u64,
     },
 }
@@ -174,14 +174,14 @@ impl DeliveryState {
     }
 
     /// The state of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 
 /// A delivery in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct LoggedDelivery {
     /// Number of its row.
     pub number: u64,
     /// The event's id.
@@ -198,20 +198,20 @@ pub struct Delivery {
     /// lease.
     pub due_ms: UnixMs,
     /// The result of the last attempt.
-    pub last: Option<Attempted>,
+    pub last: Option<DeliveryAttempt>,
 }
 
 /// The result of an attempt at a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempted {
+pub struct DeliveryAttempt {
     /// When it ended, by the clock of the store.
     pub at_ms: UnixMs,
     /// The receiver's answer.
-    pub answer: Answer,
+    pub answer: ReceiverAnswer,
 }
 
 /// A receiver's answer: its HTTP status, or why there was none.
-pub type Answer = Result<u16, String>;
+pub type ReceiverAnswer = Result<u16, String>;
 
 /// A request for deliveries.
 #[derive(Clone, Copy, Debug)]
@@ -254,7 +254,7 @@ pub struct DeliveryDone {
     /// Token of the lease.
     pub token: u64,
     /// The receiver's answer.
-    pub answer: Answer,
+    pub answer: ReceiverAnswer,
     /// The next step.
     pub next: DeliveryNext,
 }

@@ -1,21 +1,21 @@
-//! The store for workers: the trait [`Work`], claims of runs and of fetches, and the changes that the
+//! The store for workers: the trait [`WorkerStore`], claims of runs and of fetches, and the changes that the
 //! holder of a lease makes. Every such change carries a token; a stale one changes nothing. A task with
 //! references can be claimed only after a worker has fetched them.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::{Event, FetchOutcome, Held, Lease, Record, References};
+use kinora_contract::lifecycle::{TaskEvent, FetchOutcome, StoredLease, Lease, TaskRecord, ReferenceState};
 use kinora_contract::{Failure, Task, TaskId};
 use tokio::sync::watch;
 
-use crate::present::Present;
-use crate::{Attempt, LeaseLost, Outcome, Reads, Renewal, StoreError};
+use crate::present_time::PresentTime;
+use crate::{ReleasedAttempt, LeaseLost, RunOutcome, TaskReader, LeaseRenewal, StoreError};
 
 /// Operations for workers. Leases are given as lengths: the store's clock decides when one ends,
 /// and a worker's own clock does not matter.
 #[async_trait]
-pub trait Work: Reads {
+pub trait WorkerStore: TaskReader {
     /// Leases waiting tasks whose references are not stored, for the fetch stage: up to
     /// `request.count`, by projects in turn: the project with the fewest leased fetches first, then
     /// the one whose last fetch is longest ago; its oldest task first. No project holds more than
@@ -23,14 +23,14 @@ pub trait Work: Reads {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError>;
+    async fn lease_fetches(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError>;
 
     /// Ends a fetch: the task becomes claimable (durably), fails, or waits for another try.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] if the fetch is not the task's current one, or the task has ended:
     /// nothing was changed.
-    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError>;
+    async fn complete_fetch(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError>;
 
     /// Records the stored size of an unfinished task's references, in bytes, which replaces the
     /// allowance. No effect on any other task.
@@ -59,7 +59,7 @@ pub trait Work: Reads {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError>;
 
     /// Whether this claim would get a task now, by the same rules. Also true for a task that must run
     /// alone while the worker runs others: the claim gets nothing yet, but holds the worker back until
@@ -74,7 +74,7 @@ pub trait Work: Reads {
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] if the token is stale: nothing was changed.
-    async fn renew(&self, lease: &Lease, lease_ms: u64, renewal: Renewal)
+    async fn renew(&self, lease: &Lease, lease_ms: u64, renewal: LeaseRenewal)
     -> Result<(), StoreError>;
 
     /// Stores an encoded preview in place of an earlier one. It is dropped with the lease, and need
@@ -89,7 +89,7 @@ pub trait Work: Reads {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot answer.
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError>;
+    async fn find_lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError>;
 
     /// Ends a running task by compare-and-set on (id, token, running), and keeps it for
     /// `retention_ms`.
@@ -99,7 +99,7 @@ pub trait Work: Reads {
     async fn finish(
         &self,
         lease: &Lease,
-        outcome: Outcome,
+        outcome: RunOutcome,
         retention_ms: u64,
     ) -> Result<(), StoreError>;
 
@@ -108,7 +108,7 @@ pub trait Work: Reads {
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] if the token is stale: nothing was changed.
-    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError>;
+    async fn release(&self, lease: &Lease, attempt: ReleasedAttempt) -> Result<(), StoreError>;
 
     /// Number of starts in a row, including this one, that followed a death of the previous
     /// process: 0 after a clean stop. `None` if many processes share the store: nothing is known of
@@ -119,7 +119,7 @@ pub trait Work: Reads {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn settle(&self) -> Result<(), StoreError>;
+    async fn confirm_start(&self) -> Result<(), StoreError>;
 
     /// A counter that moves when a task may be ready to claim or to fetch. Only a hint that
     /// shortens waiting; polling must be enough.
@@ -158,8 +158,8 @@ pub struct ClaimRequest {
 
 impl ClaimRequest {
     /// The lease for a claim at this time.
-    pub(crate) fn held(&self, token: u64, now: &Present) -> Held {
-        Held {
+    pub(crate) fn stored_lease(&self, token: u64, now: &PresentTime) -> StoredLease {
+        StoredLease {
             token,
             // Two ends: `until_ms` by the wall clock is shown to operators, and only `ends_ms`, by
             // the clock of leases, decides.
@@ -182,7 +182,7 @@ pub struct LongTasks {
 impl LongTasks {
     /// Whether the task must wait until a long one has ended. A task with a ticket never waits: its job
     /// already runs at another server.
-    pub(crate) fn hold_back(&self, record: &Record) -> bool {
+    pub(crate) fn holds_back(&self, record: &TaskRecord) -> bool {
         self.count == 0 && self.is_long(record) && record.ticket.is_none()
     }
 
@@ -192,29 +192,29 @@ impl LongTasks {
     }
 
     /// Counts a claimed task.
-    pub(crate) fn charge(&mut self, record: &Record) {
+    pub(crate) fn charge(&mut self, record: &TaskRecord) {
         self.count -= usize::from(self.count > 0 && self.is_long(record));
     }
 
-    fn is_long(&self, record: &Record) -> bool {
+    fn is_long(&self, record: &TaskRecord) -> bool {
         record.task.spec.cost() > self.cost_over
     }
 }
 
 /// A leased task.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct ClaimedTask {
     /// The task as it stands after the claim; `task.attempt` counts this claim.
     pub task: Task,
     /// The lease.
     pub lease: Lease,
-    /// The ticket of an earlier attempt ([`crate::Renewal::ticket`]).
+    /// The ticket of an earlier attempt ([`crate::LeaseRenewal::ticket`]).
     pub ticket: Option<String>,
 }
 
-impl Claim {
+impl ClaimedTask {
     /// For a task that was just claimed under this token.
-    pub(crate) fn of(claimed: &Record, token: u64) -> Self {
+    pub(crate) fn new(claimed: &TaskRecord, token: u64) -> Self {
         let task = Task::clone(&claimed.task);
         let lease = Lease {
             task: task.id,
@@ -241,39 +241,39 @@ pub(crate) enum LeaseAction {
     Renew {
         token: u64,
         lease_ms: u64,
-        renewal: Renewal,
+        renewal: LeaseRenewal,
     },
     Finish {
         token: u64,
-        outcome: Outcome,
+        outcome: RunOutcome,
         retention_ms: u64,
     },
     Release {
         token: u64,
-        attempt: Attempt,
+        attempt: ReleasedAttempt,
     },
     SettleFetch {
         token: u64,
-        fetched: Fetched,
+        fetched: FetchReport,
     },
 }
 
 impl LeasedChange {
     /// Gives back a task whose claimant has gone.
-    pub(crate) const fn give_back(claim: &Claim) -> Self {
+    pub(crate) const fn return_claim(claim: &ClaimedTask) -> Self {
         let Lease { task, token } = claim.lease;
         Self {
             task,
             action: LeaseAction::Release {
                 token,
                 // The worker never saw the task, so nothing was tried.
-                attempt: Attempt::Forgiven,
+                attempt: ReleasedAttempt::Forgiven,
             },
         }
     }
 
     /// Ends a fetch.
-    pub(crate) fn settle(fetch: &Fetch, fetched: Fetched) -> Self {
+    pub(crate) fn complete_fetch(fetch: &ReferenceFetch, fetched: FetchReport) -> Self {
         Self {
             task: fetch.task.id,
             action: LeaseAction::SettleFetch {
@@ -286,7 +286,7 @@ impl LeasedChange {
 
 impl LeaseAction {
     /// The event at this time.
-    pub(crate) fn at(&self, now: &Present) -> Event {
+    pub(crate) fn event_at(&self, now: &PresentTime) -> TaskEvent {
         // The time of the transaction, not of the call: a change may wait for its turn at the
         // writer, and a lease must be extended from the moment at which the extension takes effect.
         let now_ms = now.wall_ms;
@@ -295,7 +295,7 @@ impl LeaseAction {
                 token,
                 lease_ms,
                 renewal,
-            } => Event::Renewed {
+            } => TaskEvent::Renewed {
                 token: *token,
                 until_ms: now_ms.saturating_add(*lease_ms),
                 ends_ms: now.lease_ms.saturating_add(*lease_ms),
@@ -305,19 +305,19 @@ impl LeaseAction {
                 token,
                 outcome,
                 retention_ms,
-            } => Event::Finished {
+            } => TaskEvent::Finished {
                 token: *token,
                 outcome: outcome.clone(),
                 now_ms,
                 retention_ms: *retention_ms,
             },
-            Self::Release { token, attempt } => Event::Released {
+            Self::Release { token, attempt } => TaskEvent::Released {
                 token: *token,
                 attempt: *attempt,
             },
-            Self::SettleFetch { token, fetched } => Event::FetchEnded {
+            Self::SettleFetch { token, fetched } => TaskEvent::FetchEnded {
                 token: *token,
-                outcome: fetched.at(now),
+                outcome: fetched.outcome_at(now),
             },
         }
     }
@@ -342,8 +342,8 @@ pub struct FetchRequest {
 
 impl FetchRequest {
     /// Whether a fetch under a token, or a pause without one, is over.
-    pub(crate) fn is_over(&self, away: References, now: &Present) -> bool {
-        let References::Away {
+    pub(crate) fn is_over(&self, away: ReferenceState, now: &PresentTime) -> bool {
+        let ReferenceState::Away {
             until_ms, token, ..
         } = away
         else {
@@ -356,8 +356,8 @@ impl FetchRequest {
     }
 
     /// The event that begins a fetch under this token, at this time of the store's clock.
-    pub(crate) const fn begun(&self, token: u64, now: &Present) -> Event {
-        Event::FetchBegun {
+    pub(crate) const fn begin_event(&self, token: u64, now: &PresentTime) -> TaskEvent {
+        TaskEvent::FetchBegun {
             token,
             until_ms: now.lease_ms.saturating_add(self.lease_ms),
         }
@@ -366,7 +366,7 @@ impl FetchRequest {
 
 /// A task whose references must be fetched, with the right to settle the fetch.
 #[derive(Clone, Debug)]
-pub struct Fetch {
+pub struct ReferenceFetch {
     /// The waiting task.
     pub task: Arc<Task>,
     /// Distinguishes this lease from earlier and later ones of the same task.
@@ -376,9 +376,9 @@ pub struct Fetch {
     pub tries: u32,
 }
 
-impl Fetch {
+impl ReferenceFetch {
     /// For a task whose fetch has just begun under this token.
-    pub(crate) fn of(begun: &Record, token: u64) -> Self {
+    pub(crate) fn new(begun: &TaskRecord, token: u64) -> Self {
         Self {
             task: begun.task.clone(),
             token,
@@ -389,7 +389,7 @@ impl Fetch {
 
 /// The outcome of a fetch.
 #[derive(Clone, Debug)]
-pub enum Fetched {
+pub enum FetchReport {
     /// Every reference is stored: workers can claim the task, even after a restart.
     AtHand,
     /// A reference cannot be fetched: the task fails.
@@ -406,9 +406,9 @@ pub enum Fetched {
     },
 }
 
-impl Fetched {
+impl FetchReport {
     /// The outcome as an event, at this time of the store's clock.
-    pub(crate) fn at(&self, now: &Present) -> FetchOutcome {
+    pub(crate) fn outcome_at(&self, now: &PresentTime) -> FetchOutcome {
         match self {
             Self::AtHand => FetchOutcome::AtHand,
             Self::Failed {

@@ -12,13 +12,13 @@ use crate::StoreError;
 
 /// The registry of live workers.
 #[async_trait]
-pub trait Workers: Send + Sync + std::fmt::Debug {
+pub trait WorkerDirectory: Send + Sync + std::fmt::Debug {
     /// Announces a worker, or replaces its announcement, for `for_ms` milliseconds from now by the
     /// store's clock.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError>;
+    async fn announce(&self, worker: &WorkerAnnouncement, for_ms: u64) -> Result<(), StoreError>;
 
     /// Ends a worker's announcement now. No effect if there is none.
     ///
@@ -43,7 +43,7 @@ pub trait Workers: Send + Sync + std::fmt::Debug {
 
 /// A worker's announcement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Announcement {
+pub struct WorkerAnnouncement {
     /// The worker's unique name, also in its leases.
     pub id: String,
     /// Name of its machine.
@@ -224,7 +224,7 @@ impl WorkerState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivingWorker {
     /// Its announcement.
-    pub worker: Announcement,
+    pub worker: WorkerAnnouncement,
     /// Time since the announcement, in milliseconds.
     pub seen_ms_ago: u64,
     /// Number of tasks that run under its leases.
@@ -232,7 +232,7 @@ pub struct LivingWorker {
 }
 
 /// The models of the workers that claim tasks.
-pub(crate) fn served<'a>(workers: impl Iterator<Item = &'a Announcement>) -> BTreeSet<String> {
+pub(crate) fn served<'a>(workers: impl Iterator<Item = &'a WorkerAnnouncement>) -> BTreeSet<String> {
     let serving = workers.filter(|worker| worker.state == WorkerState::Serving);
     let models = serving.flat_map(|worker| &worker.models);
     // A model whose engine is in quarantine stays announced; the API should not call it served.

@@ -15,7 +15,7 @@ use kinora_contract::{ManualClock, Task, TaskId};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id, task};
-use kinora_store::{Loss, OpenError, OpenOptions, SqliteOptions, StoreError, inspect, open};
+use kinora_store::{LostChanges, OpenError, OpenOptions, SqliteOptions, StoreError, inspect, open};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -60,7 +60,7 @@ impl Folder {
         self.try_open(&SqliteOptions::default()).await.unwrap()
     }
 
-    async fn loss(&self) -> Loss {
+    async fn loss(&self) -> LostChanges {
         match self.try_open(&SqliteOptions::default()).await {
             Err(OpenError::Lost(loss)) => loss,
             other => panic!("not refused: {other:?}"),

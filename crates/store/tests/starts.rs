@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{ManualClock, Phase, State};
+use kinora_contract::{ManualClock, TaskPhase, TaskState};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::{Bench, keys};
 use kinora_store::conformance::fixtures::{
@@ -101,7 +101,7 @@ async fn deaths_in_a_row_are_counted_until_a_stop_or_a_minute() {
     store.stores().complete(&claim).await.unwrap();
     // Short tasks end between two deaths of a crash loop.
     die(&mut store, 2).await;
-    store.stores().work.settle().await.unwrap();
+    store.stores().work.confirm_start().await.unwrap();
     die(&mut store, 1).await;
 }
 
@@ -121,11 +121,11 @@ async fn tasks_of_a_dead_process_go_back_at_once_and_keep_their_attempts() {
     // A task that kills its process each time ends, too.
     store.stop_and_start().await;
     let stores = store.stores();
-    assert_eq!(stores.task("one", 1).await.state, State::Running);
+    assert_eq!(stores.task("one", 1).await.state, TaskState::Running);
     assert_eq!(stores.claim_one().await.task.id, id(2));
     let swept = stores.sweep(NOW).await;
     assert_eq!((swept.lost, swept.requeued), (1, 0));
-    assert_eq!(stores.task("one", 1).await.state.phase(), Phase::Failed);
+    assert_eq!(stores.task("one", 1).await.state.phase(), TaskPhase::Failed);
 }
 
 /// Each in turn, alone; the others as if nothing had happened.
@@ -148,7 +148,7 @@ async fn tasks_that_ran_together_at_every_death_are_not_lost_together() {
     let swept = store.stores().sweep(NOW).await;
     assert_eq!((swept.lost, swept.requeued), (1, 0));
     let state = &store.stores().task("one", 1).await.state;
-    assert_eq!(state.phase(), Phase::Failed);
+    assert_eq!(state.phase(), TaskPhase::Failed);
     store.stores().complete(&next[0]).await.unwrap();
     for number in 3..=4 {
         let claims = store.stores().claim(4).await;
@@ -183,7 +183,7 @@ async fn a_store_whose_writes_failed_finds_out_by_itself_that_they_work_again() 
             .is_none()
     );
     let state = &store.stores().submit(1, "one").await.state;
-    assert_eq!(*state, State::Waiting);
+    assert_eq!(*state, TaskState::Waiting);
 }
 
 /// What changes memory only, such as the lease of a fetch, is no sign of recovery.
@@ -221,7 +221,7 @@ async fn chores_of_a_dead_process_are_due_at_once() {
     store.stores().cancel("one", 1, RETENTION_MS).await;
     let mut chores = store.stores().take_chores(ChoreKind::RemoveFile).await;
     let paused = vec![chores.remove(0).again(3_600_000)];
-    store.stores().chores.settle_chores(paused).await.unwrap();
+    store.stores().chores.complete_chores(paused).await.unwrap();
     for again in [false, true] {
         assert_eq!(store.stores().files_due().await, [""; 0]);
         match again {
@@ -255,5 +255,5 @@ async fn a_task_that_ran_when_a_backup_was_made_runs_again_after_its_restore() {
     };
     assert_eq!(copy.sweep_by(sweep).await.lost, 0);
     let task = copy.task("one", 1).await;
-    assert_eq!((task.state.phase(), task.attempt), (Phase::Waiting, 0));
+    assert_eq!((task.state.phase(), task.attempt), (TaskPhase::Waiting, 0));
 }

@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kinora_contract::{ManualClock, State};
+use kinora_contract::{ManualClock, TaskState};
 use kinora_store::conformance::bench::Bench;
 use kinora_store::conformance::fixtures::{
     EXPIRY, NOW, RETENTION_MS, actor, cancelled, claiming, files as files_of, id, sweep_at, task,
 };
 use kinora_store::conformance::{Harness, Site};
 use kinora_store::{
-    Attempt, Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest,
-    Scope, SqliteOptions, StoreError, Stores, SweepRequest, open, open_keys,
+    ReleasedAttempt, IdempotencyKey, InsertOutcome, NewKey, NewTask, OpenError, OpenOptions, ListOrder, PageRequest,
+    KeyScope, SqliteOptions, StoreError, StoreHandles, SweepRequest, open, open_keys,
 };
 use rusqlite::Connection;
 
@@ -50,7 +50,7 @@ impl Files {
         format!("sqlite:{}", self.path().display())
     }
 
-    async fn try_open(&self, url: &str, clock: Arc<ManualClock>) -> Result<Stores, OpenError> {
+    async fn try_open(&self, url: &str, clock: Arc<ManualClock>) -> Result<StoreHandles, OpenError> {
         let sqlite = self.options.clone();
         let options = OpenOptions {
             sqlite,
@@ -72,7 +72,7 @@ impl Files {
 
 #[async_trait]
 impl Harness for Files {
-    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores {
+    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> StoreHandles {
         let path = self.folder.path().join(name).join("data/kinora.db");
         let url = format!("sqlite:{}", path.display());
         self.try_open(&url, clock).await.unwrap()
@@ -143,7 +143,7 @@ async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
     let refused = loop {
         let number = stored.len() as u64;
         match stores.tasks.insert(task(number, "one")).await {
-            Ok(Insertion::Inserted(_)) => stored.push(number),
+            Ok(InsertOutcome::Inserted(_)) => stored.push(number),
             other => break other,
         }
         assert!(stored.len() < 10_000, "the bound on pages holds");
@@ -178,7 +178,7 @@ async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
     }
     let again = stores.tasks.insert(task(full, "one")).await.unwrap();
     assert!(
-        matches!(&again, Insertion::Inserted(task) if task.id == id(full)),
+        matches!(&again, InsertOutcome::Inserted(task) if task.id == id(full)),
         "{again:?}"
     );
     // Memory and disk agree on who waits.
@@ -204,7 +204,7 @@ async fn a_write_lock_held_elsewhere_refuses_changes_and_leaves_no_trace() {
     assert!(unavailable(&stores.tasks.insert(task(2, "one")).await));
     assert!(unavailable(&stores.work.claim(claiming(1)).await));
     assert!(unavailable(&stores.tasks.delete("one", id(1)).await));
-    assert_eq!(stores.task("one", 1).await.state, State::Waiting);
+    assert_eq!(stores.task("one", 1).await.state, TaskState::Waiting);
     other.execute_batch("ROLLBACK").unwrap();
     stores.submit(2, "one").await;
     assert_eq!(stores.position(2).await, Some(1));
@@ -252,7 +252,7 @@ async fn a_request_that_fails_halfway_is_undone_whole() {
     let files = Files::new();
     let stores = files.open().await;
     let keyed = |number, key: &str| NewTask {
-        idempotency: Some(Idempotency {
+        idempotency: Some(IdempotencyKey {
             key: key.to_owned(),
             fingerprint: [1; 32],
             bound_ms: 1_000,
@@ -299,7 +299,7 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
         project: "one".to_owned(),
         after: None,
         limit: 9,
-        order: Order::Ascending,
+        order: ListOrder::Ascending,
     };
     let listed = stores.tasks.list(request).await.unwrap().tasks;
     assert_eq!(
@@ -307,7 +307,7 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
         [id(3)]
     );
     let readable = stores.claim_one().await;
-    let given_back = stores.work.release(&readable.lease, Attempt::Forgiven);
+    let given_back = stores.work.release(&readable.lease, ReleasedAttempt::Forgiven);
     given_back.await.unwrap();
     assert_eq!(stores.remove_files().await, readable.lease.file_keys());
     // It can be deleted, and it ages, but not as a failed task would: its files are given up.
@@ -359,7 +359,7 @@ async fn keys_of_another_process_are_seen_within_a_second() {
         sha256: [1; 32],
         name: "made elsewhere".to_owned(),
         project: "one".to_owned(),
-        scopes: vec![Scope::Read],
+        scopes: vec![KeyScope::Read],
         models: None,
         requests_per_minute: None,
         unfinished_max: None,

@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{ManualClock, Phase, TaskId};
+use kinora_contract::{ManualClock, TaskPhase, TaskId};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::{Bench, any_call_off};
 use kinora_store::conformance::fixtures::{EXPIRY, LEASE_MS, NOW, files, id};
-use kinora_store::{ChoreKind, ChoreRequest, OpenOptions, Order, PageRequest, open};
+use kinora_store::{ChoreKind, ChoreRequest, OpenOptions, ListOrder, PageRequest, open};
 use rusqlite::Connection;
 
 const TASKS: u64 = 24;
@@ -24,7 +24,7 @@ async fn open_at_now(url: &str) -> Site {
 }
 
 /// The whole list, by pages of so many.
-async fn listed(stores: &Site, limit: usize, order: Order) -> Vec<TaskId> {
+async fn listed(stores: &Site, limit: usize, order: ListOrder) -> Vec<TaskId> {
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
         let request = PageRequest {
@@ -74,7 +74,7 @@ async fn p17_a_row_that_cannot_be_read_ends_no_list() {
         .filter(|place| !damaged.contains(place))
         .map(|place| id(place - 1))
         .collect();
-    for order in [Order::Ascending, Order::Descending] {
+    for order in [ListOrder::Ascending, ListOrder::Descending] {
         for limit in [1, 2, 7, 100] {
             assert_eq!(
                 listed(&stores, limit, order).await,
@@ -117,7 +117,7 @@ async fn p17_a_row_that_cannot_be_changed_stops_no_claim_and_no_sweep() {
     }
     let swept = stores.sweep(NOW + LEASE_MS).await;
     assert_eq!((swept.requeued, swept.lost), (1, 0));
-    assert_eq!(stores.task("one", 3).await.state.phase(), Phase::Waiting);
+    assert_eq!(stores.task("one", 3).await.state.phase(), TaskPhase::Waiting);
     assert_eq!(stores.sweep(EXPIRY).await.expired, 1);
     let mut keys = claims[2].lease.file_keys().to_vec();
     keys.extend(files(&format!("token-{}", claims[0].lease.token)));
@@ -127,7 +127,7 @@ async fn p17_a_row_that_cannot_be_changed_stops_no_claim_and_no_sweep() {
         count: 1,
         lease_ms: 1,
     };
-    let taken = stores.chores.take_chores(one).await.unwrap();
+    let taken = stores.chores.lease_chores(one).await.unwrap();
     assert_eq!(taken.len(), 1, "a damaged one keeps none behind it");
     assert_eq!(stores.take_chores(any_call_off()).await, []);
 }

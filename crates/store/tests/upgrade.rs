@@ -18,13 +18,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use kinora_contract::{Clock as _, ManualClock, State, Task};
+use kinora_contract::{Clock as _, ManualClock, TaskState, Task};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::{Bench as _, keys};
 use kinora_store::conformance::fixtures::task;
 use kinora_store::{
-    ChoreKind, ChoreWork, Idempotency, Insertion, NewTask, OpenOptions, Order, PageRequest,
-    PostgresOptions, Scope, TallyRequest, Time, migrate, open,
+    ChoreKind, ChoreWork, IdempotencyKey, InsertOutcome, NewTask, OpenOptions, ListOrder, PageRequest,
+    PostgresOptions, KeyScope, TallyRequest, TimeSource, migrate, open,
 };
 use kinora_testkit::postgres::Server;
 use rusqlite::Connection;
@@ -149,7 +149,7 @@ impl Release {
         migrate(&url).await.unwrap();
         let options = OpenOptions {
             postgres: PostgresOptions {
-                time: Time::Clock,
+                time: TimeSource::Clock,
                 ..PostgresOptions::default()
             },
             ..OpenOptions::new(clock.clone())
@@ -256,7 +256,7 @@ async fn every_task_of_the_release_is_as_it_was() {
                 project: project.to_owned(),
                 after: None,
                 limit: 100,
-                order: Order::Ascending,
+                order: ListOrder::Ascending,
             });
             let listed = listed.await.unwrap().tasks;
             let listed = listed.iter().map(|task| task.id.to_string());
@@ -292,13 +292,13 @@ fn assert_task(row: &Row, task: &Task) {
     let priority = if case == "urgent" { "high" } else { "normal" };
     assert_eq!(task.priority.name(), priority, "{case}");
     match &task.state {
-        State::Waiting => assert!(row[2] == "waiting" || row[2] == "running", "{case}"),
-        State::Running => assert_eq!(row[2], "running", "{case}"),
-        State::Expired => assert_eq!(row[2], "expired", "{case}"),
-        State::Failed(failure) => {
+        TaskState::Waiting => assert!(row[2] == "waiting" || row[2] == "running", "{case}"),
+        TaskState::Running => assert_eq!(row[2], "running", "{case}"),
+        TaskState::Expired => assert_eq!(row[2], "expired", "{case}"),
+        TaskState::Failed(failure) => {
             assert_eq!(failure.code, json(&row[12])["code"].as_str().unwrap());
         }
-        State::Completed(artifact) => {
+        TaskState::Completed(artifact) => {
             let stored = json(&row[11]);
             for (name, file) in [
                 ("video", &artifact.video),
@@ -394,7 +394,7 @@ async fn a_replay_of_a_submit_to_the_release_answers_its_task() {
             "that of a deleted task is free"
         );
         for row in &bindings {
-            let same = Idempotency {
+            let same = IdempotencyKey {
                 key: row[1].clone(),
                 fingerprint: bytes_of(&row[2]),
                 bound_ms: 1,
@@ -405,17 +405,17 @@ async fn a_replay_of_a_submit_to_the_release_answers_its_task() {
                 idempotency: Some(idempotency),
                 ..task(1, &row[0])
             };
-            let other = Idempotency {
+            let other = IdempotencyKey {
                 fingerprint: [7; 32],
                 ..same.clone()
             };
             let replayed = site.tasks.insert(again(same)).await.unwrap();
             assert!(
-                matches!(&replayed, Insertion::Replayed(task) if task.id.to_string() == row[3]),
+                matches!(&replayed, InsertOutcome::Replayed(task) if task.id.to_string() == row[3]),
                 "{replayed:?}"
             );
             let refused = site.tasks.insert(again(other)).await.unwrap();
-            assert!(matches!(refused, Insertion::KeyReused), "{refused:?}");
+            assert!(matches!(refused, InsertOutcome::KeyReused), "{refused:?}");
         }
     }
 }
@@ -559,7 +559,7 @@ async fn keys_and_secrets_of_the_release_are_as_they_were() {
             let key = stored.key;
             let found = site.keys.find_key(&key.sha256, 0).await.unwrap().unwrap();
             assert_eq!(found.key.id, key.id);
-            let scopes: Vec<_> = key.scopes.into_iter().map(Scope::name).collect();
+            let scopes: Vec<_> = key.scopes.into_iter().map(KeyScope::name).collect();
             keys.push(vec![
                 key.id,
                 hex(&key.sha256),

@@ -1,5 +1,5 @@
 //! Limits blocking work by kind. The runtime has one set of threads for everything that blocks; a
-//! [`Pool`] reserves a share for one kind of work, so no kind can use up the threads of another. It
+//! [`BlockingPool`] reserves a share for one kind of work, so no kind can use up the threads of another. It
 //! knows nothing about the work, and starts no threads of its own. Log lines of the work carry the
 //! caller's span.
 //!
@@ -13,12 +13,12 @@ use tokio::sync::Semaphore;
 
 /// A share of the runtime's blocking threads, for one kind of work. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Pool {
+pub struct BlockingPool {
     /// `None`: callers do the work themselves.
     places: Option<Arc<Semaphore>>,
 }
 
-impl Pool {
+impl BlockingPool {
     /// A pool of at most `threads` concurrent threads, and at least one.
     pub fn new(threads: usize) -> Self {
         Self {
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn work_that_hangs_takes_no_thread_of_another_pool() {
-        let (stuck, free) = (Pool::new(2), Pool::new(1));
+        let (stuck, free) = (BlockingPool::new(2), BlockingPool::new(1));
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(std::sync::Mutex::new(held));
         runtime(3).block_on(async {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_place_is_held_until_the_work_is_done_although_nobody_waits() {
-        let pool = Pool::new(1);
+        let pool = BlockingPool::new(1);
         let (release, held) = mpsc::channel::<()>();
         let (begun, begins) = mpsc::channel::<()>();
         runtime(2).block_on(async {
@@ -140,7 +140,7 @@ mod tests {
         let log = tracing_subscriber::registry().with(entered.clone());
         let of_work = tracing::subscriber::with_default(log, || {
             let _task = tracing::info_span!("task").entered();
-            let pool = Pool::new(1);
+            let pool = BlockingPool::new(1);
             let work = pool.run(|| thread::current().id());
             runtime(1).block_on(work).unwrap()
         });
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_and_gives_the_place_back() {
-        let pool = Pool::new(1);
+        let pool = BlockingPool::new(1);
         runtime(1).block_on(async {
             pool.run(|| panic!("on purpose")).await.unwrap_err();
             assert_eq!(pool.run(|| 7).await.unwrap(), 7);

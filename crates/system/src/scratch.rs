@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Extension of an owner's lock file, next to its folder.
-const LOCK: &str = "lock";
+const LOCK_EXTENSION: &str = "lock";
 /// Lock held briefly while creating or removing folders, so no process sees a folder without its lock.
 const FOLDERS_LOCK: &str = ".lock";
 /// Length of an owner's name: 64 random bits in hexadecimal. Files with other names are never
@@ -20,7 +20,7 @@ const PROBE_BYTES: usize = 64 * 1024;
 
 /// A folder for unfinished files. Dropping it removes the folder.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchFolder {
     parent: PathBuf,
     name: String,
     path: PathBuf,
@@ -28,13 +28,13 @@ pub struct Scratch {
     lock: Mutex<Option<File>>,
 }
 
-impl Scratch {
+impl ScratchFolder {
     /// Creates a folder in `parent`, which is created if missing, and removes the folders of dead
     /// owners. Only the user of this process can open it.
     ///
     /// # Errors
     /// If the folder or its lock cannot be created. Old folders that cannot be removed are logged.
-    pub fn make(parent: &Path) -> io::Result<Self> {
+    pub fn create(parent: &Path) -> io::Result<Self> {
         let mut random = [0; NAME_DIGITS / 2];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -108,7 +108,7 @@ impl Scratch {
     /// Locks the owner's file, then creates the folder: a folder without a lock would never be
     /// removed.
     fn occupy(&self) -> io::Result<()> {
-        let mut held = self.held();
+        let mut held = self.owner_lock();
         if held.is_none() || !is_occupied(&self.parent, &self.name) {
             *held = Some(lock(&lock_of(&self.parent, &self.name))?);
         }
@@ -118,14 +118,14 @@ impl Scratch {
             .create(&self.path)
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<File>> {
+    fn owner_lock(&self) -> MutexGuard<'_, Option<File>> {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        if self.held().is_none() {
+        if self.owner_lock().is_none() {
             return;
         }
         if let Err(error) = remove(&self.parent, &self.name) {
@@ -140,7 +140,7 @@ pub fn is_occupied(parent: &Path, name: &str) -> bool {
 }
 
 fn lock_of(parent: &Path, name: &str) -> PathBuf {
-    parent.join(name).with_extension(LOCK)
+    parent.join(name).with_extension(LOCK_EXTENSION)
 }
 
 /// The owners with a lock file in `parent`, alive or not.
@@ -148,7 +148,7 @@ fn owners(parent: &Path) -> io::Result<Vec<String>> {
     let mut owners = Vec::new();
     for entry in fs::read_dir(parent)? {
         let name = entry?.file_name();
-        let Some((owner, LOCK)) = name.to_str().and_then(|name| name.split_once('.')) else {
+        let Some((owner, LOCK_EXTENSION)) = name.to_str().and_then(|name| name.split_once('.')) else {
             continue;
         };
         if owner.len() == NAME_DIGITS
@@ -233,9 +233,9 @@ mod tests {
 
     /// What a killed process leaves behind: its folder, and a free lock.
     fn abandoned(parent: &Path) -> String {
-        let scratch = Scratch::make(parent).unwrap();
+        let scratch = ScratchFolder::create(parent).unwrap();
         fs::write(scratch.path().join("half"), "half").unwrap();
-        *scratch.held() = None;
+        *scratch.owner_lock() = None;
         scratch.name().to_owned()
     }
 
@@ -244,10 +244,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let parent = root.path().join("work");
         let dead = abandoned(&parent);
-        let first = Scratch::make(&parent).unwrap();
+        let first = ScratchFolder::create(&parent).unwrap();
         assert!(!parent.join(&dead).exists() && !is_occupied(&parent, &dead));
         fs::write(first.path().join("frames"), "frames").unwrap();
-        let second = Scratch::make(&parent).unwrap();
+        let second = ScratchFolder::create(&parent).unwrap();
         assert_eq!(names(first.path()), ["frames"]);
         drop(second);
         assert_eq!(names(first.path()), ["frames"]);
@@ -266,7 +266,7 @@ mod tests {
         // Without a lock file this is not an owner's folder.
         fs::create_dir(root.path().join("0123456789abcdef")).unwrap();
         let before = names(root.path());
-        let scratch = Scratch::make(root.path()).unwrap();
+        let scratch = ScratchFolder::create(root.path()).unwrap();
         drop(scratch);
         let mut after = names(root.path());
         after.retain(|name| name != FOLDERS_LOCK);
@@ -277,7 +277,7 @@ mod tests {
     fn a_folder_that_is_removed_is_made_again_and_locked_again() {
         let root = tempfile::tempdir().unwrap();
         let parent = root.path().join("work");
-        let scratch = Scratch::make(&parent).unwrap();
+        let scratch = ScratchFolder::create(&parent).unwrap();
         assert!(!scratch.restore().unwrap());
         let own = scratch.path().to_owned();
         let lock = lock_of(&parent, scratch.name());
@@ -288,7 +288,7 @@ mod tests {
             remove();
             assert!(scratch.restore().unwrap());
             fs::write(own.join("frames"), "frames").unwrap();
-            drop(Scratch::make(&parent).unwrap());
+            drop(ScratchFolder::create(&parent).unwrap());
             assert_eq!(names(&own), ["frames"]);
         }
         remove_all();
@@ -306,10 +306,10 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..20 {
-                        let scratch = Scratch::make(root.path()).unwrap();
+                        let scratch = ScratchFolder::create(root.path()).unwrap();
                         let file = scratch.path().join("frames");
                         fs::write(&file, "frames").unwrap();
-                        drop(Scratch::make(root.path()).unwrap());
+                        drop(ScratchFolder::create(root.path()).unwrap());
                         assert!(file.exists());
                     }
                 });

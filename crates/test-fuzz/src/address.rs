@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use kinora_http_fetch::{Verdict, judge};
+use kinora_http_fetch::{AddressVerdict, classify};
 
 fn is_public(address: impl Into<IpAddr>) -> bool {
-    matches!(judge(address.into()), Verdict::Public)
+    matches!(classify(address.into()), AddressVerdict::Public)
 }
 
 pub(crate) fn check(bytes: [u8; 16]) {

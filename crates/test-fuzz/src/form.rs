@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use kinora_contract::edit_call::edits_request;
-use kinora_contract::{Catalog, Form, SubmitRequest, built_in_cards, validate};
+use kinora_contract::edit_endpoints::edits_request;
+use kinora_contract::{ModelCatalog, FormFields, SubmitRequest, built_in_cards, validate};
 
-static CATALOG: LazyLock<Catalog> =
-    LazyLock::new(|| Catalog::new(built_in_cards()).expect("the built-in cards are right"));
+static CATALOG: LazyLock<ModelCatalog> =
+    LazyLock::new(|| ModelCatalog::new(built_in_cards()).expect("the built-in cards are right"));
 
 pub(crate) fn check(input: &str) {
-    let mut form = Form::default();
+    let mut form = FormFields::default();
     let mut parts = input.split('\0');
     while let (Some(name), Some(text)) = (parts.next(), parts.next()) {
         if form.push(name, text.to_owned()).is_err() {

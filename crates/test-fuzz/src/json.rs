@@ -2,17 +2,17 @@
 
 use std::sync::LazyLock;
 
-use kinora_contract::{Catalog, Intent, SubmitRequest, VideoSpec, built_in_cards, validate};
+use kinora_contract::{ModelCatalog, SubmitIntent, SubmitRequest, VideoSpec, built_in_cards, validate};
 
-static CATALOG: LazyLock<Catalog> =
-    LazyLock::new(|| Catalog::new(built_in_cards()).expect("the built-in cards are right"));
+static CATALOG: LazyLock<ModelCatalog> =
+    LazyLock::new(|| ModelCatalog::new(built_in_cards()).expect("the built-in cards are right"));
 
 pub(crate) fn check(body: &[u8]) {
     let Ok(request) = SubmitRequest::from_json(body) else {
         return;
     };
     if let Ok(submission) = validate(&request, &CATALOG, 7)
-        && let Intent::New(spec) = submission.intent
+        && let SubmitIntent::New(spec) = submission.intent
     {
         let stored = serde_json::to_vec(&*spec).expect("a spec can be written");
         let read: VideoSpec = serde_json::from_slice(&stored).expect("and read again");

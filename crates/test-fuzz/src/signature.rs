@@ -1,12 +1,12 @@
 //! The query of a signed address: nothing opens but what was signed.
 
-use kinora_blobs::sign::{Secret, Signer};
+use kinora_blobs::sign::{SigningSecret, UrlSigner};
 use kinora_contract::TaskId;
 
 const EXPIRES_AT_S: u64 = 1_800_000_000;
 
 pub(crate) fn check(query: &str) {
-    let signer = Signer::new(Secret::new([7; 32]), None);
+    let signer = UrlSigner::new(SigningSecret::new([7; 32]), None);
     let task = TaskId::from_parts(1, [2; 10]);
     let right = signer.sign(task, "video", EXPIRES_AT_S);
     assert!(

@@ -7,25 +7,25 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Edit, FrameSize, Inputs, Seconds, Size, TaskId, VideoSpec};
+use kinora_contract::{EditSpec, FrameSize, VideoInputs, VideoLength, Size, TaskId, VideoSpec};
 use kinora_engine::{
-    CHANNELS, EngineError, Footage, Materials, Picture, Playback, SAMPLE_RATE_HZ, Sound,
+    CHANNELS, EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback, SAMPLE_RATE_HZ, StereoSound,
     conformance,
 };
-use kinora_testkit::engine::Bars;
+use kinora_testkit::engine::BarsEngine;
 
 const SIZE: Size = Size {
     width: 64,
     height: 48,
 };
 
-fn spec(inputs: Inputs) -> VideoSpec {
+fn spec(inputs: VideoInputs) -> VideoSpec {
     VideoSpec {
         version: 1,
         model: "bars".to_owned(),
         prompt: "A red balloon. It drifts.".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(2),
+        seconds: VideoLength::Fixed(2),
         frame: FrameSize::Fixed(SIZE),
         seed: 7,
         generate_audio: true,
@@ -36,12 +36,12 @@ fn spec(inputs: Inputs) -> VideoSpec {
     }
 }
 
-fn picture(grey: u8) -> Picture {
+fn picture(grey: u8) -> RgbPicture {
     let size = Size {
         width: 100,
         height: 80,
     };
-    Picture {
+    RgbPicture {
         size,
         rgb: vec![grey; size.pixels() as usize * 3],
     }
@@ -53,7 +53,7 @@ struct Grey;
 
 struct Playing(u32);
 
-impl Footage for Grey {
+impl SourceVideo for Grey {
     fn size(&self) -> Size {
         SIZE
     }
@@ -66,12 +66,12 @@ impl Footage for Grey {
         24
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         Ok(Box::new(Playing(24)))
     }
 }
 
-impl Playback for Playing {
+impl VideoPlayback for Playing {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         let next = self.0.checked_sub(1);
         self.0 = next.unwrap_or(0);
@@ -81,50 +81,50 @@ impl Playback for Playing {
 
 #[test]
 fn every_kind_of_input_keeps_the_contract_of_engines() {
-    let frames = Inputs::Frames {
+    let frames = VideoInputs::Frames {
         first: "first".to_owned(),
         last: Some("last".to_owned()),
     };
-    let references = Inputs::References {
+    let references = VideoInputs::References {
         images: vec!["one".to_owned(), "two".to_owned()],
         audios: vec!["sound".to_owned()],
     };
-    let sound = Sound {
+    let sound = StereoSound {
         pcm: vec![0.5; (SAMPLE_RATE_HZ * u32::from(CHANNELS)) as usize],
     };
-    let with_frames = Materials {
+    let with_frames = JobMaterials {
         first_frame: Some(picture(10)),
         last_frame: Some(picture(240)),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
-    let with_references = Materials {
+    let with_references = JobMaterials {
         images: vec![picture(10), picture(240)],
         audios: vec![sound],
-        ..Materials::default()
+        ..JobMaterials::default()
     };
-    let with_source = Materials {
+    let with_source = JobMaterials {
         source: Some(Arc::new(Grey)),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
     let auto = VideoSpec {
-        seconds: Seconds::Auto,
-        ..spec(Inputs::Text)
+        seconds: VideoLength::Auto,
+        ..spec(VideoInputs::Text)
     };
     let edit = VideoSpec {
-        edit: Some(Edit {
+        edit: Some(EditSpec {
             task_id: TaskId::from_parts(1, [0; 10]),
             strength: 0.5,
         }),
-        ..spec(Inputs::Text)
+        ..spec(VideoInputs::Text)
     };
-    let none = Materials::default();
+    let none = JobMaterials::default();
     for (spec, materials) in [
-        (&spec(Inputs::Text), &none),
+        (&spec(VideoInputs::Text), &none),
         (&auto, &none),
         (&spec(frames), &with_frames),
         (&spec(references), &with_references),
         (&edit, &with_source),
     ] {
-        conformance::check(&Bars::default(), spec, materials).unwrap();
+        conformance::check(&BarsEngine::default(), spec, materials).unwrap();
     }
 }

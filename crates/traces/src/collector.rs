@@ -8,11 +8,11 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request};
 use kinora_contract::Clock;
-use kinora_http::{ClientOptions, ExchangeError, HttpClient, Roots, error_chain};
+use kinora_http::{ClientOptions, ExchangeError, HttpClient, TrustedRoots, error_chain};
 use kinora_http_fetch::SystemResolver;
 use url::Url;
 
-use crate::options::{Options, OptionsError};
+use crate::options::{TraceOptions, TraceOptionsError};
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 /// Time limit from the name's resolution to the head of the answer.
@@ -50,7 +50,7 @@ impl Untaken {
 }
 
 impl Collector {
-    pub(crate) fn new(options: &Options, clock: Arc<dyn Clock>) -> Result<Self, OptionsError> {
+    pub(crate) fn new(options: &TraceOptions, clock: Arc<dyn Clock>) -> Result<Self, TraceOptionsError> {
         let limits = ClientOptions {
             // An old connection may break just when it is used.
             idle_max: 0,
@@ -58,7 +58,7 @@ impl Collector {
             ..ClientOptions::default()
         };
         let resolver = Arc::new(SystemResolver::new(POST_MAX, clock));
-        let tls = Roots::public().client_config()?;
+        let tls = TrustedRoots::public().client_config()?;
         let client = HttpClient::new(tls, limits, Some(resolver));
         let mut headers = options.header_map()?;
         headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_TEXT));

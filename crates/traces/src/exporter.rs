@@ -14,15 +14,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::collector::{Collector, Untaken};
-use crate::options::{Options, OptionsError};
-use crate::otlp::Source;
-use crate::span::{Record, Shared};
-use crate::tracer::Tracer;
+use crate::options::{TraceOptions, TraceOptionsError};
+use crate::otlp::OtlpResource;
+use crate::span::{SpanRecord, SpanQueue};
+use crate::tracer::TaskTracer;
 
 /// Maximum number of spans in one request.
 const BATCH_MAX: usize = 512;
 /// How long the first span of a batch waits for others.
-const GATHER: Duration = Duration::from_secs(1);
+const GATHER_MAX: Duration = Duration::from_secs(1);
 /// The pause before the second try; it doubles, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(16);
@@ -35,41 +35,41 @@ const FLUSH_MAX: Duration = Duration::from_secs(5);
 /// # Errors
 /// If the options are unusable.
 pub fn start(
-    options: &Options,
+    options: &TraceOptions,
     seed: u64,
     clock: Arc<dyn Clock>,
-) -> Result<(Tracer, Exporter), OptionsError> {
+) -> Result<(TaskTracer, SpanExporter), TraceOptionsError> {
     let (queue, spans) = mpsc::channel(TRACE_SPANS_MAX);
-    let shared = Arc::new(Shared::new(
+    let shared = Arc::new(SpanQueue::new(
         clock.clone(),
         seed,
         options.checked_ratio()?,
         queue,
     ));
-    let exporter = Exporter {
+    let exporter = SpanExporter {
         shared: shared.clone(),
         spans,
         collector: Collector::new(options, clock)?,
-        source: Source::of(options),
+        source: OtlpResource::from_options(options),
         in_flight: 0,
         dropped: None,
     };
-    Ok((Tracer::to(shared), exporter))
+    Ok((TaskTracer::new(shared), exporter))
 }
 
 /// Exports the spans of a process.
-pub struct Exporter {
-    shared: Arc<Shared>,
-    spans: mpsc::Receiver<Record>,
+pub struct SpanExporter {
+    shared: Arc<SpanQueue>,
+    spans: mpsc::Receiver<SpanRecord>,
     collector: Collector,
-    source: Source,
+    source: OtlpResource,
     /// Spans being sent.
     in_flight: usize,
     /// During an outage: number of spans dropped so far.
     dropped: Option<u64>,
 }
 
-impl Exporter {
+impl SpanExporter {
     /// Exports until `stop`, and then the rest of the queue for at most five seconds.
     pub fn run(self, stop: CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         // Boxed, so that only this crate compiles it.
@@ -117,7 +117,7 @@ impl Exporter {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => {}
-                    () = tokio::time::sleep(GATHER) => {}
+                    () = tokio::time::sleep(GATHER_MAX) => {}
                 }
                 // Only what is in the queue already: `recv_many` would wait for more.
                 let further = std::iter::from_fn(|| self.spans.try_recv().ok());
@@ -125,14 +125,14 @@ impl Exporter {
             }
             self.in_flight = batch.len();
             let sent = self.send(&batch, stop).await;
-            self.note(batch.len() as u64, &sent);
+            self.record_batch(batch.len() as u64, &sent);
             self.in_flight = 0;
             batch.clear();
         }
     }
 
     /// Sends a batch; retries while that may help.
-    async fn send(&mut self, batch: &[Record], stop: &CancellationToken) -> Result<(), Untaken> {
+    async fn send(&mut self, batch: &[SpanRecord], stop: &CancellationToken) -> Result<(), Untaken> {
         let body = Bytes::from(self.source.request(batch));
         let mut pause = FIRST_PAUSE;
         loop {
@@ -140,7 +140,7 @@ impl Exporter {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            self.note_failure(&error);
+            self.record_failure(&error);
             // 1, 2, 4, 8 and 16 s: about half a minute in all. Meanwhile the queue fills, and
             // its excess is dropped and counted.
             if !error.is_transient() || pause > LAST_PAUSE || stop.is_cancelled() {
@@ -155,7 +155,7 @@ impl Exporter {
         }
     }
 
-    fn note_failure(&mut self, error: &Untaken) {
+    fn record_failure(&mut self, error: &Untaken) {
         if self.dropped.is_none() {
             tracing::warn!(%error, "traces not exported; tasks continue without them");
             self.dropped = Some(0);
@@ -164,7 +164,7 @@ impl Exporter {
 
     /// Counts a batch, and logs the start and the end of an outage. An outage ends when a batch is
     /// accepted and the queue had room meanwhile.
-    fn note(&mut self, spans: u64, sent: &Result<(), Untaken>) {
+    fn record_batch(&mut self, spans: u64, sent: &Result<(), Untaken>) {
         let lost = self.shared.lost.swap(0, Ordering::Relaxed);
         let failed = match sent {
             Ok(()) => {
@@ -207,7 +207,7 @@ mod tests {
     async fn a_stop_does_not_wait_for_the_answer_of_a_collector_that_hangs() {
         // Nobody accepts: the kernel takes the connection.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let options = Options {
+        let options = TraceOptions {
             endpoint: format!("http://{}", listener.local_addr().unwrap()),
             headers: String::new(),
             ratio: 1.0,

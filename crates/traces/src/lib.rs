@@ -1,8 +1,8 @@
 //! The spans of a task, across all processes that work on it, for an OpenTelemetry collector.
 //!
-//! 1. [`Tracer`]: begins or continues the trace of a task. [`Trail`]: the parent of further spans.
-//! 2. [`Span`]: a piece of work, until it is dropped. Then it goes into a bounded queue.
-//! 3. [`Exporter`]: sends the queue in batches (`otlp`) to the collector in the [`Options`].
+//! 1. [`TaskTracer`]: begins or continues the trace of a task. [`SpanParent`]: the parent of further spans.
+//! 2. [`TaskSpan`]: a piece of work, until it is dropped. Then it goes into a bounded queue.
+//! 3. [`SpanExporter`]: sends the queue in batches (`otlp`) to the collector in the [`TraceOptions`].
 //!
 //! Tracing never delays anything: spans that find no room in the queue are dropped and counted. A
 //! tracer without a collector keeps nothing. Prompts, URLs and keys must never appear in a span.
@@ -16,7 +16,7 @@ mod otlp;
 mod span;
 mod tracer;
 
-pub use exporter::{Exporter, start};
-pub use options::{Options, OptionsError};
-pub use span::{Kind, Span, Trail, Value};
-pub use tracer::Tracer;
+pub use exporter::{SpanExporter, start};
+pub use options::{TraceOptions, TraceOptionsError};
+pub use span::{SpanRole, TaskSpan, SpanParent, AttributeValue};
+pub use tracer::TaskTracer;

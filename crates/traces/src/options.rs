@@ -9,7 +9,7 @@ const PATH: &str = "v1/traces";
 
 /// The location of the collector, and the data that it gets.
 #[derive(Clone)]
-pub struct Options {
+pub struct TraceOptions {
     /// The URL of its endpoint for OTLP over HTTP; `/v1/traces` is added.
     pub endpoint: String,
     /// Headers of each request, in the format of `OTEL_EXPORTER_OTLP_HEADERS`: `name=value` with
@@ -27,11 +27,11 @@ pub struct Options {
 
 /// Why options are invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum OptionsError {
+pub enum TraceOptionsError {
     /// Not `http` or `https`, without a host, or with a user, a query or a fragment.
     #[error("'{0}' is not an http or https URL without user, query and fragment")]
     Url(String),
-    /// Not in the format of [`Options::headers`]. The message omits their contents.
+    /// Not in the format of [`TraceOptions::headers`]. The message omits their contents.
     #[error("header {0} is not of the form name=value")]
     Header(usize),
     /// Not from 0 to 1.
@@ -42,10 +42,10 @@ pub enum OptionsError {
     Tls(#[from] kinora_http::RootsError),
 }
 
-impl Options {
+impl TraceOptions {
     /// The URL that gets the spans.
-    pub(crate) fn url(&self) -> Result<Url, OptionsError> {
-        let wrong = || OptionsError::Url(without_user(&self.endpoint));
+    pub(crate) fn url(&self) -> Result<Url, TraceOptionsError> {
+        let wrong = || TraceOptionsError::Url(without_user(&self.endpoint));
         let mut url = Url::parse(&self.endpoint).map_err(|_| wrong())?;
         let is_plain = matches!(url.scheme(), "http" | "https")
             && url.has_host()
@@ -62,20 +62,20 @@ impl Options {
     }
 
     /// The headers, marked as sensitive.
-    pub(crate) fn header_map(&self) -> Result<HeaderMap, OptionsError> {
+    pub(crate) fn header_map(&self) -> Result<HeaderMap, TraceOptionsError> {
         let mut headers = HeaderMap::new();
         let parts = self.headers.split([',', '\n']).map(str::trim);
         // Errors name the position of a header, because its text may be a secret.
         for (part, number) in parts.filter(|part| !part.is_empty()).zip(1..) {
-            let (name, value) = header(part).ok_or(OptionsError::Header(number))?;
+            let (name, value) = header(part).ok_or(TraceOptionsError::Header(number))?;
             headers.append(name, value);
         }
         Ok(headers)
     }
 
-    pub(crate) fn checked_ratio(&self) -> Result<f64, OptionsError> {
+    pub(crate) fn checked_ratio(&self) -> Result<f64, TraceOptionsError> {
         if !(0.0..=1.0).contains(&self.ratio) {
-            return Err(OptionsError::Ratio(self.ratio));
+            return Err(TraceOptionsError::Ratio(self.ratio));
         }
         Ok(self.ratio)
     }
@@ -102,8 +102,8 @@ fn without_user(url: &str) -> String {
 mod tests {
     use super::*;
 
-    fn options(endpoint: &str, headers: &str) -> Options {
-        Options {
+    fn options(endpoint: &str, headers: &str) -> TraceOptions {
+        TraceOptions {
             endpoint: endpoint.to_owned(),
             headers: headers.to_owned(),
             ratio: 1.0,
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_share_is_from_none_to_all() {
         for wrong in [-0.1, 1.1, f64::NAN] {
-            let options = Options {
+            let options = TraceOptions {
                 ratio: wrong,
                 ..options("http://host", "")
             };

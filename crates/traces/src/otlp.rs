@@ -4,8 +4,8 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::options::Options;
-use crate::span::{Record, Value};
+use crate::options::TraceOptions;
+use crate::span::{SpanRecord, AttributeValue};
 
 /// The status of a span whose work failed.
 const STATUS_ERROR: u8 = 2;
@@ -13,10 +13,10 @@ const NS_OF_MS: u64 = 1_000_000;
 
 /// The source of the spans.
 #[derive(Clone, Debug)]
-pub(crate) struct Source(Json);
+pub(crate) struct OtlpResource(Json);
 
-impl Source {
-    pub(crate) fn of(options: &Options) -> Self {
+impl OtlpResource {
+    pub(crate) fn from_options(options: &TraceOptions) -> Self {
         let attributes = [
             ("service.name", options.service.clone()),
             ("service.version", options.version.to_owned()),
@@ -24,13 +24,13 @@ impl Source {
         ];
         let attributes: Vec<Json> = attributes
             .into_iter()
-            .map(|(name, value)| attribute(name, &Value::from(value)))
+            .map(|(name, value)| attribute(name, &AttributeValue::from(value)))
             .collect();
         Self(json!({"attributes": attributes}))
     }
 
     /// The body of a request that exports `spans`.
-    pub(crate) fn request(&self, spans: &[Record]) -> String {
+    pub(crate) fn request(&self, spans: &[SpanRecord]) -> String {
         let spans: Vec<Json> = spans.iter().map(span).collect();
         let scope = json!({"name": "kinora"});
         let of_scope = json!({"scope": scope, "spans": spans});
@@ -38,7 +38,7 @@ impl Source {
     }
 }
 
-fn span(record: &Record) -> Json {
+fn span(record: &SpanRecord) -> Json {
     let attributes = record.attributes.iter();
     let attributes: Vec<Json> = attributes
         .map(|(name, value)| attribute(name, value))
@@ -65,10 +65,10 @@ fn nanoseconds(at_ms: u64) -> String {
     at_ms.saturating_mul(NS_OF_MS).to_string()
 }
 
-fn attribute(name: &str, value: &Value) -> Json {
+fn attribute(name: &str, value: &AttributeValue) -> Json {
     let value = match value {
-        Value::Text(text) => json!({"stringValue": text}),
-        Value::Count(count) => json!({"intValue": count.to_string()}),
+        AttributeValue::Text(text) => json!({"stringValue": text}),
+        AttributeValue::Count(count) => json!({"intValue": count.to_string()}),
     };
     json!({"key": name, "value": value})
 }
@@ -78,11 +78,11 @@ mod tests {
     use std::num::{NonZeroU64, NonZeroU128};
 
     use super::*;
-    use crate::span::Kind;
+    use crate::span::SpanRole;
 
     #[test]
     fn a_request_is_as_the_protocol_s_example_has_it() {
-        let source = Source::of(&Options {
+        let source = OtlpResource::from_options(&TraceOptions {
             endpoint: String::new(),
             headers: String::new(),
             ratio: 1.0,
@@ -91,18 +91,18 @@ mod tests {
             version: "9",
         });
         // Ids with leading zeros keep their length.
-        let record = Record {
+        let record = SpanRecord {
             name: "run".into(),
-            kind: Kind::Server,
+            kind: SpanRole::Server,
             trace: NonZeroU128::new(0x5b8e).unwrap(),
             id: NonZeroU64::new(0xeee1).unwrap(),
             parent: NonZeroU64::new(0x0a),
             begun_ms: 1_544_712_660_000,
             ended_ms: 1_544_712_661_000,
-            attributes: vec![("a", Value::from("b")), ("n", Value::from(3))],
+            attributes: vec![("a", AttributeValue::from("b")), ("n", AttributeValue::from(3))],
             is_error: true,
         };
-        let root = Record {
+        let root = SpanRecord {
             parent: None,
             is_error: false,
             ..record.clone()

@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 
 /// Work in progress, or nothing if its trace is not recorded.
 #[derive(Debug, Default)]
-pub struct Span(Option<(Arc<Shared>, Box<Record>)>);
+pub struct TaskSpan(Option<(Arc<SpanQueue>, Box<SpanRecord>)>);
 
-impl Span {
-    pub(crate) fn of(shared: Arc<Shared>, record: Record) -> Self {
+impl TaskSpan {
+    pub(crate) fn new(shared: Arc<SpanQueue>, record: SpanRecord) -> Self {
         Self(Some((shared, Box::new(record))))
     }
 
@@ -34,14 +34,14 @@ impl Span {
     }
 
     /// The parent of spans in this process.
-    pub fn trail(&self) -> Trail {
+    pub fn trail(&self) -> SpanParent {
         let parts = self.0.as_ref().zip(self.context());
-        Trail::of(parts.map(|((shared, _), context)| (shared.clone(), context)))
+        SpanParent::new(parts.map(|((shared, _), context)| (shared.clone(), context)))
     }
 
     /// Sets the role in an exchange.
     #[must_use]
-    pub fn of_kind(mut self, kind: Kind) -> Self {
+    pub fn with_role(mut self, kind: SpanRole) -> Self {
         if let Some((_, record)) = &mut self.0 {
             record.kind = kind;
         }
@@ -49,7 +49,7 @@ impl Span {
     }
 
     /// Sets an attribute.
-    pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
+    pub fn set(&mut self, name: &'static str, value: impl Into<AttributeValue>) {
         if let Some((_, record)) = &mut self.0 {
             record.attributes.push((name, value.into()));
         }
@@ -61,7 +61,7 @@ impl Span {
             && !record.is_error
         {
             record.is_error = true;
-            let code = Value::Text(code.into());
+            let code = AttributeValue::Text(code.into());
             record.attributes.push(("error.type", code));
         }
     }
@@ -72,33 +72,33 @@ impl Span {
     }
 }
 
-impl Drop for Span {
+impl Drop for TaskSpan {
     fn drop(&mut self) {
         if let Some((shared, mut record)) = self.0.take() {
             // The wall clock may have been set back meanwhile.
             record.ended_ms = shared.clock.now_ms().max(record.begun_ms);
-            shared.keep(*record);
+            shared.enqueue(*record);
         }
     }
 }
 
 /// A place in a trace for further spans, or nothing if it is not recorded.
 #[derive(Clone, Debug, Default)]
-pub struct Trail(Option<(Arc<Shared>, TraceContext)>);
+pub struct SpanParent(Option<(Arc<SpanQueue>, TraceContext)>);
 
-impl Trail {
-    pub(crate) const fn of(parts: Option<(Arc<Shared>, TraceContext)>) -> Self {
+impl SpanParent {
+    pub(crate) const fn new(parts: Option<(Arc<SpanQueue>, TraceContext)>) -> Self {
         Self(parts)
     }
 
     /// Begins a span here.
-    pub fn span(&self, name: &'static str) -> Span {
+    pub fn span(&self, name: &'static str) -> TaskSpan {
         let Some((shared, context)) = &self.0 else {
-            return Span::default();
+            return TaskSpan::default();
         };
         let now_ms = shared.clock.now_ms();
         let parent = Some(context.span);
-        Span::of(
+        TaskSpan::new(
             shared.clone(),
             shared.record(name.into(), context.trace, parent, now_ms),
         )
@@ -108,7 +108,7 @@ impl Trail {
     pub fn past(&self, name: &'static str, begun_ms: UnixMs, ended_ms: UnixMs) {
         if let Some((shared, context)) = &self.0 {
             let parent = Some(context.span);
-            shared.keep(Record {
+            shared.enqueue(SpanRecord {
                 ended_ms: ended_ms.max(begun_ms),
                 ..shared.record(name.into(), context.trace, parent, begun_ms)
             });
@@ -118,7 +118,7 @@ impl Trail {
 
 /// The role of a span in an exchange, by its number in OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanRole {
     /// Internal work.
     Internal = 1,
     /// The answer to a request.
@@ -129,26 +129,26 @@ pub enum Kind {
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum AttributeValue {
     /// A text.
     Text(Cow<'static, str>),
     /// A number.
     Count(u32),
 }
 
-impl From<&'static str> for Value {
+impl From<&'static str> for AttributeValue {
     fn from(text: &'static str) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for AttributeValue {
     fn from(text: String) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<u32> for Value {
+impl From<u32> for AttributeValue {
     fn from(count: u32) -> Self {
         Self::Count(count)
     }
@@ -156,15 +156,15 @@ impl From<u32> for Value {
 
 /// The data of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct SpanRecord {
     pub name: Cow<'static, str>,
-    pub kind: Kind,
+    pub kind: SpanRole,
     pub trace: NonZeroU128,
     pub id: NonZeroU64,
     pub parent: Option<NonZeroU64>,
     pub begun_ms: UnixMs,
     pub ended_ms: UnixMs,
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     pub is_error: bool,
 }
 
@@ -173,23 +173,23 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Shared by all spans of a process.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SpanQueue {
     pub clock: Arc<dyn Clock>,
     ratio: f64,
     ids: AtomicU64,
-    queue: mpsc::Sender<Record>,
+    queue: mpsc::Sender<SpanRecord>,
     /// Number of spans dropped for lack of room since the last reset.
     pub lost: AtomicU64,
 }
 
-impl Shared {
+impl SpanQueue {
     /// `seed` is random: two processes must not produce the same ids. `ratio` is the share of tasks
     /// whose traces are recorded, from 0 to 1.
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         seed: u64,
         ratio: f64,
-        queue: mpsc::Sender<Record>,
+        queue: mpsc::Sender<SpanRecord>,
     ) -> Self {
         Self {
             clock,
@@ -201,7 +201,7 @@ impl Shared {
     }
 
     /// Queues a finished span, or drops it.
-    pub(crate) fn keep(&self, record: Record) {
+    pub(crate) fn enqueue(&self, record: SpanRecord) {
         // Never waits: the work that a span describes must not depend on the collector.
         if self.queue.try_send(record).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -236,10 +236,10 @@ impl Shared {
         trace: NonZeroU128,
         parent: Option<NonZeroU64>,
         begun_ms: UnixMs,
-    ) -> Record {
-        Record {
+    ) -> SpanRecord {
+        SpanRecord {
             name,
-            kind: Kind::Internal,
+            kind: SpanRole::Internal,
             trace,
             id: self.id(),
             parent,

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use kinora_contract::{TaskId, TraceContext, UnixMs};
 
-use crate::span::{Shared, Span, Trail};
+use crate::span::{SpanQueue, TaskSpan, SpanParent};
 
 /// Begins traces, or, without a collector, does nothing. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Tracer(Option<Arc<Shared>>);
+pub struct TaskTracer(Option<Arc<SpanQueue>>);
 
-impl Tracer {
-    pub(crate) const fn to(shared: Arc<Shared>) -> Self {
+impl TaskTracer {
+    pub(crate) const fn new(shared: Arc<SpanQueue>) -> Self {
         Self(Some(shared))
     }
 
@@ -26,28 +26,28 @@ impl Tracer {
         task: TaskId,
         caller: Option<TraceContext>,
         begun_ms: UnixMs,
-    ) -> Span {
+    ) -> TaskSpan {
         let Some(shared) = &self.0 else {
-            return Span::default();
+            return TaskSpan::default();
         };
         let own = NonZeroU128::new(task.number());
         let (trace, parent, is_sampled) = match (caller, own) {
             (Some(caller), _) => (caller.trace, Some(caller.span), caller.sampled),
             (None, Some(own)) => (own, None, shared.samples(own)),
-            (None, None) => return Span::default(),
+            (None, None) => return TaskSpan::default(),
         };
         if is_sampled {
             let record = shared.record(name.into(), trace, parent, begun_ms);
-            Span::of(shared.clone(), record)
+            TaskSpan::new(shared.clone(), record)
         } else {
-            Span::default()
+            TaskSpan::default()
         }
     }
 
     /// The place for spans below `context`, which may come from another process.
-    pub fn trail(&self, context: Option<TraceContext>) -> Trail {
+    pub fn trail(&self, context: Option<TraceContext>) -> SpanParent {
         let context = context.filter(|context| context.sampled);
-        Trail::of(self.0.clone().zip(context))
+        SpanParent::new(self.0.clone().zip(context))
     }
 }
 
@@ -59,15 +59,15 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::span::{Record, Value};
+    use crate::span::{SpanRecord, AttributeValue};
 
     const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-    fn tracer(ratio: f64, room: usize) -> (Tracer, mpsc::Receiver<Record>, Arc<ManualClock>) {
+    fn tracer(ratio: f64, room: usize) -> (TaskTracer, mpsc::Receiver<SpanRecord>, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::at(1_000));
         let (queue, ended) = mpsc::channel(room);
-        let shared = Shared::new(clock.clone(), 7, ratio, queue);
-        (Tracer::to(Arc::new(shared)), ended, clock)
+        let shared = SpanQueue::new(clock.clone(), 7, ratio, queue);
+        (TaskTracer::new(Arc::new(shared)), ended, clock)
     }
 
     fn task(number: u8) -> TaskId {
@@ -88,7 +88,7 @@ mod tests {
             (root.parent, root.begun_ms, root.ended_ms),
             (None, 1_000, 1_005)
         );
-        assert_eq!(root.attributes, [("kinora.model", Value::from("m"))]);
+        assert_eq!(root.attributes, [("kinora.model", AttributeValue::from("m"))]);
 
         let (worker, mut of_worker, _) = tracer(0.0, 9);
         let trail = worker.trail(kept.map(|text| text.parse().unwrap()));
@@ -98,14 +98,14 @@ mod tests {
         run.fail("generation_failed");
         run.fail("later");
         drop(run);
-        let spans: Vec<Record> = std::iter::from_fn(|| of_worker.try_recv().ok()).collect();
+        let spans: Vec<SpanRecord> = std::iter::from_fn(|| of_worker.try_recv().ok()).collect();
         let [queue, make, run] = &spans[..] else {
             panic!("{spans:#?}");
         };
         assert!(spans.iter().all(|one| one.trace == root.trace));
         assert_eq!((queue.parent, run.parent), (Some(root.id), Some(root.id)));
         assert_eq!((queue.ended_ms, make.parent), (1_200, Some(run.id)));
-        let error = ("error.type", Value::from("generation_failed"));
+        let error = ("error.type", AttributeValue::from("generation_failed"));
         assert!(run.is_error && run.attributes == [error], "{run:#?}");
     }
 
@@ -157,7 +157,7 @@ mod tests {
         }
         tracer.begin("x", task(9), None, 1_000).discard();
         assert_eq!(std::iter::from_fn(|| ended.try_recv().ok()).count(), 2);
-        let Tracer(Some(shared)) = tracer else {
+        let TaskTracer(Some(shared)) = tracer else {
             unreachable!()
         };
         assert_eq!(shared.lost.load(Ordering::Relaxed), 3);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn without_a_collector_nothing_is_kept() {
-        let tracer = Tracer::default();
+        let tracer = TaskTracer::default();
         let mut span = tracer.begin("x", task(1), Some(CALLER.parse().unwrap()), 1_000);
         span.set("kinora.model", "m");
         assert_eq!(span.context(), None);

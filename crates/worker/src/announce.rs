@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::Standstill;
-use kinora_store::{Announcement, Outage, ServedModel, StoreError, WorkerState};
+use kinora_contract::StandstillReason;
+use kinora_store::{WorkerAnnouncement, OutageLog, ServedModel, StoreError, WorkerState};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::drain::Shutdown;
+use crate::shutdown::Shutdown;
 use crate::worker::Worker;
 
 /// How often an announcement is renewed.
@@ -34,13 +34,13 @@ impl Worker {
 }
 
 /// The service that announces a worker. Dropping it ends it at once, and the announcement expires.
-pub(crate) struct Announcing {
+pub(crate) struct AnnounceService {
     service: JoinSet<()>,
     ended: CancellationToken,
 }
 
-impl Announcing {
-    pub(crate) fn begin(worker: &Arc<Worker>, shutdown: &Shutdown) -> Self {
+impl AnnounceService {
+    pub(crate) fn start(worker: &Arc<Worker>, shutdown: &Shutdown) -> Self {
         let (mut service, ended) = (JoinSet::new(), CancellationToken::new());
         service.spawn(announce(worker.clone(), shutdown.clone(), ended.clone()));
         Self { service, ended }
@@ -58,8 +58,8 @@ impl Announcing {
 }
 
 async fn announce(worker: Arc<Worker>, shutdown: Shutdown, ended: CancellationToken) {
-    let outage = Outage::of("announcements of the worker", &worker.clock);
-    while worker.backoff.readiness().standstill() != Some(Standstill::Worker) {
+    let outage = OutageLog::new("announcements of the worker", &worker.clock);
+    while worker.backoff.readiness().standstill() != Some(StandstillReason::Worker) {
         // Read once per round: if the drain begins between the announcement and the wait, the wait
         // ends at once and the next round announces it.
         let is_draining = shutdown.is_draining();
@@ -70,11 +70,11 @@ async fn announce(worker: Arc<Worker>, shutdown: Shutdown, ended: CancellationTo
         };
         let pause = match renew(&worker, state).await {
             Ok(()) => {
-                outage.note_success();
+                outage.record_success();
                 RENEW_EVERY
             }
             Err(error) => {
-                outage.note_failure(&error);
+                outage.record_failure(&error);
                 RETRY_AFTER
             }
         };
@@ -105,7 +105,7 @@ async fn renew(worker: &Worker, state: WorkerState) -> Result<(), StoreError> {
     worker.workers.announce(&announcement, LENGTH_MS).await
 }
 
-fn announcement(worker: &Worker, state: WorkerState) -> Announcement {
+fn announcement(worker: &Worker, state: WorkerState) -> WorkerAnnouncement {
     let settings = &worker.settings;
     let models = worker.lineup.served().map(|(model, served)| ServedModel {
         model: model.clone(),
@@ -113,7 +113,7 @@ fn announcement(worker: &Worker, state: WorkerState) -> Announcement {
         device: served.device.clone(),
         is_available: served.engine.is_usable(),
     });
-    Announcement {
+    WorkerAnnouncement {
         id: settings.name.clone(),
         host: settings.origin.host.clone(),
         pid: settings.origin.pid,

@@ -9,12 +9,12 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use kinora_contract::Stopwatch;
 use kinora_store::{
-    CallOff, Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Outage, StoreError,
+    CallOff, Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, OutageLog, StoreError,
 };
 
-use crate::drain::Shutdown;
+use crate::shutdown::Shutdown;
 use crate::finish::FailedRuns;
-use crate::maker::Maker;
+use crate::any_engine::AnyEngine;
 use crate::worker::Worker;
 
 /// Maximum number of files removed in one round.
@@ -37,18 +37,18 @@ pub(crate) async fn remove_files_until_drain(worker: Arc<Worker>, shutdown: Shut
     tokio::select! {
         biased;
         () = shutdown.draining() => {}
-        () = keep_removing_files(&worker) => {}
+        () = remove_files_repeatedly(&worker) => {}
     }
 }
 
 /// While there is more to do, it pauses for as long as the last round took: clients can create files to
 /// remove faster than the interval allows, and half of the store's time belongs to others.
-async fn keep_removing_files(worker: &Worker) {
+async fn remove_files_repeatedly(worker: &Worker) {
     let every = worker.settings.sweep_every;
-    let outage = Outage::of("removals of files", &worker.clock);
+    let outage = OutageLog::new("removals of files", &worker.clock);
     loop {
         let begun = Stopwatch::start(&worker.patience);
-        let more = note(&outage, remove_files(worker).await).unwrap_or(false);
+        let more = record_round(&outage, remove_files(worker).await).unwrap_or(false);
         let pause = if more {
             begun.elapsed().min(every)
         } else {
@@ -59,39 +59,39 @@ async fn keep_removing_files(worker: &Worker) {
 }
 
 /// Cancels upstream jobs at the interval of sweeps, until a drain begins.
-pub(crate) async fn call_off_jobs_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+pub(crate) async fn cancel_jobs_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     tokio::select! {
         biased;
         () = shutdown.draining() => {}
-        () = keep_calling_off_jobs(&worker) => {}
+        () = cancel_jobs_repeatedly(&worker) => {}
     }
 }
 
-async fn keep_calling_off_jobs(worker: &Worker) {
-    let outage = Outage::of("cancels of upstream jobs", &worker.clock);
+async fn cancel_jobs_repeatedly(worker: &Worker) {
+    let outage = OutageLog::new("cancels of upstream jobs", &worker.clock);
     loop {
-        note(&outage, call_off_jobs(worker).await);
+        record_round(&outage, cancel_jobs(worker).await);
         tokio::time::sleep(worker.settings.sweep_every).await;
     }
 }
 
 /// The outcome of a round, unless the store failed it: then the next round retries.
-fn note<T>(outage: &Outage, done: Result<T, StoreError>) -> Option<T> {
+fn record_round<T>(outage: &OutageLog, done: Result<T, StoreError>) -> Option<T> {
     match &done {
-        Ok(_) => outage.note_success(),
-        Err(error) => outage.note_failure(error),
+        Ok(_) => outage.record_success(),
+        Err(error) => outage.record_failure(error),
     }
     done.ok()
 }
 
 /// Removes files that are no longer needed; returns whether more are due now.
 async fn remove_files(worker: &Worker) -> Result<bool, StoreError> {
-    let chores = take(worker, ChoreKind::RemoveFile, FILES).await?;
+    let chores = lease_chores(worker, ChoreKind::RemoveFile, FILES).await?;
     let is_full = chores.len() == FILES;
     let removals = stream::iter(chores).map(|chore| remove_file(worker, chore));
     let done: Vec<ChoreDone> = removals.buffer_unordered(REMOVALS).collect().await;
     let all_gone = done.iter().all(|one| one.again_after_ms.is_none());
-    settle(worker, done).await?;
+    record_done(worker, done).await?;
     // A full batch suggests that there are more. After a failure the next round waits for the
     // interval all the same: a result store that refuses must not be asked without a pause.
     Ok(is_full && all_gone)
@@ -117,19 +117,19 @@ async fn remove_file(worker: &Worker, chore: Chore) -> ChoreDone {
 /// Cancels upstream jobs of tasks that ended without a result: nobody needs them and they may cost
 /// money. The run of a cancelled task does this itself; this covers tasks that had no run at that
 /// moment, and servers that did not answer.
-async fn call_off_jobs(worker: &Worker) -> Result<(), StoreError> {
+async fn cancel_jobs(worker: &Worker) -> Result<(), StoreError> {
     // A worker whose engine makes frames began nothing elsewhere: it must not use up the attempts of one that did.
     let models = worker.lineup.film_models();
     if models.is_empty() {
         return Ok(());
     }
     let kind = ChoreKind::CallOff { models };
-    let chores = take(worker, kind, CALL_OFFS).await?;
-    let done = join_all(chores.into_iter().map(|chore| call_off(worker, chore))).await;
-    settle(worker, done).await
+    let chores = lease_chores(worker, kind, CALL_OFFS).await?;
+    let done = join_all(chores.into_iter().map(|chore| cancel_job(worker, chore))).await;
+    record_done(worker, done).await
 }
 
-async fn call_off(worker: &Worker, chore: Chore) -> ChoreDone {
+async fn cancel_job(worker: &Worker, chore: Chore) -> ChoreDone {
     let ChoreWork::CallOff(CallOff {
         task,
         model,
@@ -138,7 +138,7 @@ async fn call_off(worker: &Worker, chore: Chore) -> ChoreDone {
     else {
         return chore.again(LONGEST_PAUSE_MS);
     };
-    let Some(Maker::Film(engine)) = worker.lineup.of(model).map(|served| &served.engine) else {
+    let Some(AnyEngine::Film(engine)) = worker.lineup.find(model).map(|served| &served.engine) else {
         // Not asked for.
         return chore.again(LONGEST_PAUSE_MS);
     };
@@ -163,20 +163,20 @@ async fn call_off(worker: &Worker, chore: Chore) -> ChoreDone {
     }
 }
 
-async fn take(worker: &Worker, kind: ChoreKind, count: usize) -> Result<Vec<Chore>, StoreError> {
+async fn lease_chores(worker: &Worker, kind: ChoreKind, count: usize) -> Result<Vec<Chore>, StoreError> {
     let request = ChoreRequest {
         kind,
         count,
         lease_ms: LEASE_MS,
     };
-    worker.chores.take_chores(request).await
+    worker.chores.lease_chores(request).await
 }
 
-async fn settle(worker: &Worker, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+async fn record_done(worker: &Worker, done: Vec<ChoreDone>) -> Result<(), StoreError> {
     if done.is_empty() {
         return Ok(());
     }
-    worker.chores.settle_chores(done).await
+    worker.chores.complete_chores(done).await
 }
 
 /// The pause after `attempts` attempts, in milliseconds.

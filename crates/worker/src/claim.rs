@@ -7,19 +7,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{Standstill, SteadyMs, Stopwatch};
-use kinora_store::{Claim, ClaimRequest, LongTasks, Outage};
+use kinora_contract::{StandstillReason, SteadyMs, Stopwatch};
+use kinora_store::{ClaimedTask, ClaimRequest, LongTasks, OutageLog};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::backoff::Turn;
-use crate::drain::Shutdown;
-use crate::keeper::LeaseKeeper;
-use crate::lineup::{EngineSeat, Queue};
-use crate::room::Admission;
+use crate::backoff::ClaimAllowance;
+use crate::shutdown::Shutdown;
+use crate::lease_keeper::LeaseKeeper;
+use crate::lineup::{EngineSeat, EngineQueue};
+use crate::device_scheduler::EngineAdmission;
 use crate::run::run_task;
 use crate::slots::{EnginePermits, ShortSlot};
-use crate::start::is_settled;
+use crate::startup::is_settled;
 use crate::worker::Worker;
 
 /// How often to poll the store without a hint.
@@ -34,9 +34,9 @@ pub(crate) async fn claim_until_drain(
 ) -> usize {
     let slots = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut hints = worker.work.work_hints();
-    let mut claims = Claims::new(worker.clone(), keeper, shutdown.clone());
+    let mut claims = ClaimLoop::new(worker.clone(), keeper, shutdown.clone());
     while !shutdown.is_draining()
-        && worker.backoff.readiness().standstill() != Some(Standstill::Worker)
+        && worker.backoff.readiness().standstill() != Some(StandstillReason::Worker)
     {
         let first = tokio::select! {
             biased;
@@ -48,10 +48,10 @@ pub(crate) async fn claim_until_drain(
         // Before the claim: a task that arrives while the store is being asked then ends the wait
         // below at once.
         hints.mark_unchanged();
-        let permits = match worker.backoff.turn() {
-            Turn::All => with_free_slots(first, &slots),
-            Turn::One => vec![first],
-            Turn::Wait(pause) => {
+        let permits = match worker.backoff.claim_allowance() {
+            ClaimAllowance::All => acquire_free_slots(first, &slots),
+            ClaimAllowance::One => vec![first],
+            ClaimAllowance::Wait(pause) => {
                 drop(first);
                 tokio::select! {
                     biased;
@@ -62,7 +62,7 @@ pub(crate) async fn claim_until_drain(
                 }
             }
         };
-        if !claims.take(permits).await {
+        if !claims.claim_tasks(permits).await {
             wait_for_work(&mut hints, &worker.lineup.freed, &shutdown).await;
         }
     }
@@ -74,26 +74,26 @@ pub(crate) async fn claim_until_drain(
 }
 
 /// The claims of a worker, and the runs that came of them.
-struct Claims {
+struct ClaimLoop {
     worker: Arc<Worker>,
     keeper: Arc<LeaseKeeper>,
     shutdown: Shutdown,
-    queues: Vec<Queue>,
+    queues: Vec<EngineQueue>,
     leftovers: Arc<Semaphore>,
     short_slot: ShortSlot,
-    outage: Outage,
+    outage: OutageLog,
     /// Since the process has begun to claim.
     lived: Stopwatch,
     runs: JoinSet<()>,
 }
 
-impl Claims {
+impl ClaimLoop {
     fn new(worker: Arc<Worker>, keeper: Arc<LeaseKeeper>, shutdown: Shutdown) -> Self {
         Self {
             queues: worker.lineup.queues(),
             leftovers: Arc::new(Semaphore::new(worker.settings.slots.max(1))),
             short_slot: ShortSlot::new(worker.settings.slots, worker.settings.short_slot_memory),
-            outage: Outage::of("claims", &worker.clock),
+            outage: OutageLog::new("claims", &worker.clock),
             lived: Stopwatch::start(&worker.patience),
             runs: JoinSet::new(),
             worker,
@@ -103,7 +103,7 @@ impl Claims {
     }
 
     /// Claims tasks of all queues for these slots; returns whether there were any.
-    async fn take(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> bool {
+    async fn claim_tasks(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> bool {
         let patience = self.worker.patience.clone();
         // An engine may have been in use when its room was promised to another. If it is idle by
         // now, it leaves, and the other engine has its turn in a later round.
@@ -113,7 +113,7 @@ impl Claims {
         let readiness = self.worker.backoff.readiness();
         readiness.set_engines_usable(self.worker.lineup.is_usable());
         let mut has_any = false;
-        for place in in_turn(&self.queues, patience.steady()) {
+        for place in queue_order(&self.queues, patience.steady()) {
             let queue = &self.queues[place];
             if slots.is_empty() {
                 continue;
@@ -132,9 +132,9 @@ impl Claims {
             // does.
             let asked_ms = self.worker.clock.steady_ms();
             request.count = seats.len();
-            let asked = ask(&self.worker, request, &self.outage).await;
+            let asked = claim(&self.worker, request, &self.outage).await;
             let Some(claims) = asked else { continue };
-            queue.note_turn(patience.steady());
+            queue.record_turn(patience.steady());
             has_any |= !claims.is_empty();
             for (claim, seat) in claims.into_iter().zip(seats) {
                 let Some(slot) = slots.pop() else { break };
@@ -168,13 +168,13 @@ impl Claims {
 
     fn start(
         &mut self,
-        claim: Claim,
+        claim: ClaimedTask,
         asked_ms: SteadyMs,
         slot: OwnedSemaphorePermit,
         mut seat: EngineSeat,
     ) {
         seat.begin();
-        self.worker.backoff.note_run();
+        self.worker.backoff.record_run();
         let task = &claim.task;
         let now = self.worker.patience.steady();
         let cost = self.short_slot.start(task, now);
@@ -192,7 +192,7 @@ impl Claims {
 
 /// The order in which queues are asked: urgent ones first, the one that was asked the longest ago before others, and
 /// last those whose engines have no room yet. The others keep their order.
-fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
+fn queue_order(queues: &[EngineQueue], now: Duration) -> Vec<usize> {
     let mut places: Vec<usize> = (0..queues.len()).collect();
     // Smaller keys come first: subtracting from the maximum puts the longest wait at the front. The
     // sort is stable, so among equals the rotation of the queues decides.
@@ -202,7 +202,7 @@ fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
         };
         match (berth.urgency(now), berth.admission(now)) {
             (Some(passed), _) => (0, Duration::MAX.saturating_sub(passed)),
-            (None, Admission::Open) => (1, Duration::ZERO),
+            (None, EngineAdmission::Open) => (1, Duration::ZERO),
             (None, _) => (2, Duration::ZERO),
         }
     });
@@ -211,18 +211,18 @@ fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
 
 /// Whether the engine of a queue has room. If others must leave first, and a task waits for it, they begin to: it is
 /// claimed in a later turn, so that no task is held while an engine leaves.
-async fn has_room(worker: &Worker, queue: &Queue, one: &ClaimRequest) -> bool {
+async fn has_room(worker: &Worker, queue: &EngineQueue, one: &ClaimRequest) -> bool {
     let Some(berth) = &queue.berth else {
         return true;
     };
     match berth.admission(worker.patience.steady()) {
-        Admission::Open => return true,
-        Admission::Closed => return false,
-        Admission::Full => {}
+        EngineAdmission::Open => return true,
+        EngineAdmission::Closed => return false,
+        EngineAdmission::Full => {}
     }
     match worker.work.has_claimable(one).await {
         Ok(true) => berth.invite(worker.patience.steady()),
-        Ok(false) => berth.note_turn(worker.patience.steady()),
+        Ok(false) => berth.record_turn(worker.patience.steady()),
         Err(error) => tracing::debug!(%error, "waiting tasks of an engine without room not read"),
     }
     false
@@ -241,7 +241,7 @@ async fn wait_for_work(hints: &mut watch::Receiver<u64>, freed: &Notify, shutdow
 }
 
 /// `first`, and a permit for every other slot that is free now.
-fn with_free_slots(
+fn acquire_free_slots(
     first: OwnedSemaphorePermit,
     slots: &Arc<Semaphore>,
 ) -> Vec<OwnedSemaphorePermit> {
@@ -250,14 +250,14 @@ fn with_free_slots(
 }
 
 /// Claims tasks; `None` if the store refuses.
-async fn ask(worker: &Worker, request: ClaimRequest, outage: &Outage) -> Option<Vec<Claim>> {
+async fn claim(worker: &Worker, request: ClaimRequest, outage: &OutageLog) -> Option<Vec<ClaimedTask>> {
     match worker.work.claim(request).await {
         Ok(claims) => {
-            outage.note_success();
+            outage.record_success();
             Some(claims)
         }
         Err(error) => {
-            outage.note_failure(&error);
+            outage.record_failure(&error);
             None
         }
     }

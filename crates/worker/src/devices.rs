@@ -13,18 +13,18 @@ use kinora_store::{DeviceEngine, DeviceEngineState, SharedDevice};
 use metrics::{counter, gauge};
 use tokio::sync::Notify;
 
-use crate::maker::Maker;
-use crate::room::{Admission, Patience, Room, Standing};
+use crate::any_engine::AnyEngine;
+use crate::device_scheduler::{EngineAdmission, DevicePatience, DeviceScheduler, LoadState};
 
 /// Unit of the settings, in bytes.
 const MEGABYTE: f64 = 1e6;
 
 /// A device, and the engines that share its memory.
-pub struct Device {
+pub struct EngineDevice {
     name: String,
     megabytes: u64,
-    tenants: Vec<Tenant>,
-    room: Mutex<Room>,
+    tenants: Vec<SharingEngine>,
+    room: Mutex<DeviceScheduler>,
     /// How often an engine left for another.
     swaps: AtomicU64,
     /// Wakes the claim loop when an engine has left.
@@ -32,11 +32,11 @@ pub struct Device {
 }
 
 /// An engine that shares a device.
-pub struct Tenant {
+pub struct SharingEngine {
     /// Its name in the configuration.
     pub name: String,
     /// The engine itself.
-    pub engine: Maker,
+    pub engine: AnyEngine,
     /// The memory that it needs on the device, at most that of the device.
     pub megabytes: u64,
     /// The models that it serves.
@@ -45,14 +45,14 @@ pub struct Tenant {
 
 /// Why an engine leaves.
 #[derive(Clone, Copy)]
-enum Reason {
+enum UnloadReason {
     /// Another engine needs its room.
     Room,
     /// Nobody has used it for long.
     Idle,
 }
 
-impl Reason {
+impl UnloadReason {
     const fn name(self) -> &'static str {
         match self {
             Self::Room => "room",
@@ -61,17 +61,17 @@ impl Reason {
     }
 }
 
-impl Device {
+impl EngineDevice {
     /// An empty device with this memory. `now` is the worker's patience, as steady time.
     pub fn new(
         name: String,
         megabytes: u64,
-        patience: Patience,
-        tenants: Vec<Tenant>,
+        patience: DevicePatience,
+        tenants: Vec<SharingEngine>,
         now: Duration,
     ) -> Self {
         let needs = tenants.iter().map(|tenant| tenant.megabytes);
-        let room = Room::new(megabytes, patience, needs, now);
+        let room = DeviceScheduler::new(megabytes, patience, needs, now);
         let device = Self {
             name,
             megabytes,
@@ -104,11 +104,11 @@ impl Device {
             engine: tenant.name.clone(),
             models: tenant.models.clone(),
             memory_megabytes: tenant.megabytes,
-            state: match room.standing(index) {
-                Standing::Away => DeviceEngineState::Away,
-                Standing::InUse => DeviceEngineState::Working,
-                Standing::Idle => DeviceEngineState::Idle,
-                Standing::Leaving => DeviceEngineState::Leaving,
+            state: match room.load_state(index) {
+                LoadState::Away => DeviceEngineState::Away,
+                LoadState::InUse => DeviceEngineState::Working,
+                LoadState::Idle => DeviceEngineState::Idle,
+                LoadState::Leaving => DeviceEngineState::Leaving,
             },
         });
         SharedDevice {
@@ -125,7 +125,7 @@ impl Device {
         for (index, tenant) in self.tenants.iter().enumerate() {
             // Engines that make frames live in processes of this worker or in the worker itself:
             // what an earlier one had loaded is gone with it.
-            if matches!(tenant.engine, Maker::Film(_)) {
+            if matches!(tenant.engine, AnyEngine::Film(_)) {
                 self.room().clear(index, now);
                 self.unload(index);
             }
@@ -136,18 +136,18 @@ impl Device {
     /// Unloads unused engines whose room others were promised.
     pub(crate) fn make_way(self: &Arc<Self>, now: Duration) {
         let leaving = self.room().make_way(now);
-        self.unload_all(leaving, Reason::Room);
+        self.unload_all(leaving, UnloadReason::Room);
     }
 
     /// Unloads engines that have been idle for too long, and reports those that do not leave.
-    pub(crate) fn look_after(self: &Arc<Self>, now: Duration) {
+    pub(crate) fn unload_idle(self: &Arc<Self>, now: Duration) {
         // The lock is free again before engines are told to unload: their departures take it when
         // they end.
         let (leaving, stuck) = {
             let mut room = self.room();
-            (room.overstayed(now), room.stuck(now))
+            (room.dismiss_idle(now), room.stuck(now))
         };
-        self.unload_all(leaving, Reason::Idle);
+        self.unload_all(leaving, UnloadReason::Idle);
         for index in stuck {
             tracing::warn!(
                 device = self.name,
@@ -158,7 +158,7 @@ impl Device {
     }
 
     /// Unloads each of these engines, which may take long, on a thread of its own.
-    fn unload_all(self: &Arc<Self>, leaving: Vec<usize>, reason: Reason) {
+    fn unload_all(self: &Arc<Self>, leaving: Vec<usize>, reason: UnloadReason) {
         if leaving.is_empty() {
             return;
         }
@@ -179,7 +179,7 @@ impl Device {
                 ("reason", reason.name().to_owned()),
             ];
             counter!("kinora_device_unloads_total", &labels).increment(1);
-            if matches!(reason, Reason::Room) {
+            if matches!(reason, UnloadReason::Room) {
                 self.swaps.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -191,7 +191,7 @@ impl Device {
         let tenant = &self.tenants[index];
         let mut departure = self.departure(index);
         match tenant.engine.clone() {
-            Maker::Frames(engine) => {
+            AnyEngine::Frames(engine) => {
                 // Such an engine unloads with a blocking call, which may take seconds. If there is
                 // no thread for it, the closure is dropped, and with it `departure`, which takes
                 // the dismissal back.
@@ -207,7 +207,7 @@ impl Device {
                     return false;
                 }
             }
-            Maker::Film(engine) => {
+            AnyEngine::Film(engine) => {
                 tokio::spawn(async move {
                     departure.begin();
                     engine.unload().await;
@@ -218,8 +218,8 @@ impl Device {
         true
     }
 
-    fn departure(self: &Arc<Self>, index: usize) -> Departure {
-        Departure {
+    fn departure(self: &Arc<Self>, index: usize) -> EngineDeparture {
+        EngineDeparture {
             device: self.clone(),
             index,
             has_begun: false,
@@ -243,12 +243,12 @@ impl Device {
         }
     }
 
-    fn room(&self) -> MutexGuard<'_, Room> {
+    fn room(&self) -> MutexGuard<'_, DeviceScheduler> {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Device {
+impl fmt::Debug for EngineDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Device")
             .field("name", &self.name)
@@ -258,25 +258,25 @@ impl fmt::Debug for Device {
 }
 
 /// An engine on its way out. Once this is dropped, its room is free; if it has not begun by then, the engine stays.
-struct Departure {
-    device: Arc<Device>,
+struct EngineDeparture {
+    device: Arc<EngineDevice>,
     index: usize,
     has_begun: bool,
 }
 
-impl Departure {
+impl EngineDeparture {
     const fn begin(&mut self) {
         self.has_begun = true;
     }
 }
 
-impl Drop for Departure {
+impl Drop for EngineDeparture {
     fn drop(&mut self) {
         if !self.has_begun {
-            self.device.room().stay(self.index);
+            self.device.room().cancel_departure(self.index);
             return;
         }
-        self.device.room().left(self.index);
+        self.device.room().record_unloaded(self.index);
         self.device.measure();
         self.device.freed.notify_one();
     }
@@ -284,14 +284,14 @@ impl Drop for Departure {
 
 /// The place of an engine on its device.
 #[derive(Clone, Debug)]
-pub(crate) struct Berth {
-    pub(crate) device: Arc<Device>,
+pub(crate) struct EnginePlacement {
+    pub(crate) device: Arc<EngineDevice>,
     pub(crate) index: usize,
 }
 
-impl Berth {
+impl EnginePlacement {
     /// Whether the engine's tasks may be claimed.
-    pub(crate) fn admission(&self, now: Duration) -> Admission {
+    pub(crate) fn admission(&self, now: Duration) -> EngineAdmission {
         self.device.room().admission(self.index, now)
     }
 
@@ -301,8 +301,8 @@ impl Berth {
     }
 
     /// Records that the store was asked for the engine's tasks.
-    pub(crate) fn note_turn(&self, now: Duration) {
-        self.device.room().note_turn(self.index, now);
+    pub(crate) fn record_turn(&self, now: Duration) {
+        self.device.room().record_turn(self.index, now);
     }
 
     /// Makes room for the engine.
@@ -312,13 +312,13 @@ impl Berth {
             room.invite(self.index, now);
             room.make_way(now)
         };
-        self.device.unload_all(leaving, Reason::Room);
+        self.device.unload_all(leaving, UnloadReason::Room);
     }
 
     /// Reserves the engine's room for one task; `None` if there is none now.
-    pub(crate) fn hold(&self, clock: &Arc<dyn Clock>) -> Option<RoomHold> {
-        let is_held = self.device.room().hold(self.index, clock.steady());
-        is_held.then(|| RoomHold {
+    pub(crate) fn hold(&self, clock: &Arc<dyn Clock>) -> Option<RoomReservation> {
+        let is_held = self.device.room().reserve(self.index, clock.steady());
+        is_held.then(|| RoomReservation {
             berth: self.clone(),
             clock: clock.clone(),
             has_run: false,
@@ -327,18 +327,18 @@ impl Berth {
 }
 
 /// The room of a run's engine; the engine stays loaded while it is held.
-pub(crate) struct RoomHold {
-    berth: Berth,
+pub(crate) struct RoomReservation {
+    berth: EnginePlacement,
     clock: Arc<dyn Clock>,
     has_run: bool,
 }
 
-impl RoomHold {
+impl RoomReservation {
     /// Records that there is a run, which loads its engine if it is not loaded yet.
     pub(crate) fn begin(&mut self) {
         self.has_run = true;
-        let Berth { device, index } = &self.berth;
-        if !device.room().begin(*index, self.clock.steady()) {
+        let EnginePlacement { device, index } = &self.berth;
+        if !device.room().begin_run(*index, self.clock.steady()) {
             return;
         }
         let engine = &device.tenants[*index].name;
@@ -349,10 +349,10 @@ impl RoomHold {
     }
 }
 
-impl Drop for RoomHold {
+impl Drop for RoomReservation {
     fn drop(&mut self) {
         let now = self.clock.steady();
-        let Berth { device, index } = &self.berth;
+        let EnginePlacement { device, index } = &self.berth;
         device.room().release(*index, self.has_run, now);
     }
 }
@@ -365,22 +365,22 @@ mod tests {
 
     #[test]
     fn a_departure_that_never_began_gives_no_room_away() {
-        let patience = Patience {
+        let patience = DevicePatience {
             idle_max: None,
             age_max: Duration::from_secs(120),
         };
-        let mut device = Device::new("gpu0".to_owned(), 100, patience, Vec::new(), NOW);
-        let mut room = Room::new(100, patience, [60, 60], NOW);
-        assert!(room.hold(0, NOW) && room.begin(0, NOW));
+        let mut device = EngineDevice::new("gpu0".to_owned(), 100, patience, Vec::new(), NOW);
+        let mut room = DeviceScheduler::new(100, patience, [60, 60], NOW);
+        assert!(room.reserve(0, NOW) && room.begin_run(0, NOW));
         room.release(0, true, NOW);
-        room.note_turn(0, NOW);
+        room.record_turn(0, NOW);
         room.invite(1, NOW);
         assert_eq!(room.make_way(NOW), [0]);
         device.room = Mutex::new(room);
         let device = Arc::new(device);
         // As a thread does that cannot be started.
         drop(device.departure(0));
-        assert_eq!(device.room().standing(0), Standing::Idle);
-        assert_eq!(device.room().admission(1, NOW), Admission::Closed);
+        assert_eq!(device.room().load_state(0), LoadState::Idle);
+        assert_eq!(device.room().admission(1, NOW), EngineAdmission::Closed);
     }
 }

@@ -12,14 +12,14 @@ use kinora_blobs::BlobError;
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use kinora_contract::{Failure, FailureCode, VideoSpec};
 use kinora_engine::EngineError;
-use kinora_http_fetch::{Cause, FetchError};
+use kinora_http_fetch::{FetchCause, FetchError};
 use kinora_media::MediaError;
 use kinora_media_decode::DecodeError;
 use kinora_store::{LeaseLost, StoreError};
 use rustix::io::Errno;
 
-use crate::host_failures::{HostFailure, Tries};
-use crate::retry::Transient;
+use crate::host_failures::{HostFailure, TryCount};
+use crate::retry::TransientError;
 
 /// Why the references of a task are not available.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub(crate) enum GatherError {
     },
     /// A reference is not usable: the task has failed.
     #[error("reference {index}: {error}")]
-    Judge {
+    Invalid {
         index: usize,
         #[source]
         error: DecodeError,
@@ -77,7 +77,7 @@ impl GatherError {
     }
 
     /// An error of the fetch of the reference at `index`.
-    pub(crate) fn of_fetch(index: usize, error: FetchError) -> Self {
+    pub(crate) fn from_fetch(index: usize, error: FetchError) -> Self {
         if error.is_transient() {
             Self::Host { index, error }
         } else if error.is_of_reference() {
@@ -132,14 +132,14 @@ impl GatherError {
             Self::Fetch { index, error } | Self::Host { index, error } => {
                 named(error.failure(), spec, *index)
             }
-            Self::Judge { index, error } => named(error.failure(), spec, *index),
+            Self::Invalid { index, error } => named(error.failure(), spec, *index),
             Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
             _ => FailureCode::StorageFailed.into(),
         }
     }
 
     /// The client's failure of the task with this `spec`, whose references had these `tries`.
-    pub(crate) fn failure_after(&self, tries: Tries, spec: &VideoSpec) -> Failure {
+    pub(crate) fn failure_after(&self, tries: TryCount, spec: &VideoSpec) -> Failure {
         let Self::Host { index, error } = self else {
             return self.failure(spec);
         };
@@ -154,12 +154,12 @@ impl GatherError {
 /// Names the reference at `index` in a failure.
 fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
     match spec.inputs.param(index) {
-        Some(param) => failure.of(param),
+        Some(param) => failure.with_param(param),
         None => failure,
     }
 }
 
-impl Transient for GatherError {
+impl TransientError for GatherError {
     fn is_transient(&self) -> bool {
         match self {
             Self::Blobs(error) => error.is_transient(),
@@ -168,7 +168,7 @@ impl Transient for GatherError {
             // Space does not become free that quickly.
             Self::NoRoom => false,
             Self::Fetch { .. }
-            | Self::Judge { .. }
+            | Self::Invalid { .. }
             | Self::AudioTooLong(_)
             | Self::Ended
             | Self::Missing => false,
@@ -234,7 +234,7 @@ impl PrepareError {
                 FailureCode::GenerationFailed,
                 "the video that this one starts from was deleted or has expired.",
             )
-            .of(match spec.edit {
+            .with_param(match spec.edit {
                 Some(_) => "edit_task_id",
                 None => "draft_task_id",
             }),
@@ -252,7 +252,7 @@ fn audio_too_long_failure(seconds: f64) -> Failure {
     let message = format!(
         "the sounds last {seconds:.1} s in total; at most {REFERENCE_AUDIO_SECONDS_MAX} s are allowed."
     );
-    Failure::new(FailureCode::AudioTooLong, message).of("reference_audios")
+    Failure::new(FailureCode::AudioTooLong, message).with_param("reference_audios")
 }
 
 /// Why there is no recording.
@@ -281,7 +281,7 @@ impl RecordError {
                 FailureCode::StorageFailed
             }
             Self::Engine(
-                EngineError::Told { code, .. }
+                EngineError::CodedFailure { code, .. }
                 | EngineError::JobFailed { code, .. }
                 | EngineError::Crashed { code, .. },
             ) => *code,
@@ -303,7 +303,7 @@ pub(crate) fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> boo
 
 /// Why a run must stop early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// The lease is lost: this run must not write anything.
     Lost(LeaseLost),
     /// The engine makes no progress.
@@ -314,7 +314,7 @@ pub(crate) enum Stop {
     Shutdown,
 }
 
-impl Stop {
+impl StopReason {
     /// Stable code, for traces.
     pub(crate) const fn code(self) -> &'static str {
         match self {
@@ -328,7 +328,7 @@ impl Stop {
 }
 
 /// Why a run has no result.
-pub(crate) enum Unmade {
+pub(crate) enum NoResult {
     /// The engine has not started.
     Unprepared {
         error: PrepareError,
@@ -340,10 +340,10 @@ pub(crate) enum Unmade {
     /// The operator's policy refused the result.
     Refused(Failure),
     /// The run had to stop.
-    Stopped(Stop),
+    Stopped(StopReason),
 }
 
-impl Unmade {
+impl NoResult {
     /// A stable code, for traces.
     pub(crate) fn code(&self) -> String {
         match self {
@@ -354,24 +354,24 @@ impl Unmade {
     }
 }
 
-impl From<Stop> for Unmade {
-    fn from(stop: Stop) -> Self {
+impl From<StopReason> for NoResult {
+    fn from(stop: StopReason) -> Self {
         Self::Stopped(stop)
     }
 }
 
-impl<E: Into<RecordError>> From<E> for Unmade {
+impl<E: Into<RecordError>> From<E> for NoResult {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
 }
 
 /// Whether this machine is at fault; checks `error` and its whole chain of causes.
-pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
+pub(crate) fn is_machine_fault(error: &(dyn Error + 'static)) -> bool {
     // Libraries wrap errors: a full disk may be the cause of a cause of a media error.
     let mut next = Some(error);
     while let Some(error) = next {
-        if is_ours_alone(error) {
+        if is_machine_fault_itself(error) {
             return true;
         }
         next = error.source();
@@ -380,13 +380,13 @@ pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
 }
 
 /// Whether the reference is at fault and its task fails; otherwise this service is.
-pub(crate) fn is_theirs(error: &GatherError) -> bool {
+pub(crate) fn is_reference_fault(error: &GatherError) -> bool {
     let theirs = match error {
         GatherError::Fetch { error, .. } => error.is_of_reference(),
-        GatherError::Judge { .. } | GatherError::AudioTooLong(_) => true,
+        GatherError::Invalid { .. } | GatherError::AudioTooLong(_) => true,
         _ => false,
     };
-    theirs && !is_ours(error)
+    theirs && !is_machine_fault(error)
 }
 
 /// Whether a fetch only waits for its turn or its project's share, with no fault of this machine.
@@ -396,7 +396,7 @@ pub(crate) fn is_postponed(error: &(dyn Error + 'static)) -> bool {
         if let Some(FetchError::Later(cause)) = error.downcast_ref() {
             return matches!(
                 cause,
-                Cause::Budget { .. } | Cause::HostBusy(_) | Cause::Resolve { .. }
+                FetchCause::Budget { .. } | FetchCause::HostBusy(_) | FetchCause::Resolve { .. }
             );
         }
         next = error.source();
@@ -404,7 +404,7 @@ pub(crate) fn is_postponed(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
+fn is_machine_fault_itself(error: &(dyn Error + 'static)) -> bool {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return is_exhausted(error);
     }
@@ -427,7 +427,7 @@ fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
     match error.downcast_ref::<RecordError>() {
         Some(RecordError::Thread(_)) => return true,
         // A film made elsewhere is written to a file of this machine (`FilmEngine::film`).
-        Some(RecordError::Engine(EngineError::Told {
+        Some(RecordError::Engine(EngineError::CodedFailure {
             code: FailureCode::StorageFailed,
             ..
         })) => return true,
@@ -478,13 +478,13 @@ mod fault_tests {
             Errno::IO,
             Errno::ROFS,
         ] {
-            assert!(is_ours(&os(errno)), "{errno}");
+            assert!(is_machine_fault(&os(errno)), "{errno}");
             let media = MediaError::Io(os(errno));
-            assert!(is_ours(&RecordError::Engine(EngineError::Sink(
+            assert!(is_machine_fault(&RecordError::Engine(EngineError::Sink(
                 media.into()
             ))));
-            assert!(is_ours(&RecordError::Media(MediaError::Io(os(errno)))));
-            let fetch = FetchError::Unreachable(Cause::Connect {
+            assert!(is_machine_fault(&RecordError::Media(MediaError::Io(os(errno)))));
+            let fetch = FetchError::Unreachable(FetchCause::Connect {
                 address: ([127, 0, 0, 1], 80).into(),
                 source: os(errno),
             });
@@ -492,31 +492,31 @@ mod fault_tests {
                 index: 0,
                 error: fetch,
             };
-            assert!(is_ours(&PrepareError::Gather(gather)), "{errno}");
+            assert!(is_machine_fault(&PrepareError::Gather(gather)), "{errno}");
             let error = DecodeError::Io(os(errno));
-            assert!(is_ours(&PrepareError::Decode { index: 0, error }));
+            assert!(is_machine_fault(&PrepareError::Decode { index: 0, error }));
         }
         let away = BlobError::Unavailable(io::Error::other("away"));
-        assert!(is_ours(&PrepareError::Gather(away.into())));
-        assert!(is_ours(&StoreError::Unavailable("away".into())));
-        assert!(is_ours(&FetchError::Storage(os(Errno::NOENT))));
-        assert!(is_ours(&RecordError::Media(MediaError::Io(os(
+        assert!(is_machine_fault(&PrepareError::Gather(away.into())));
+        assert!(is_machine_fault(&StoreError::Unavailable("away".into())));
+        assert!(is_machine_fault(&FetchError::Storage(os(Errno::NOENT))));
+        assert!(is_machine_fault(&RecordError::Media(MediaError::Io(os(
             Errno::NOENT
         )))));
     }
 
     #[test]
     fn what_others_do_is_not() {
-        let refused = FetchError::Unreachable(Cause::Connect {
+        let refused = FetchError::Unreachable(FetchCause::Connect {
             address: ([127, 0, 0, 1], 80).into(),
             source: os(Errno::CONNREFUSED),
         });
-        assert!(!is_ours(&refused));
-        assert!(!is_ours(&BlobError::Exists("key".to_owned())));
-        assert!(!is_ours(&StoreError::Corrupt("row".to_owned())));
+        assert!(!is_machine_fault(&refused));
+        assert!(!is_machine_fault(&BlobError::Exists("key".to_owned())));
+        assert!(!is_machine_fault(&StoreError::Corrupt("row".to_owned())));
         let cut = MediaError::Io(ErrorKind::UnexpectedEof.into());
-        assert!(!is_ours(&RecordError::Media(cut)));
-        assert!(!is_ours(&RecordError::Engine(EngineError::Failed(
+        assert!(!is_machine_fault(&RecordError::Media(cut)));
+        assert!(!is_machine_fault(&RecordError::Engine(EngineError::Failed(
             "no space left on device".to_owned()
         ))));
     }
@@ -528,16 +528,16 @@ mod fault_tests {
             error: FetchError::Later(cause),
         };
         let frees_after = Duration::from_secs(90);
-        let over_budget = later(Cause::Budget { frees_after });
+        let over_budget = later(FetchCause::Budget { frees_after });
         assert!(is_postponed(&over_budget));
         assert_eq!(over_budget.retry_after(), Some(frees_after));
-        assert!(is_postponed(&later(Cause::HostBusy(
+        assert!(is_postponed(&later(FetchCause::HostBusy(
             "example.org".to_owned()
         ))));
-        let lacking = later(Cause::Connect {
+        let lacking = later(FetchCause::Connect {
             address: ([127, 0, 0, 1], 80).into(),
             source: os(Errno::MFILE),
         });
-        assert!(!is_postponed(&lacking) && is_ours(&lacking));
+        assert!(!is_postponed(&lacking) && is_machine_fault(&lacking));
     }
 }

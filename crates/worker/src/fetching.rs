@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use kinora_contract::Stopwatch;
 use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX};
-use kinora_store::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched, Outage, StoreError};
+use kinora_store::{FETCH_PAUSE_MS_MAX, ReferenceFetch, FetchRequest, FetchReport, OutageLog, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use crate::drain::Shutdown;
-use crate::error::{GatherError, is_ours, is_postponed, is_theirs};
+use crate::shutdown::Shutdown;
+use crate::error::{GatherError, is_machine_fault, is_postponed, is_reference_fault};
 use crate::host_failures::{AfterTry, HostFailures};
-use crate::metered::{self, Stage, timed};
+use crate::stage_metrics::{self, RunStage, timed};
 use crate::worker::Worker;
 
 /// How often to poll the store without a hint.
@@ -40,7 +40,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let places = Arc::new(Semaphore::new(FETCHES_MAX));
     let freed = Arc::new(Notify::new());
     let mut fetches = JoinSet::new();
-    let outage = Outage::of("fetch leases", &worker.clock);
+    let outage = OutageLog::new("fetch leases", &worker.clock);
     let failures = Arc::new(HostFailures::new(worker.clock.clone(), LEASE));
     while !shutdown.is_draining() {
         // Before the leases are asked for, so that a task which arrives meanwhile ends the wait
@@ -50,7 +50,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
         // places, and none waits here while its lease runs.
         let free = std::iter::from_fn(|| places.clone().try_acquire_owned().ok());
         let free: Vec<OwnedSemaphorePermit> = free.collect();
-        let taken = take(&worker, free.len(), &outage).await;
+        let taken = lease_fetches(&worker, free.len(), &outage).await;
         let idle = taken.is_empty();
         for (fetch, place) in taken.into_iter().zip(free) {
             let (worker, shutdown) = (worker.clone(), shutdown.clone());
@@ -60,12 +60,12 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
             let fetching = async move {
                 let fetched = tokio::select! {
                     biased;
-                    fetched = bring(&worker, &fetch, &failures) => fetched,
-                    () = shutdown.draining() => Some(Fetched::Back { pause_ms: 0 }),
+                    fetched = fetch_references(&worker, &fetch, &failures) => fetched,
+                    () = shutdown.draining() => Some(FetchReport::Back { pause_ms: 0 }),
                 };
                 if let Some(fetched) = fetched {
-                    metered::fetched(&fetched);
-                    settle(&worker, &fetch, fetched, &shutdown).await;
+                    stage_metrics::fetched(&fetched);
+                    record_result(&worker, &fetch, fetched, &shutdown).await;
                 }
                 drop(place);
                 freed.notify_one();
@@ -86,7 +86,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     while fetches.join_next().await.is_some() {}
 }
 
-async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
+async fn lease_fetches(worker: &Worker, count: usize, outage: &OutageLog) -> Vec<ReferenceFetch> {
     if count == 0 {
         return Vec::new();
     }
@@ -96,20 +96,20 @@ async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
         project_max: FETCHES_PER_PROJECT_MAX,
         lease_ms: LEASE.as_millis() as u64,
     };
-    match worker.work.take_fetches(request).await {
+    match worker.work.lease_fetches(request).await {
         Ok(fetches) => {
-            outage.note_success();
+            outage.record_success();
             fetches
         }
         Err(error) => {
-            outage.note_failure(&error);
+            outage.record_failure(&error);
             Vec::new()
         }
     }
 }
 
 /// Fetches a task's references. `None` if the task has ended meanwhile.
-async fn bring(worker: &Worker, fetch: &Fetch, failures: &HostFailures) -> Option<Fetched> {
+async fn fetch_references(worker: &Worker, fetch: &ReferenceFetch, failures: &HostFailures) -> Option<FetchReport> {
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     let files = &worker.pools.files;
     let watch = Stopwatch::start(&worker.clock);
@@ -118,20 +118,20 @@ async fn bring(worker: &Worker, fetch: &Fetch, failures: &HostFailures) -> Optio
     let gathered = timed(
         worker,
         &trail,
-        Stage::Fetch,
+        RunStage::Fetch,
         |error: &GatherError| error.code(&fetch.task.spec),
         |_| gathered,
     );
     let fetched = match tokio::time::timeout(LEASE, gathered).await {
-        Ok(Ok(_)) => Some(Fetched::AtHand),
+        Ok(Ok(_)) => Some(FetchReport::AtHand),
         Ok(Err(GatherError::Ended)) => None,
         Ok(Err(error)) => Some(after_error(worker, fetch, failures, error, watch.elapsed())),
         Err(_) => {
             let pause_ms = pause_after(fetch, None);
-            Some(Fetched::Back { pause_ms })
+            Some(FetchReport::Back { pause_ms })
         }
     };
-    if !matches!(fetched, Some(Fetched::Back { .. })) {
+    if !matches!(fetched, Some(FetchReport::Back { .. })) {
         failures.forget(fetch.task.id);
     }
     fetched
@@ -140,22 +140,22 @@ async fn bring(worker: &Worker, fetch: &Fetch, failures: &HostFailures) -> Optio
 /// The outcome for a task whose fetch failed after `time`.
 fn after_error(
     worker: &Worker,
-    fetch: &Fetch,
+    fetch: &ReferenceFetch,
     failures: &HostFailures,
     error: GatherError,
     time: Duration,
-) -> Fetched {
+) -> FetchReport {
     let (id, spec) = (fetch.task.id, &fetch.task.spec);
-    let failed = |failure| Fetched::Failed {
+    let failed = |failure| FetchReport::Failed {
         failure,
         retention_ms: worker.settings.failed_retention_ms,
     };
-    if is_theirs(&error) {
+    if is_reference_fault(&error) {
         tracing::info!(%error, "reference unusable; task failed");
         return failed(error.failure(spec));
     }
     let pause_ms = match error.host_failure() {
-        Some(failure) if !is_ours(&error) => {
+        Some(failure) if !is_machine_fault(&error) => {
             match failures.record(id, failure, error.retry_after(), time) {
                 AfterTry::Retry { pause } => {
                     tracing::info!(%error, ?pause, "reference not fetched; retrying");
@@ -169,17 +169,17 @@ fn after_error(
         }
         _ => {
             if error.is_of_this_disk() {
-                worker.backoff.note_fault(&error);
+                worker.backoff.record_fault(&error);
             }
             pause_after(fetch, Some(error))
         }
     };
-    Fetched::Back { pause_ms }
+    FetchReport::Back { pause_ms }
 }
 
 /// The pause after a fetch that failed through no fault of the reference, in milliseconds; without
 /// an error, the fetch took too long.
-fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
+fn pause_after(fetch: &ReferenceFetch, error: Option<GatherError>) -> u64 {
     let pause_ms = pause_ms(fetch.tries);
     match error {
         // It waits for its turn at a host or for its project's share, and the error says when to
@@ -205,11 +205,11 @@ fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
 
 /// Stores the result of a fetch; retries while the store is unavailable and the lease may still
 /// hold. A stop does not wait for the store: the next process repeats the fetch anyway.
-async fn settle(worker: &Worker, fetch: &Fetch, fetched: Fetched, shutdown: &Shutdown) {
+async fn record_result(worker: &Worker, fetch: &ReferenceFetch, fetched: FetchReport, shutdown: &Shutdown) {
     let settled = async {
         let mut pause = Duration::from_millis(FIRST_PAUSE_MS);
         while let Err(error @ StoreError::Unavailable(_)) =
-            worker.work.settle_fetch(fetch, fetched.clone()).await
+            worker.work.complete_fetch(fetch, fetched.clone()).await
         {
             tracing::warn!(%error, ?pause, "fetch result not stored; retrying");
             tokio::time::sleep(pause).await;

@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::limits::SECONDS_MAX;
-use kinora_contract::{Seconds, VideoSpec};
-use kinora_engine::{Control, FilmEngine, FilmJob, ReferenceFile, Stage, TicketStore};
-use kinora_media::{FilmFormat, Films, MediaError, Provenance, Undecodable};
+use kinora_contract::{VideoLength, VideoSpec};
+use kinora_engine::{JobControl, FilmEngine, FilmJob, ReferenceFile, WorkStage, TicketStore};
+use kinora_media::{FilmFormat, FilmOpener, MediaError, Provenance, UndecodablePolicy};
 use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{RecordError, Stop, Unmade};
+use crate::error::{RecordError, StopReason, NoResult};
 use crate::prepare::OpenedReference;
-use crate::record::{Recorded, Staged};
+use crate::record::{RecordedVideo, ScratchFile};
 use crate::retry::retry_unavailable;
 use crate::sign::{FilmSigner, measured, sign};
 use crate::task_run::TaskRun;
@@ -33,17 +33,17 @@ pub(crate) struct FilmOrder {
     pub(crate) spec: VideoSpec,
     pub(crate) references: Vec<OpenedReference>,
     /// The video that the spec edits.
-    pub(crate) source: Option<Staged>,
+    pub(crate) source: Option<ScratchFile>,
     /// The engine's ticket of an earlier attempt.
     pub(crate) ticket: Option<String>,
     pub(crate) provenance: Provenance,
     pub(crate) signer: Option<Arc<dyn FilmSigner>>,
-    pub(crate) staged: Staged,
-    pub(crate) control: Control,
+    pub(crate) staged: ScratchFile,
+    pub(crate) control: JobControl,
 }
 
 /// Orders the film or follows it, and checks it, while the lease is held.
-pub(crate) async fn film(order: FilmOrder, run: &TaskRun<'_>) -> Result<Recorded, Unmade> {
+pub(crate) async fn make_film(order: FilmOrder, run: &TaskRun<'_>) -> Result<RecordedVideo, NoResult> {
     make(&order, run).await?;
     let spec = order.spec.clone();
     // Set when this future completes or is dropped.
@@ -52,19 +52,19 @@ pub(crate) async fn film(order: FilmOrder, run: &TaskRun<'_>) -> Result<Recorded
     let stopped = StopOnDrop::default();
     let (stop, films) = (stopped.0.clone(), run.worker.films.clone());
     let files = &run.worker.pools.files;
-    let looking = files.run(move || look_into(order, &*films, &stop));
+    let looking = files.run(move || examine(order, &*films, &stop));
     let silence_max = Some(run.served.progress_timeout);
     let looked = run.unless_stopped(silence_max, looking).await?;
     let recorded = looked.unwrap_or(Err(RecordError::Panicked))?;
-    if spec.seconds == Seconds::Auto {
+    if spec.seconds == VideoLength::Auto {
         // Lengths are in whole seconds; the exact length is measured on the file.
-        let seconds = Seconds::Fixed(recorded.recording.info.duration_seconds.round() as u32);
-        run.decide(VideoSpec { seconds, ..spec }).await;
+        let seconds = VideoLength::Fixed(recorded.recording.info.duration_seconds.round() as u32);
+        run.store_spec(VideoSpec { seconds, ..spec }).await;
     }
     Ok(recorded)
 }
 
-async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), Unmade> {
+async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), NoResult> {
     let references: Vec<_> = order
         .references
         .iter()
@@ -109,8 +109,8 @@ async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), Unmade> {
 }
 
 /// Whether the film is no longer needed.
-const fn is_final(stop: Stop) -> bool {
-    matches!(stop, Stop::Lost(LeaseLost::Withdrawn) | Stop::Stalled)
+const fn is_final(stop: StopReason) -> bool {
+    matches!(stop, StopReason::Lost(LeaseLost::Withdrawn) | StopReason::Stalled)
 }
 
 #[async_trait]
@@ -119,7 +119,7 @@ impl TicketStore for TaskRun<'_> {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
         loop {
-            match retry_unavailable(&never, || self.keep_ticket(ticket)).await {
+            match retry_unavailable(&never, || self.store_ticket(ticket)).await {
                 // The run that now holds the task may follow the same job, so do not cancel it: this
                 // run is about to be stopped anyway.
                 Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
@@ -132,16 +132,16 @@ impl TicketStore for TaskRun<'_> {
     }
 }
 
-fn look_into(
+fn examine(
     order: FilmOrder,
-    films: &dyn Films,
+    films: &dyn FilmOpener,
     stopped: &AtomicBool,
-) -> Result<Recorded, RecordError> {
+) -> Result<RecordedVideo, RecordError> {
     let asked = format(&order.spec, &*order.engine)?;
     let control = &order.control;
     let mut go_on = || {
         // The film is complete: only report that the run is alive.
-        let _ = control.report(Stage::Finishing, 0.5);
+        let _ = control.report(WorkStage::Finishing, 0.5);
         !stopped.load(Ordering::Relaxed)
     };
     let path = order.staged.path();
@@ -159,7 +159,7 @@ fn look_into(
     // Written by an engine, or by a process that it started: its bytes did not pass through this process.
     let written = measured(path)?;
     recording.info.file_bytes = written.bytes;
-    Ok(Recorded {
+    Ok(RecordedVideo {
         recording,
         staged: order.staged,
         written,
@@ -174,15 +174,15 @@ fn format(spec: &VideoSpec, engine: &dyn FilmEngine) -> Result<FilmFormat, Recor
         width: size.width,
         height: size.height,
         seconds: match spec.seconds {
-            Seconds::Fixed(seconds) => Some(seconds),
-            Seconds::Auto => None,
+            VideoLength::Fixed(seconds) => Some(seconds),
+            VideoLength::Auto => None,
         },
         seconds_max: SECONDS_MAX,
         audio: engine.has_sound_switch().then_some(spec.generate_audio),
         undecodable: if engine.keeps_undecodable() {
-            Undecodable::Keep
+            UndecodablePolicy::Keep
         } else {
-            Undecodable::Refuse
+            UndecodablePolicy::Refuse
         },
     })
 }

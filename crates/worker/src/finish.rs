@@ -9,14 +9,14 @@
 use std::error::Error;
 use std::time::Duration;
 
-use kinora_contract::{Artifact, Failure, FailureCode, State};
+use kinora_contract::{Artifact, Failure, FailureCode, TaskState};
 use kinora_engine::EngineError;
 use kinora_engine::places::{FailedJob, Places};
 use kinora_media::MediaError;
-use kinora_store::{Attempt, LeaseLost, Renewal, StoreError, WorkerState};
+use kinora_store::{ReleasedAttempt, LeaseLost, LeaseRenewal, StoreError, WorkerState};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{PrepareError, RecordError, Stop, Unmade, is_engines_fault, is_ours};
+use crate::error::{PrepareError, RecordError, StopReason, NoResult, is_engines_fault, is_machine_fault};
 use crate::publish;
 use crate::task_run::TaskRun;
 
@@ -46,24 +46,24 @@ impl TaskRun<'_> {
     /// | stopped: lease lost | belongs to another run, or has ended |
     /// | stopped: otherwise | returns to the queue |
     /// | published | completes |
-    pub(crate) async fn finish(self, result: Result<Artifact, Unmade>) {
+    pub(crate) async fn finish(self, result: Result<Artifact, NoResult>) {
         let worker = self.worker;
         match result {
             Ok(artifact) => {
-                self.control.place.succeeded();
+                self.control.place.record_success();
                 self.store_outcome(Ok(artifact)).await;
-                worker.backoff.note_success();
+                worker.backoff.record_success();
             }
-            Err(Unmade::Unprepared { error, failure }) => {
+            Err(NoResult::Unprepared { error, failure }) => {
                 self.end_unprepared(&error, failure).await
             }
-            Err(Unmade::Failed(error)) => self.end_failed(&error).await,
-            Err(Unmade::Refused(failure)) => {
+            Err(NoResult::Failed(error)) => self.end_failed(&error).await,
+            Err(NoResult::Refused(failure)) => {
                 // The place has made a video; the policy's verdict is not its fault.
-                self.control.place.succeeded();
+                self.control.place.record_success();
                 self.store_outcome(Err(failure)).await;
             }
-            Err(Unmade::Stopped(stop)) => self.end_stopped(stop).await,
+            Err(NoResult::Stopped(stop)) => self.end_stopped(stop).await,
         }
     }
 
@@ -72,7 +72,7 @@ impl TaskRun<'_> {
         self.span.fail(failure.code.clone());
         if error.is_missing() {
             self.release_for_references().await;
-        } else if is_ours(error) {
+        } else if is_machine_fault(error) {
             self.release_after_fault(error).await;
         } else if error.is_lost() && self.has_attempts_left() {
             self.release_after_crash(error).await;
@@ -85,17 +85,17 @@ impl TaskRun<'_> {
     /// Ends a run whose engine, recording or publication failed.
     async fn end_failed(mut self, error: &RecordError) {
         self.span.fail(error.code().as_str());
-        if is_ours(error) {
+        if is_machine_fault(error) {
             return self.release_after_fault(error).await;
         }
-        let blame = Blame::of(error);
+        let blame = FailureBlame::from_error(error);
         match blame {
-            Blame::NoPlace => {
+            FailureBlame::NoPlace => {
                 tracing::warn!(%error, "no place for the task; task requeued");
                 self.withdraw().await;
-                self.release(Attempt::Forgiven).await;
+                self.release(ReleasedAttempt::Forgiven).await;
             }
-            Blame::Crash if self.has_attempts_left() => {
+            FailureBlame::Crash if self.has_attempts_left() => {
                 if let Some(next) = self.next_elsewhere(blame, &error.to_string()).await {
                     self.store_failed_runs(&next).await;
                 }
@@ -109,25 +109,25 @@ impl TaskRun<'_> {
     }
 
     /// Ends a run that had to stop.
-    async fn end_stopped(mut self, stop: Stop) {
+    async fn end_stopped(mut self, stop: StopReason) {
         tracing::info!(?stop, "run stopped");
         self.span.fail(stop.code());
         match stop {
-            Stop::Lost(_) => self.withdraw().await,
-            Stop::Stalled => {
+            StopReason::Lost(_) => self.withdraw().await,
+            StopReason::Stalled => {
                 let error = EngineError::JobFailed {
                     code: FailureCode::GenerationTimeout,
                     cause: "the engine made no progress for too long".to_owned(),
                 };
                 self.end_failed(&error.into()).await;
             }
-            Stop::RanOut => {
+            StopReason::RanOut => {
                 self.withdraw().await;
-                self.release(Attempt::Forgiven).await;
+                self.release(ReleasedAttempt::Forgiven).await;
             }
-            Stop::Shutdown => {
+            StopReason::Shutdown => {
                 self.withdraw().await;
-                self.release_once(Attempt::Forgiven).await;
+                self.release_once(ReleasedAttempt::Forgiven).await;
             }
         }
     }
@@ -141,16 +141,16 @@ impl TaskRun<'_> {
     async fn release_after_crash(&self, error: &(dyn Error + Sync + 'static)) {
         tracing::warn!(%error, "run crashed; task requeued");
         self.withdraw().await;
-        self.release_once(Attempt::Counts).await;
+        self.release_once(ReleasedAttempt::Counts).await;
     }
 
     /// Returns the task to the queue because of a fault of this machine. A full disk may prevent
     /// that too, hence the retries.
     async fn release_after_fault(&self, error: &(dyn Error + Sync + 'static)) {
-        self.worker.backoff.note_fault(error);
+        self.worker.backoff.record_fault(error);
         tracing::warn!(%error, "run failed because of this machine; task requeued");
         self.withdraw().await;
-        self.release(Attempt::Forgiven).await;
+        self.release(ReleasedAttempt::Forgiven).await;
     }
 
     /// Returns the task to the queue for an attempt at another place; this one does not count.
@@ -163,24 +163,24 @@ impl TaskRun<'_> {
         tracing::warn!(%error, place, "run failed at its place; task requeued for another");
         self.withdraw().await;
         self.store_failed_runs(next).await;
-        self.release(Attempt::Forgiven).await;
+        self.release(ReleasedAttempt::Forgiven).await;
     }
 
     /// Returns the task to the queue for another fetch: a run never fetches references itself, so
     /// that a slow host holds no slot.
     async fn release_for_references(&self) {
         tracing::warn!("references lost; task waits for another fetch");
-        self.release_once(Attempt::ReferencesLost).await;
+        self.release_once(ReleasedAttempt::ReferencesLost).await;
     }
 
     /// Releases the lease, and repeats the call until the store accepts it or the lease is gone.
-    async fn release(&self, attempt: Attempt) {
+    async fn release(&self, attempt: ReleasedAttempt) {
         let (work, lease) = (&self.worker.work, &self.claim.lease);
         self.repeat(|| work.release(lease, attempt)).await;
     }
 
     /// Releases the lease with one call. If that fails, the lease expires, which only costs time.
-    async fn release_once(&self, attempt: Attempt) {
+    async fn release_once(&self, attempt: ReleasedAttempt) {
         let (work, lease) = (&self.worker.work, &self.claim.lease);
         if let Err(error) = work.release(lease, attempt).await {
             tracing::warn!(%error, "task not returned to the queue; lease will expire");
@@ -192,9 +192,9 @@ impl TaskRun<'_> {
     async fn store_failed_runs(&self, next: &FailedRuns) {
         let (worker, lease) = (self.worker, &self.claim.lease);
         self.repeat(|| {
-            let renewal = Renewal {
+            let renewal = LeaseRenewal {
                 ticket: Some(next.to_ticket()),
-                ..Renewal::default()
+                ..LeaseRenewal::default()
             };
             worker.work.renew(lease, worker.settings.lease_ms, renewal)
         })
@@ -242,9 +242,9 @@ fn public_failure(error: &RecordError) -> Failure {
 }
 
 /// Result of one attempt to store an outcome.
-enum Attempted {
+enum StoreAttempt {
     /// The outcome is the task's state.
-    Stands,
+    Stored,
     /// The task no longer belongs to this run.
     Unwanted(LeaseLost),
 }
@@ -266,12 +266,12 @@ impl TaskRun<'_> {
         let mut pause = STORE_PAUSE_MIN;
         loop {
             match self.try_store_outcome(&outcome).await {
-                Ok(Attempted::Stands) => {
+                Ok(StoreAttempt::Stored) => {
                     kinora_system::crash::point("worker.finished");
                     tracing::info!(completed, "task finished");
                     return;
                 }
-                Ok(Attempted::Unwanted(how)) => {
+                Ok(StoreAttempt::Unwanted(how)) => {
                     tracing::info!(%how, "result discarded: lease lost");
                     self.withdraw().await;
                     return;
@@ -300,14 +300,14 @@ impl TaskRun<'_> {
     async fn try_store_outcome(
         &self,
         outcome: &Result<Artifact, Failure>,
-    ) -> Result<Attempted, StoreError> {
+    ) -> Result<StoreAttempt, StoreError> {
         let (work, lease) = (&self.worker.work, &self.claim.lease);
         let retention_ms = match outcome {
             Ok(_) => self.worker.settings.retention_ms,
             Err(_) => self.worker.settings.failed_retention_ms,
         };
         match work.finish(lease, outcome.clone(), retention_ms).await {
-            Ok(()) => Ok(Attempted::Stands),
+            Ok(()) => Ok(StoreAttempt::Stored),
             Err(StoreError::LeaseLost(how)) => {
                 // An earlier attempt may have been written although its answer was lost: the write
                 // ended the lease, and this attempt finds it gone. Withdrawing now would remove the
@@ -315,9 +315,9 @@ impl TaskRun<'_> {
                 let found = work.task(lease.task).await?;
                 let stands = found.is_some_and(|task| is_outcome(&task.state, outcome));
                 Ok(if stands {
-                    Attempted::Stands
+                    StoreAttempt::Stored
                 } else {
-                    Attempted::Unwanted(how)
+                    StoreAttempt::Unwanted(how)
                 })
             }
             Err(error) => Err(error),
@@ -327,9 +327,9 @@ impl TaskRun<'_> {
 
 /// Whether the run with this outcome completed the task: keys contain the lease's token, so no
 /// other run has the same ones. A failure has no files to keep.
-fn is_outcome(state: &State, outcome: &Result<Artifact, Failure>) -> bool {
+fn is_outcome(state: &TaskState, outcome: &Result<Artifact, Failure>) -> bool {
     match (state, outcome) {
-        (State::Completed(stored), Ok(artifact)) => stored.video.key == artifact.video.key,
+        (TaskState::Completed(stored), Ok(artifact)) => stored.video.key == artifact.video.key,
         _ => false,
     }
 }
@@ -346,7 +346,7 @@ pub(crate) struct FailedRuns {
 
 /// The party that may be at fault for a failed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blame {
+enum FailureBlame {
     /// The task, or this service: final.
     Task,
     /// The place or the task.
@@ -359,17 +359,17 @@ enum Blame {
     Crash,
 }
 
-impl Blame {
-    fn of(error: &RecordError) -> Self {
+impl FailureBlame {
+    fn from_error(error: &RecordError) -> Self {
         match error {
-            RecordError::Engine(error) => Self::of_engine(error),
+            RecordError::Engine(error) => Self::from_engine_error(error),
             RecordError::Media(MediaError::Lost(_)) => Self::Crash,
             RecordError::Media(error) if !matches!(error, MediaError::Io(_)) => Self::Unclear,
             _ => Self::Task,
         }
     }
 
-    fn of_engine(error: &EngineError) -> Self {
+    fn from_engine_error(error: &EngineError) -> Self {
         match error {
             EngineError::Failed(_) | EngineError::JobFailed { .. } => Self::Unclear,
             EngineError::Sink(cause) if is_engines_fault(&**cause) => Self::Unclear,
@@ -433,13 +433,13 @@ impl TaskRun<'_> {
     pub(crate) fn avoid_failed_places(&self) {
         if let Some(places) = self.served.engine.places() {
             let names = self.failed_runs().names(places, &self.owner());
-            self.control.place.avoid(names);
+            self.control.place.set_avoided(names);
         }
     }
 
     /// Records a failed run with its place. Returns the list for the next attempt, or `None` if the
     /// failure is final.
-    async fn next_elsewhere(&self, blame: Blame, error: &str) -> Option<FailedRuns> {
+    async fn next_elsewhere(&self, blame: FailureBlame, error: &str) -> Option<FailedRuns> {
         let (places, name) = self.control.place.chosen()?;
         let here = if places.are_shared() {
             name
@@ -450,8 +450,8 @@ impl TaskRun<'_> {
         // Other workers reach the same servers, but have devices of their own.
         let has_elsewhere = !places.are_shared() && self.is_served_elsewhere().await;
         let has_other = has_elsewhere || places.count() > 1;
-        if blame == Blame::Unclear {
-            self.control.place.job_failed(FailedJob {
+        if blame == FailureBlame::Unclear {
+            self.control.place.record_job_failure(FailedJob {
                 key: &self.claim.lease.task.to_string(),
                 has_elsewhere,
                 has_failed_elsewhere: before.includes_other(&here),
@@ -461,13 +461,13 @@ impl TaskRun<'_> {
         let may = match blame {
             // Failures at two places leave only the task as the cause. Runs at the same place are
             // bounded too: this worker may claim the task again before another one does.
-            Blame::Unclear => {
+            FailureBlame::Unclear => {
                 let is_first = !before.includes_other(&here) && before.runs < FAILED_RUNS_MAX;
                 has_other && is_first && self.served.engine.repeats_failed_jobs()
             }
-            Blame::Broken => before.runs + 1 < BROKEN_RUNS_MAX,
-            Blame::Crash => has_other,
-            Blame::Task | Blame::NoPlace => false,
+            FailureBlame::Broken => before.runs + 1 < BROKEN_RUNS_MAX,
+            FailureBlame::Crash => has_other,
+            FailureBlame::Task | FailureBlame::NoPlace => false,
         };
         may.then(|| before.with(here))
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kinora_contract::limits::{REFERENCE_PAUSE_SECONDS_MAX, REFERENCE_TRIES_MAX};
 use kinora_contract::{Clock, Stopwatch, TaskId};
-use kinora_http_fetch::Reached;
+use kinora_http_fetch::FetchProgress;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Each pause is this many times as long as the one before it: 1, 4 and 16 s.
@@ -31,11 +31,11 @@ pub(crate) struct HostFailures {
     clock: Arc<dyn Clock>,
     /// No further try begins once those of a task have taken this long together.
     time_max: Duration,
-    tasks: Mutex<Tasks>,
+    tasks: Mutex<TaskFailures>,
 }
 
 #[derive(Debug)]
-struct Tasks {
+struct TaskFailures {
     tries: HashMap<TaskId, FailedTries>,
     prune_at: usize,
 }
@@ -56,24 +56,24 @@ struct FailedTries {
 pub(crate) struct HostFailure {
     /// Index of the reference.
     pub(crate) index: usize,
-    pub(crate) reached: Reached,
+    pub(crate) reached: FetchProgress,
 }
 
 /// The next step after a failed try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterTry {
     Retry { pause: Duration },
-    GiveUp(Tries),
+    GiveUp(TryCount),
 }
 
 /// All tries of a task, for its failure: the text follows what happened at the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tries {
+pub(crate) struct TryCount {
     count: u32,
     are_alike: bool,
 }
 
-impl fmt::Display for Tries {
+impl fmt::Display for TryCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let which = if self.are_alike { "each" } else { "the last" };
         write!(f, "in {which} of {} tries", self.count)
@@ -85,7 +85,7 @@ impl HostFailures {
         Self {
             clock,
             time_max,
-            tasks: Mutex::new(Tasks {
+            tasks: Mutex::new(TaskFailures {
                 tries: HashMap::new(),
                 prune_at: PRUNE_EVERY,
             }),
@@ -116,7 +116,7 @@ impl HostFailures {
         tries.are_alike &= tries.last == failure;
         tries.last = failure;
         if tries.count >= REFERENCE_TRIES_MAX || tries.time >= self.time_max {
-            return AfterTry::GiveUp(Tries {
+            return AfterTry::GiveUp(TryCount {
                 count: tries.count,
                 are_alike: tries.are_alike,
             });
@@ -132,12 +132,12 @@ impl HostFailures {
         self.tasks().tries.remove(&task);
     }
 
-    fn tasks(&self) -> MutexGuard<'_, Tasks> {
+    fn tasks(&self) -> MutexGuard<'_, TaskFailures> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Tasks {
+impl TaskFailures {
     fn prune(&mut self) {
         if self.tries.len() >= self.prune_at {
             self.tries
@@ -163,7 +163,7 @@ mod tests {
     fn answered(status: u16) -> HostFailure {
         HostFailure {
             index: 0,
-            reached: Reached::Answered(status),
+            reached: FetchProgress::Answered(status),
         }
     }
 

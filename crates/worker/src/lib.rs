@@ -27,33 +27,33 @@ mod announce;
 mod backoff;
 mod chores;
 mod claim;
-mod clear;
+mod policy_check;
 mod devices;
-mod drain;
+mod shutdown;
 mod error;
 mod fetching;
 mod film;
 mod finish;
 mod host_failures;
-mod judge;
-mod keeper;
+mod reference_check;
+mod lease_keeper;
 mod lineup;
-mod maker;
-mod metered;
+mod any_engine;
+mod stage_metrics;
 mod orphans;
 mod prepare;
 mod publish;
 mod record;
 mod references;
 mod retry;
-mod room;
+mod device_scheduler;
 mod run;
 mod sign;
 mod slots;
-mod start;
+mod startup;
 mod sweep;
 mod task_run;
-mod trust;
+mod clock_trust;
 mod upkeep;
 mod worker;
 
@@ -61,47 +61,47 @@ use std::sync::Arc;
 
 use std::pin::Pin;
 
-use announce::Announcing;
-pub use backoff::Backoff;
-pub use devices::{Device, Tenant};
-pub use drain::Shutdown;
-use keeper::{KeeperService, LeaseKeeper};
-pub use lineup::{Lineup, Served};
-pub use maker::Maker;
+use announce::AnnounceService;
+pub use backoff::FaultBackoff;
+pub use devices::{EngineDevice, SharingEngine};
+pub use shutdown::Shutdown;
+use lease_keeper::{KeeperService, LeaseKeeper};
+pub use lineup::{EngineLineup, ServedEngine};
+pub use any_engine::AnyEngine;
 pub use orphans::{
-    KnownTasks, OrphanCheck, OrphanError, Orphans, is_marked, look_for_orphans, put_mark,
+    KnownTasks, OrphanCheck, OrphanError, OrphanCount, is_marked, find_orphans, store_mark,
     remove_orphans,
 };
-pub use record::{Mark, Marker};
-pub use references::{ReferenceSource, References};
-pub use room::Patience;
+pub use record::{WatermarkImage, WatermarkPainter};
+pub use references::{ReferenceSource, ReferenceGatherer};
+pub use device_scheduler::DevicePatience;
 pub use sign::FilmSigner;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
-pub use trust::{Move, Trust, Verdict};
-pub use worker::{Origin, Pools, Settings, Worker};
+pub use clock_trust::{ExpiryMove, ClockTrust, ClockVerdict};
+pub use worker::{WorkerOrigin, WorkerPools, WorkerOptions, Worker};
 
 /// A worker at work. Boxed, so that only this crate compiles it: each crate that polls the future of an `async fn`
 /// compiles its body.
-pub type Working<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type WorkFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Worker {
     /// Works until `shutdown`: claims, runs, sweeps. Returns when every task it held is finished or
     /// given back, with the number of tasks that still ran when the stop began. Dropping the future
     /// ends everything immediately, like the death of the process, except for an engine that makes
     /// frames.
-    pub fn work(self, shutdown: Shutdown) -> Working<usize> {
+    pub fn work(self, shutdown: Shutdown) -> WorkFuture<usize> {
         Box::pin(self.work_until(shutdown))
     }
 
     async fn work_until(self, shutdown: Shutdown) -> usize {
         let worker = Arc::new(self);
-        let alive = worker.backoff.readiness().alive();
+        let alive = worker.backoff.readiness().register_part();
         // Before the first claim, so that tasks of a dead worker run before newer ones.
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
         upkeep::clear_devices(&worker);
-        let announcing = Announcing::begin(&worker, &shutdown);
+        let announcing = AnnounceService::start(&worker, &shutdown);
         let both = || (worker.clone(), shutdown.clone());
         let mut services = tending(sweeper, &worker, &shutdown);
         let (own, stop) = both();
@@ -110,7 +110,7 @@ impl Worker {
         services.spawn(upkeep::probe_until_drain(own, stop));
         if !worker.lineup.devices().is_empty() {
             let (own, stop) = both();
-            services.spawn(upkeep::look_after_devices(own, stop));
+            services.spawn(upkeep::unload_idle_until_drain(own, stop));
         }
         if worker.lineup.warms_up() {
             let (own, stop) = both();
@@ -118,7 +118,7 @@ impl Worker {
         }
         // Before the first claim: a service that keeps dying must not use up the attempts of its
         // tasks.
-        start::pause_after_unclean_starts(&worker, &shutdown).await;
+        startup::pause_after_unclean_starts(&worker, &shutdown).await;
         let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);
         // Ends after the last run.
         let running = match KeeperService::start(keeper.clone(), &worker) {
@@ -139,7 +139,7 @@ impl Worker {
     /// Does only the work that needs no engine, until `shutdown`: sweeps, file removals, the
     /// search for orphans. For a process that serves only the API: its store must be tidied even
     /// without a worker.
-    pub fn tend(self, shutdown: Shutdown) -> Working<()> {
+    pub fn tend(self, shutdown: Shutdown) -> WorkFuture<()> {
         Box::pin(self.tend_until(shutdown))
     }
 
@@ -161,10 +161,10 @@ fn tending(sweeper: Sweeper, worker: &Arc<Worker>, shutdown: &Shutdown) -> JoinS
     let (own, stop) = both();
     services.spawn(chores::remove_files_until_drain(own, stop));
     let (own, stop) = both();
-    services.spawn(chores::call_off_jobs_until_drain(own, stop));
+    services.spawn(chores::cancel_jobs_until_drain(own, stop));
     let (own, stop) = both();
     services.spawn(orphans::sweep_orphans_until_drain(own, stop));
     let (own, stop) = both();
-    services.spawn(async move { start::settle(&own, &stop).await });
+    services.spawn(async move { startup::record_settled(&own, &stop).await });
     services
 }

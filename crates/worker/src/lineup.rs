@@ -13,14 +13,14 @@ use kinora_engine::places::{PlaceReport, PlaceState, Places};
 use kinora_store::{WorkerPlace, WorkerPlaceState};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::devices::{Berth, Device, RoomHold};
-use crate::maker::Maker;
+use crate::devices::{EnginePlacement, EngineDevice, RoomReservation};
+use crate::any_engine::AnyEngine;
 
 /// A served model's engine.
 #[derive(Clone)]
-pub struct Served {
+pub struct ServedEngine {
     /// The engine itself.
-    pub engine: Maker,
+    pub engine: AnyEngine,
     /// A run whose engine reports nothing for this long is stopped.
     pub progress_timeout: Duration,
     /// Maximum number of tasks that the engine takes at a time, one permit each, if that is less
@@ -31,7 +31,7 @@ pub struct Served {
 }
 
 /// Models whose tasks are claimed together, because they share an engine's seats or need none.
-pub(crate) struct Queue {
+pub(crate) struct EngineQueue {
     pub(crate) models: Vec<String>,
     seats: Option<Arc<Semaphore>>,
     /// The engine's places, and the number of its tasks that are there or on their way.
@@ -39,27 +39,27 @@ pub(crate) struct Queue {
     /// All seats of the engine, free or not, if it has a limit.
     pub(crate) seats_max: Option<usize>,
     /// The engine's place on the device that it shares with others.
-    pub(crate) berth: Option<Berth>,
+    pub(crate) berth: Option<EnginePlacement>,
 }
 
 /// A task's seat at its engine, if the engine has a limit, and the engine's room, if it shares a device.
 pub(crate) struct EngineSeat {
     _permit: Option<OwnedSemaphorePermit>,
-    _outstanding: Option<Outstanding>,
-    room: Option<RoomHold>,
+    _outstanding: Option<OutstandingTask>,
+    room: Option<RoomReservation>,
 }
 
 /// A task at an engine's places, or on its way there.
-struct Outstanding(Arc<AtomicUsize>);
+struct OutstandingTask(Arc<AtomicUsize>);
 
-impl Outstanding {
+impl OutstandingTask {
     fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count.clone())
     }
 }
 
-impl Drop for Outstanding {
+impl Drop for OutstandingTask {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -74,9 +74,9 @@ impl EngineSeat {
     }
 }
 
-impl Queue {
+impl EngineQueue {
     /// The queue of `served`, one of the models.
-    fn of(models: Vec<String>, served: Option<&Served>, berth: Option<Berth>) -> Self {
+    fn for_engine(models: Vec<String>, served: Option<&ServedEngine>, berth: Option<EnginePlacement>) -> Self {
         let seats = served.and_then(|served| served.seats.clone());
         Self {
             places: served.and_then(counted),
@@ -118,7 +118,7 @@ impl Queue {
                 _outstanding: self
                     .places
                     .as_ref()
-                    .map(|(_, count)| Outstanding::new(count)),
+                    .map(|(_, count)| OutstandingTask::new(count)),
                 room,
             })
         })
@@ -127,14 +127,14 @@ impl Queue {
     }
 
     /// Records that the store was asked for the queue's tasks.
-    pub(crate) fn note_turn(&self, now: Duration) {
+    pub(crate) fn record_turn(&self, now: Duration) {
         if let Some(berth) = &self.berth {
-            berth.note_turn(now);
+            berth.record_turn(now);
         }
     }
 
     /// Whether the engine of the queue is the one of `served`, or neither has a limit.
-    fn shares(&self, served: &Served) -> bool {
+    fn shares(&self, served: &ServedEngine) -> bool {
         let places = self.places.as_ref().map(|(places, _)| places);
         self.berth.is_none()
             && is_same(self.seats.as_ref(), served.seats.as_ref())
@@ -142,7 +142,7 @@ impl Queue {
     }
 }
 
-impl fmt::Debug for Served {
+impl fmt::Debug for ServedEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -153,7 +153,7 @@ impl fmt::Debug for Served {
     }
 }
 
-impl Served {
+impl ServedEngine {
     /// The engine as clients see it: `name/version`.
     pub fn engine_name(&self) -> String {
         self.engine.describe().full_name()
@@ -162,9 +162,9 @@ impl Served {
 
 /// An engine that loads before its first task.
 #[derive(Clone)]
-struct Warm(Arc<dyn Engine>);
+struct WarmEngine(Arc<dyn Engine>);
 
-impl fmt::Debug for Warm {
+impl fmt::Debug for WarmEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.describe().name)
     }
@@ -172,18 +172,18 @@ impl fmt::Debug for Warm {
 
 /// The served models by canonical identifier, and the devices that their engines share.
 #[derive(Clone, Debug, Default)]
-pub struct Lineup {
-    served: BTreeMap<String, Served>,
-    devices: Vec<Arc<Device>>,
+pub struct EngineLineup {
+    served: BTreeMap<String, ServedEngine>,
+    devices: Vec<Arc<EngineDevice>>,
     /// Engines that load before their first task.
-    warm: Vec<Warm>,
+    warm: Vec<WarmEngine>,
     /// Wakes the claim loop when a slot, a seat or room on a device is free.
     pub(crate) freed: Arc<Notify>,
 }
 
-impl Lineup {
+impl EngineLineup {
     /// Creates a lineup of models by canonical identifier.
-    pub fn new(models: impl IntoIterator<Item = (String, Served)>) -> Self {
+    pub fn new(models: impl IntoIterator<Item = (String, ServedEngine)>) -> Self {
         Self {
             served: models.into_iter().collect(),
             ..Self::default()
@@ -191,7 +191,7 @@ impl Lineup {
     }
 
     /// Adds the devices that engines share. Each engine has one device at most.
-    pub fn sharing(mut self, devices: impl IntoIterator<Item = Device>) -> Self {
+    pub fn sharing(mut self, devices: impl IntoIterator<Item = EngineDevice>) -> Self {
         let devices = devices.into_iter();
         self.devices = devices
             .map(|device| Arc::new(device.waking(&self.freed)))
@@ -201,7 +201,7 @@ impl Lineup {
 
     /// Sets the engines that load at the worker's start instead of with their first task.
     pub fn warming(mut self, engines: impl IntoIterator<Item = Arc<dyn Engine>>) -> Self {
-        self.warm = engines.into_iter().map(Warm).collect();
+        self.warm = engines.into_iter().map(WarmEngine).collect();
         self
     }
 
@@ -212,11 +212,11 @@ impl Lineup {
 
     /// The engines that load at the worker's start.
     pub(crate) fn warm_engines(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
-        self.warm.iter().map(|Warm(engine)| engine)
+        self.warm.iter().map(|WarmEngine(engine)| engine)
     }
 
     /// The devices that engines share.
-    pub(crate) fn devices(&self) -> &[Arc<Device>] {
+    pub(crate) fn devices(&self) -> &[Arc<EngineDevice>] {
         &self.devices
     }
 
@@ -230,12 +230,12 @@ impl Lineup {
         let films = self
             .served
             .iter()
-            .filter(|(_, served)| matches!(served.engine, Maker::Film(_)));
+            .filter(|(_, served)| matches!(served.engine, AnyEngine::Film(_)));
         films.map(|(model, _)| model.clone()).collect()
     }
 
     /// Every model with its engine.
-    pub(crate) fn served(&self) -> impl Iterator<Item = (&String, &Served)> {
+    pub(crate) fn served(&self) -> impl Iterator<Item = (&String, &ServedEngine)> {
         self.served.iter()
     }
 
@@ -272,24 +272,24 @@ impl Lineup {
         self.served.is_empty() || served.any(|served| served.engine.is_usable())
     }
 
-    pub(crate) fn of(&self, model: &str) -> Option<&Served> {
+    pub(crate) fn find(&self, model: &str) -> Option<&ServedEngine> {
         self.served.get(model)
     }
 
     /// The models, grouped by the engine that they share, all of whose seats must be free.
-    pub(crate) fn queues(&self) -> Vec<Queue> {
-        let mut queues: Vec<Queue> = Vec::new();
+    pub(crate) fn queues(&self) -> Vec<EngineQueue> {
+        let mut queues: Vec<EngineQueue> = Vec::new();
         let mut lodged = BTreeSet::new();
         // Engines on a device come first and get a queue each: whether tasks may be claimed depends
         // on the one engine. The others are grouped by what they share.
         for device in &self.devices {
             for (index, models) in device.models() {
-                let served = models.iter().find_map(|model| self.of(model));
+                let served = models.iter().find_map(|model| self.find(model));
                 lodged.extend(models);
-                queues.push(Queue::of(
+                queues.push(EngineQueue::for_engine(
                     models.to_vec(),
                     served,
-                    Some(Berth {
+                    Some(EnginePlacement {
                         device: device.clone(),
                         index,
                     }),
@@ -302,7 +302,7 @@ impl Lineup {
             }
             match queues.iter_mut().find(|queue| queue.shares(served)) {
                 Some(queue) => queue.models.push(model.clone()),
-                None => queues.push(Queue::of(vec![model.clone()], Some(served), None)),
+                None => queues.push(EngineQueue::for_engine(vec![model.clone()], Some(served), None)),
             }
         }
         queues
@@ -318,7 +318,7 @@ fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
 }
 
 /// The places of an engine, with a new count.
-fn counted(served: &Served) -> Option<(Arc<Places>, Arc<AtomicUsize>)> {
+fn counted(served: &ServedEngine) -> Option<(Arc<Places>, Arc<AtomicUsize>)> {
     let places = served.engine.places()?;
     Some((places.clone(), Arc::default()))
 }

@@ -13,11 +13,11 @@ use futures_util::TryStreamExt;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore};
 use kinora_contract::{Task, TaskId, UnixMs};
 use kinora_store::{
-    ChoreKind, ChoreRequest, Chores, Inspection, MARKS, StoreError, TASK_FILES, names_file,
+    ChoreKind, ChoreRequest, ChoreStore, StoreInspection, MARKS, StoreError, TASK_FILES, owns_file,
     task_of_file,
 };
 
-use crate::drain::Shutdown;
+use crate::shutdown::Shutdown;
 use crate::worker::Worker;
 
 /// Newer files may belong to a run whose task has just changed hands.
@@ -25,7 +25,7 @@ const YOUNG_MS: u64 = 60 * 60 * 1000;
 /// How often to check all files, in milliseconds.
 const EVERY_MS: u64 = 60 * 60 * 1000;
 /// If a check takes longer, another process may start one too.
-const LOOK_LEASE_MS: u64 = EVERY_MS;
+const CHECK_LEASE_MS: u64 = EVERY_MS;
 /// How often to ask the store whether a check is due.
 const ASK_EVERY: Duration = Duration::from_mins(1);
 
@@ -53,7 +53,7 @@ pub trait KnownTasks: Send + Sync {
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
 
-    /// As [`Chores::identity`].
+    /// As [`ChoreStore::identity`].
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
@@ -61,21 +61,21 @@ pub trait KnownTasks: Send + Sync {
 }
 
 #[async_trait::async_trait]
-impl KnownTasks for dyn Chores + '_ {
+impl KnownTasks for dyn ChoreStore + '_ {
     async fn known(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
-        Chores::known(self, ids).await
+        ChoreStore::find_tasks(self, ids).await
     }
 
     fn identity(&self) -> Result<u64, StoreError> {
-        Ok(Chores::identity(self))
+        Ok(ChoreStore::identity(self))
     }
 }
 
 #[async_trait::async_trait]
-impl KnownTasks for Inspection {
+impl KnownTasks for StoreInspection {
     async fn known(
         &self,
         ids: &[TaskId],
@@ -90,7 +90,7 @@ impl KnownTasks for Inspection {
 
 /// The number and size of files that no task refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Orphans {
+pub struct OrphanCount {
     /// Number of files.
     pub files: u64,
     /// Their total size in bytes.
@@ -101,8 +101,8 @@ pub struct Orphans {
     pub newest_ms: Option<UnixMs>,
 }
 
-impl Orphans {
-    fn count(&mut self, file: &Orphan) {
+impl OrphanCount {
+    fn count(&mut self, file: &OrphanFile) {
         let at_ms = file.task.created_at_ms();
         self.files += 1;
         self.bytes += file.bytes;
@@ -113,7 +113,7 @@ impl Orphans {
 
 /// A file that no task refers to.
 #[derive(Debug)]
-struct Orphan {
+struct OrphanFile {
     key: String,
     bytes: u64,
     modified_at_ms: UnixMs,
@@ -123,7 +123,7 @@ struct Orphan {
     is_known: bool,
 }
 
-impl Orphan {
+impl OrphanFile {
     /// Whether the file is too old for a run that has yet to finish.
     fn is_old(&self, now_ms: UnixMs) -> bool {
         self.modified_at_ms.saturating_add(YOUNG_MS) < now_ms
@@ -136,7 +136,7 @@ pub struct OrphanCheck {
     /// Number of removed files, all of known tasks.
     pub removed: u64,
     /// Files that were left, because the store does not know their tasks.
-    pub unknown: Orphans,
+    pub unknown: OrphanCount,
 }
 
 /// Checks at the start and every hour, until a drain: in one process at a time.
@@ -144,7 +144,7 @@ pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shu
     while !shutdown.is_draining() {
         tokio::select! {
             biased;
-            looked = look_when_due(&worker) => if let Err(error) = looked {
+            looked = check_when_due(&worker) => if let Err(error) = looked {
                 tracing::warn!(%error, "search for orphans failed; retrying later");
             },
             () = shutdown.draining() => return,
@@ -157,13 +157,13 @@ pub(crate) async fn sweep_orphans_until_drain(worker: Arc<Worker>, shutdown: Shu
     }
 }
 
-async fn look_when_due(worker: &Worker) -> Result<(), OrphanError> {
+async fn check_when_due(worker: &Worker) -> Result<(), OrphanError> {
     let request = ChoreRequest {
         kind: ChoreKind::LookForOrphans,
         count: 1,
-        lease_ms: LOOK_LEASE_MS,
+        lease_ms: CHECK_LEASE_MS,
     };
-    let Some(chore) = worker.chores.take_chores(request).await?.pop() else {
+    let Some(chore) = worker.chores.lease_chores(request).await?.pop() else {
         return Ok(());
     };
     let now_ms = worker.chores.clock().await?.wall_ms;
@@ -171,7 +171,7 @@ async fn look_when_due(worker: &Worker) -> Result<(), OrphanError> {
     // After a failure too: the whole check is repeated at its regular time.
     worker
         .chores
-        .settle_chores(vec![chore.again(EVERY_MS)])
+        .complete_chores(vec![chore.again(EVERY_MS)])
         .await?;
     log(&checked?);
     Ok(())
@@ -182,7 +182,7 @@ fn log(checked: &OrphanCheck) {
         let files = checked.removed;
         tracing::info!(files, "removed files that no task refers to");
     }
-    let Orphans { files, bytes, .. } = checked.unknown;
+    let OrphanCount { files, bytes, .. } = checked.unknown;
     if files > 0 {
         tracing::warn!(
             files,
@@ -202,7 +202,7 @@ fn log(checked: &OrphanCheck) {
 /// # Errors
 /// [`OrphanError`] if not all files could be checked.
 pub async fn remove_orphans(
-    tasks: &dyn Chores,
+    tasks: &dyn ChoreStore,
     blobs: &dyn BlobStore,
     now_ms: UnixMs,
 ) -> Result<OrphanCheck, OrphanError> {
@@ -228,7 +228,7 @@ pub async fn remove_orphans(
     }
     // An empty folder may be an unmounted volume: emptiness does not make it ours.
     if has_named && !is_marked(tasks, blobs).await? {
-        put_mark(tasks, blobs).await?;
+        store_mark(tasks, blobs).await?;
     }
     Ok(checked)
 }
@@ -239,16 +239,16 @@ pub async fn remove_orphans(
 ///
 /// # Errors
 /// [`OrphanError`] if not all files could be checked.
-pub async fn look_for_orphans(
+pub async fn find_orphans(
     tasks: &(impl KnownTasks + ?Sized),
     blobs: &dyn BlobStore,
     now_ms: UnixMs,
     removes: bool,
-) -> Result<Option<Orphans>, OrphanError> {
+) -> Result<Option<OrphanCount>, OrphanError> {
     if !are_ours(tasks, blobs).await? {
         return Ok(None);
     }
-    let mut found = Orphans::default();
+    let mut found = OrphanCount::default();
     for prefix in TASK_FILES {
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
@@ -290,8 +290,8 @@ pub async fn is_marked(
 ///
 /// # Errors
 /// [`BlobError`] if the mark could not be stored.
-pub async fn put_mark(tasks: &dyn Chores, blobs: &dyn BlobStore) -> Result<(), BlobError> {
-    let mark = kinora_store::mark_key(Chores::identity(tasks));
+pub async fn store_mark(tasks: &dyn ChoreStore, blobs: &dyn BlobStore) -> Result<(), BlobError> {
+    let mark = kinora_store::mark_key(ChoreStore::identity(tasks));
     match blobs.put_bytes(&mark, Bytes::new()).await {
         Ok(_) | Err(BlobError::Exists(_)) => Ok(()),
         Err(error) => Err(error),
@@ -324,7 +324,7 @@ async fn are_ours(
 async fn orphans(
     tasks: &(impl KnownTasks + ?Sized),
     page: Vec<BlobEntry>,
-) -> Result<Vec<Orphan>, OrphanError> {
+) -> Result<Vec<OrphanFile>, OrphanError> {
     let page: Vec<(TaskId, BlobEntry)> = page
         .into_iter()
         .filter_map(|entry| Some((task_of_file(&entry.key)?, entry)))
@@ -346,8 +346,8 @@ async fn orphans(
             }
             None => continue,
         };
-        if task.is_none_or(|task| !names_file(task, &entry.key)) {
-            orphans.push(Orphan {
+        if task.is_none_or(|task| !owns_file(task, &entry.key)) {
+            orphans.push(OrphanFile {
                 key: entry.key,
                 bytes: entry.bytes,
                 modified_at_ms: entry.modified_at_ms,

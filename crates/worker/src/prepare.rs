@@ -9,28 +9,28 @@ use std::sync::Arc;
 use kinora_blobs::BlobError;
 use kinora_contract::limits::WARNINGS_MAX;
 use kinora_contract::{
-    FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, TaskId, VideoSpec, Warning,
+    FailureCode, FrameSize, VideoInputs, VideoLength, Size, TaskState, Task, TaskId, VideoSpec, Warning,
     WarningCode, iso_date,
 };
 use kinora_engine::{
-    Clip, Description, Engine, EngineError, FilmEngine, Footage, Materials, Picture, Playback,
-    SAMPLE_RATE_HZ, SCRIPT_LINKS_MAX, Sound,
+    ClipPlan, EngineDescription, Engine, EngineError, FilmEngine, SourceVideo, JobMaterials, RgbPicture, VideoPlayback,
+    SAMPLE_RATE_HZ, SCRIPT_LINKS_MAX, StereoSound,
 };
-use kinora_media::{DigitalSource, Films, MediaError, Origin, PlayedFilm, ProbeInfo, Provenance};
+use kinora_media::{DigitalSource, FilmOpener, MediaError, ParentVideo, PlayedFilm, ProbeInfo, Provenance};
 use kinora_media_decode::DecodeError;
 use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{GatherError, PrepareError};
-use crate::judge::audio_too_long;
-use crate::maker::Maker;
-use crate::record::Staged;
-use crate::references::{References, download};
+use crate::reference_check::audio_too_long;
+use crate::any_engine::AnyEngine;
+use crate::record::ScratchFile;
+use crate::references::{ReferenceGatherer, download};
 use crate::retry::retry_unavailable;
 use crate::worker::Worker;
 
 /// The materials and the plan of a run.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTask {
     /// Fully decided, except for the length of a film.
     pub(crate) spec: VideoSpec,
     pub(crate) work: EngineWork,
@@ -45,20 +45,20 @@ pub(crate) enum EngineWork {
     /// Record frames.
     Frames {
         engine: Arc<dyn Engine>,
-        materials: Materials,
-        clip: Clip,
+        materials: JobMaterials,
+        clip: ClipPlan,
     },
     /// Order a film with these references, and this source of an edit.
     Film {
         engine: Arc<dyn FilmEngine>,
         references: Vec<OpenedReference>,
-        source: Option<Staged>,
+        source: Option<ScratchFile>,
     },
 }
 
 /// A readable reference, as a local file.
 pub(crate) struct OpenedReference {
-    pub(crate) file: Staged,
+    pub(crate) file: ScratchFile,
     pub(crate) media_type: &'static str,
 }
 
@@ -67,25 +67,25 @@ pub(crate) async fn prepare(
     worker: &Worker,
     task: &Task,
     lease: &Lease,
-    maker: Maker,
-) -> Result<Prepared, PrepareError> {
+    maker: AnyEngine,
+) -> Result<PreparedTask, PrepareError> {
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     // Dropped when the run is stopped.
     let never = &CancellationToken::new();
-    let keys = retry_unavailable(never, || References::at_hand(tasks, blobs, task)).await?;
+    let keys = retry_unavailable(never, || ReferenceGatherer::at_hand(tasks, blobs, task)).await?;
     let (id, token) = (lease.task, lease.token);
     let mut files = Vec::with_capacity(keys.len());
     for (index, key) in keys.iter().enumerate() {
         let name = format!("{id}-{token}-input-{index}");
-        let file = retry_unavailable(never, || bring(worker, key, &name)).await;
+        let file = retry_unavailable(never, || copy_to_scratch(worker, key, &name)).await;
         files.push(file.map_err(or_gone(|| GatherError::Missing.into()))?);
     }
     let source = match find_source(worker, task, maker.describe()).await? {
-        Start::Fresh => None,
-        Start::Gone => return Err(PrepareError::SourceGone),
-        Start::Source(source) => {
+        SourceLookup::Fresh => None,
+        SourceLookup::Gone => return Err(PrepareError::SourceGone),
+        SourceLookup::Source(source) => {
             let name = format!("{id}-{token}-source.mp4");
-            let file = retry_unavailable(never, || bring(worker, &source.key, &name)).await;
+            let file = retry_unavailable(never, || copy_to_scratch(worker, &source.key, &name)).await;
             let file = file.map_err(or_gone(|| PrepareError::SourceGone))?;
             let script = source.script;
             Some(LocalSource { file, script })
@@ -115,8 +115,8 @@ fn or_gone(gone: impl FnOnce() -> PrepareError) -> impl FnOnce(BlobError) -> Pre
 }
 
 /// Copies a blob to a local file in the scratch folder.
-async fn bring(worker: &Worker, key: &str, name: &str) -> Result<Staged, BlobError> {
-    let file = Staged::new(&worker.scratch, name);
+async fn copy_to_scratch(worker: &Worker, key: &str, name: &str) -> Result<ScratchFile, BlobError> {
+    let file = ScratchFile::new(&worker.scratch, name);
     download(&*worker.blobs, key, file.path(), &worker.pools.files).await?;
     Ok(file)
 }
@@ -124,12 +124,12 @@ async fn bring(worker: &Worker, key: &str, name: &str) -> Result<Staged, BlobErr
 /// Decodes, decides and plans; blocks.
 fn open(
     mut spec: VideoSpec,
-    files: Vec<Staged>,
+    files: Vec<ScratchFile>,
     source: Option<LocalSource>,
-    maker: Maker,
-    films: Arc<dyn Films>,
+    maker: AnyEngine,
+    films: Arc<dyn FilmOpener>,
     provenance: Provenance,
-) -> Result<Prepared, PrepareError> {
+) -> Result<PreparedTask, PrepareError> {
     kinora_system::crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
         // Before anything is decoded: pictures are decoded to the size of the frame.
@@ -139,25 +139,25 @@ fn open(
     let (mut materials, warning) = decode(&spec, &files)?;
     let mut source_file = None;
     match (source, &maker) {
-        (Some(LocalSource { file, script }), Maker::Frames(_)) => {
+        (Some(LocalSource { file, script }), AnyEngine::Frames(_)) => {
             materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
             materials.script = script;
         }
         // Its server decodes it.
-        (Some(LocalSource { file, .. }), Maker::Film(_)) => source_file = Some(file),
+        (Some(LocalSource { file, .. }), AnyEngine::Film(_)) => source_file = Some(file),
         (None, _) => {}
     }
     let mut warnings = Vec::from_iter(warning);
     warnings.extend(match &maker {
-        Maker::Frames(engine) => engine.warnings(&spec, &materials),
-        Maker::Film(engine) => engine.warnings(&spec),
+        AnyEngine::Frames(engine) => engine.warnings(&spec, &materials),
+        AnyEngine::Film(engine) => engine.warnings(&spec),
     });
     warnings.truncate(WARNINGS_MAX);
     let work = match maker {
-        Maker::Frames(engine) => {
+        AnyEngine::Frames(engine) => {
             let clip = engine.plan(&spec, &materials)?;
-            if spec.seconds == Seconds::Auto && !engine.decides_length(&spec) {
-                spec.seconds = Seconds::Fixed(clip.frames.div_ceil(clip.fps.max(1)));
+            if spec.seconds == VideoLength::Auto && !engine.decides_length(&spec) {
+                spec.seconds = VideoLength::Fixed(clip.frames.div_ceil(clip.fps.max(1)));
             }
             EngineWork::Frames {
                 engine,
@@ -166,13 +166,13 @@ fn open(
             }
         }
         // The decoding above was only a check: the engine gets the files.
-        Maker::Film(engine) => EngineWork::Film {
+        AnyEngine::Film(engine) => EngineWork::Film {
             engine,
             references: typed(files)?,
             source: source_file,
         },
     };
-    Ok(Prepared {
+    Ok(PreparedTask {
         spec,
         work,
         provenance,
@@ -180,7 +180,7 @@ fn open(
     })
 }
 
-fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {
+fn typed(files: Vec<ScratchFile>) -> Result<Vec<OpenedReference>, PrepareError> {
     let typed = files.into_iter().map(|file| {
         let media_type = kinora_media_decode::media_type(file.path()).map_err(BlobError::from)?;
         Ok(OpenedReference {
@@ -194,8 +194,8 @@ fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {
 /// The materials, and a warning if a picture may have the wrong colours.
 fn decode(
     spec: &VideoSpec,
-    files: &[Staged],
-) -> Result<(Materials, Option<Warning>), PrepareError> {
+    files: &[ScratchFile],
+) -> Result<(JobMaterials, Option<Warning>), PrepareError> {
     let cover = spec.render_size().unwrap_or(Size::new(1, 1));
     let mut ignored = Vec::new();
     let mut picture = |index: usize| {
@@ -203,14 +203,14 @@ fn decode(
         ignored.extend(spec.inputs.param(index).filter(|_| profile_ignored));
         Ok::<_, PrepareError>(picture)
     };
-    let mut materials = Materials::default();
+    let mut materials = JobMaterials::default();
     match &spec.inputs {
-        Inputs::Text => {}
-        Inputs::Frames { last, .. } => {
+        VideoInputs::Text => {}
+        VideoInputs::Frames { last, .. } => {
             materials.first_frame = Some(picture(0)?);
             materials.last_frame = last.as_ref().map(|_| picture(1)).transpose()?;
         }
-        Inputs::References { images, audios } => {
+        VideoInputs::References { images, audios } => {
             materials.images = (0..images.len()).map(picture).collect::<Result<_, _>>()?;
             let sounds = images.len()..images.len() + audios.len();
             materials.audios = sounds
@@ -230,22 +230,22 @@ fn profile_warning(params: &[String]) -> Option<Warning> {
 }
 
 /// The picture, and whether its colour profile was ignored.
-fn picture(files: &[Staged], index: usize, cover: Size) -> Result<(Picture, bool), PrepareError> {
+fn picture(files: &[ScratchFile], index: usize, cover: Size) -> Result<(RgbPicture, bool), PrepareError> {
     let image = kinora_media_decode::image(files[index].path(), (cover.width, cover.height));
     let image = image.map_err(at(index))?;
-    let picture = Picture {
+    let picture = RgbPicture {
         size: Size::new(image.width, image.height),
         rgb: image.rgb,
     };
     Ok((picture, image.profile_ignored))
 }
 
-fn sound(files: &[Staged], index: usize) -> Result<Sound, PrepareError> {
+fn sound(files: &[ScratchFile], index: usize) -> Result<StereoSound, PrepareError> {
     let sound = kinora_media_decode::sound(files[index].path()).map_err(at(index))?;
-    Ok(Sound { pcm: sound.pcm })
+    Ok(StereoSound { pcm: sound.pcm })
 }
 
-fn check_together(sounds: &[Sound]) -> Result<(), PrepareError> {
+fn check_together(sounds: &[StereoSound]) -> Result<(), PrepareError> {
     let samples: usize = sounds.iter().map(|sound| sound.pcm.len() / 2).sum();
     let seconds = samples as f64 / f64::from(SAMPLE_RATE_HZ);
     if audio_too_long(seconds) {
@@ -259,19 +259,19 @@ fn at(index: usize) -> impl Fn(DecodeError) -> PrepareError {
 }
 
 /// The starting point of a task.
-pub(crate) enum Start {
+pub(crate) enum SourceLookup {
     /// Nothing earlier.
     Fresh,
     /// A video that was deleted or has expired.
     Gone,
-    Source(Source),
+    Source(StoredSource),
 }
 
 /// An earlier video, as stored.
-pub(crate) struct Source {
+pub(crate) struct StoredSource {
     /// The key of its MP4.
     pub(crate) key: String,
-    /// See [`kinora_engine::Materials::script`].
+    /// See [`kinora_engine::JobMaterials::script`].
     script: Vec<Arc<VideoSpec>>,
 }
 
@@ -280,25 +280,25 @@ pub(crate) struct Source {
 async fn find_source(
     worker: &Worker,
     task: &Task,
-    engine: &Description,
-) -> Result<Start, StoreError> {
+    engine: &EngineDescription,
+) -> Result<SourceLookup, StoreError> {
     let edited = task.spec.edit.as_ref().map(|edit| edit.task_id);
     let draft = task.spec.final_of.filter(|_| engine.final_from_video);
     let Some(id) = edited.or(draft) else {
-        return Ok(Start::Fresh);
+        return Ok(SourceLookup::Fresh);
     };
-    let Some(source) = look_up(worker, &task.project, id).await? else {
-        return Ok(Start::Gone);
+    let Some(source) = find_task(worker, &task.project, id).await? else {
+        return Ok(SourceLookup::Gone);
     };
-    let State::Completed(artifact) = &source.state else {
-        return Ok(Start::Gone);
+    let TaskState::Completed(artifact) = &source.state else {
+        return Ok(SourceLookup::Gone);
     };
     let key = artifact.video.key.clone();
     let script = script(worker, source, &engine.full_name()).await?;
-    Ok(Start::Source(Source { key, script }))
+    Ok(SourceLookup::Source(StoredSource { key, script }))
 }
 
-async fn look_up(
+async fn find_task(
     worker: &Worker,
     project: &str,
     id: TaskId,
@@ -319,7 +319,7 @@ async fn script(
     let mut link = Some(last);
     while let Some(task) = link {
         // An expired task has lost its words.
-        let is_whole = matches!(task.state, State::Completed(_));
+        let is_whole = matches!(task.state, TaskState::Completed(_));
         // Another engine, or another version of it, may draw the same spec differently: remaking
         // its video would not give the video that the client has seen.
         let is_own = task.engine.as_deref() == Some(engine);
@@ -335,27 +335,27 @@ async fn script(
             links.reverse();
             return Ok(links);
         };
-        link = look_up(worker, &task.project, id).await?;
+        link = find_task(worker, &task.project, id).await?;
     }
     Ok(Vec::new())
 }
 
 /// A local copy of an earlier video.
 struct LocalSource {
-    pub(crate) file: Staged,
-    /// See [`kinora_engine::Materials::script`].
+    pub(crate) file: ScratchFile,
+    /// See [`kinora_engine::JobMaterials::script`].
     script: Vec<Arc<VideoSpec>>,
 }
 
 /// A stored video; its file is removed with it.
 struct StoredVideo {
-    file: Staged,
+    file: ScratchFile,
     info: ProbeInfo,
-    films: Arc<dyn Films>,
+    films: Arc<dyn FilmOpener>,
 }
 
 impl StoredVideo {
-    pub(crate) fn open(file: Staged, films: Arc<dyn Films>) -> Result<Self, MediaError> {
+    pub(crate) fn open(file: ScratchFile, films: Arc<dyn FilmOpener>) -> Result<Self, MediaError> {
         let info = films.look(file.path())?;
         Ok(Self { file, info, films })
     }
@@ -367,7 +367,7 @@ impl fmt::Debug for StoredVideo {
     }
 }
 
-impl Footage for StoredVideo {
+impl SourceVideo for StoredVideo {
     fn size(&self) -> Size {
         Size::new(self.info.width, self.info.height)
     }
@@ -380,15 +380,15 @@ impl Footage for StoredVideo {
         self.info.frames
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         let film = self.films.play(self.file.path(), &self.info);
-        Ok(Box::new(Reading(film.map_err(|error| unreadable(&error))?)))
+        Ok(Box::new(SourceReader(film.map_err(|error| unreadable(&error))?)))
     }
 }
 
-struct Reading(Box<dyn PlayedFilm>);
+struct SourceReader(Box<dyn PlayedFilm>);
 
-impl Playback for Reading {
+impl VideoPlayback for SourceReader {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         self.0.next_frame().map_err(|error| unreadable(&error))
     }
@@ -402,7 +402,7 @@ fn unreadable(error: &MediaError) -> EngineError {
             cause,
         },
         // The file is local: a system error is no fault of the video.
-        MediaError::Io(error) if error.raw_os_error().is_some() => EngineError::Told {
+        MediaError::Io(error) if error.raw_os_error().is_some() => EngineError::CodedFailure {
             code: FailureCode::StorageFailed,
             cause,
         },
@@ -414,15 +414,15 @@ fn unreadable(error: &MediaError) -> EngineError {
 const TOOL: &str = concat!("Kinora ", env!("CARGO_PKG_VERSION"));
 
 /// The provenance of the task's result by `engine`. `script` is that of the source video, if there
-/// is one ([`kinora_engine::Materials::script`]).
+/// is one ([`kinora_engine::JobMaterials::script`]).
 pub(crate) fn provenance(
     task: &Task,
-    engine: &Description,
+    engine: &EngineDescription,
     script: Option<&[Arc<VideoSpec>]>,
 ) -> Provenance {
     let spec = &task.spec;
     let edited = spec.edit.as_ref().map(|edit| edit.task_id);
-    let origin = edited.map(|id| Origin::Edited(id.to_string()));
+    let origin = edited.map(|id| ParentVideo::Edited(id.to_string()));
     Provenance {
         source: digital_source(engine, edited.is_some().then(|| script.unwrap_or_default())),
         tool: TOOL.to_owned(),
@@ -431,12 +431,12 @@ pub(crate) fn provenance(
         model: spec.model.clone(),
         engine: engine.full_name(),
         id: task.id.to_string(),
-        derived_from: origin.or_else(|| spec.final_of.map(|id| Origin::Draft(id.to_string()))),
+        derived_from: origin.or_else(|| spec.final_of.map(|id| ParentVideo::Draft(id.to_string()))),
     }
 }
 
 /// `edited` is the script of the edited video.
-fn digital_source(engine: &Description, edited: Option<&[Arc<VideoSpec>]>) -> DigitalSource {
+fn digital_source(engine: &EngineDescription, edited: Option<&[Arc<VideoSpec>]>) -> DigitalSource {
     match edited {
         None if engine.is_trained => DigitalSource::TrainedAlgorithmicMedia,
         None => DigitalSource::AlgorithmicMedia,
@@ -449,13 +449,13 @@ fn digital_source(engine: &Description, edited: Option<&[Arc<VideoSpec>]>) -> Di
 
 #[cfg(test)]
 mod provenance_tests {
-    use kinora_contract::{Edit, FrameSize, Inputs, SPEC_VERSION, Seconds, Size, State, TaskId};
+    use kinora_contract::{EditSpec, FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, TaskState, TaskId};
     use kinora_engine::Features;
 
     use super::*;
 
-    fn engine(is_trained: bool) -> Description {
-        Description {
+    fn engine(is_trained: bool) -> EngineDescription {
+        EngineDescription {
             name: "house".to_owned(),
             version: "7".to_owned(),
             features: Features::ALL,
@@ -473,18 +473,18 @@ mod provenance_tests {
                 model: "house-1".to_owned(),
                 prompt: "a secret".to_owned(),
                 negative_prompt: None,
-                seconds: Seconds::Fixed(2),
+                seconds: VideoLength::Fixed(2),
                 frame: FrameSize::Fixed(Size::new(480, 480)),
                 seed: 1,
                 generate_audio: false,
-                inputs: Inputs::Text,
+                inputs: VideoInputs::Text,
                 draft: false,
                 final_of: None,
                 edit: None,
             },
             metadata: [("note".to_owned(), "a secret".to_owned())].into(),
             priority: kinora_contract::Priority::Normal,
-            state: State::Running,
+            state: TaskState::Running,
             progress: 0,
             created_at_ms: 1_795_319_101_000,
             started_at_ms: Some(1_795_319_102_000),
@@ -534,15 +534,15 @@ mod provenance_tests {
         assert_eq!(provenance(&task, &engine(true), None).derived_from, None);
         task.spec.final_of = Some(id);
         let of_draft = provenance(&task, &engine(true), None);
-        assert_eq!(of_draft.derived_from, Some(Origin::Draft(id.to_string())));
+        assert_eq!(of_draft.derived_from, Some(ParentVideo::Draft(id.to_string())));
         assert_eq!(of_draft.source, DigitalSource::TrainedAlgorithmicMedia);
         task.spec.final_of = None;
-        task.spec.edit = Some(Edit {
+        task.spec.edit = Some(EditSpec {
             task_id: id,
             strength: 0.5,
         });
         let edited = provenance(&task, &engine(true), Some(&[]));
-        assert_eq!(edited.derived_from, Some(Origin::Edited(id.to_string())));
+        assert_eq!(edited.derived_from, Some(ParentVideo::Edited(id.to_string())));
         let composite = DigitalSource::CompositeWithTrainedAlgorithmicMedia;
         assert_eq!(edited.source, composite);
     }

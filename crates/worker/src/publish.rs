@@ -10,8 +10,8 @@ use kinora_contract::{Artifact, StoredFile};
 use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
-use crate::clear::Cleared;
-use crate::record::Recorded;
+use crate::policy_check::ApprovedRecording;
+use crate::record::RecordedVideo;
 use crate::retry::retry_unavailable;
 
 /// Publishes the three files of a recording. After `stopped` it begins no further file, but waits
@@ -19,10 +19,10 @@ use crate::retry::retry_unavailable;
 pub(crate) async fn publish(
     blobs: &dyn BlobStore,
     lease: &Lease,
-    cleared: Cleared,
+    cleared: ApprovedRecording,
     stopped: &CancellationToken,
 ) -> Result<Artifact, BlobError> {
-    let Recorded {
+    let RecordedVideo {
         recording,
         staged,
         written,

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
-    CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, Preview, SAMPLE_RATE_HZ,
-    Sink, Stage,
+    CHANNELS, ClipPlan, JobControl, Engine, EngineError, FrameJob, JobMaterials, RgbPicture, PreviewSlot, SAMPLE_RATE_HZ,
+    ClipSink, WorkStage,
 };
 use kinora_media::{
-    AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording, Written,
+    AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording, WrittenFile,
 };
-use kinora_system::scratch::Scratch;
-use kinora_traces::{Span, Trail};
+use kinora_system::scratch::ScratchFolder;
+use kinora_traces::{TaskSpan, SpanParent};
 use tokio::sync::oneshot;
 
 use crate::error::RecordError;
@@ -26,35 +26,35 @@ use crate::sign::{FilmSigner, measured, sign};
 pub(crate) struct RecordJob {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) spec: VideoSpec,
-    pub(crate) materials: Materials,
-    pub(crate) clip: Clip,
+    pub(crate) materials: JobMaterials,
+    pub(crate) clip: ClipPlan,
     pub(crate) provenance: Provenance,
-    pub(crate) staged: Staged,
+    pub(crate) staged: ScratchFile,
     pub(crate) options: RecorderOptions,
-    pub(crate) marker: Option<Marker>,
+    pub(crate) marker: Option<WatermarkPainter>,
     pub(crate) signer: Option<Arc<dyn FilmSigner>>,
-    pub(crate) control: Control,
-    pub(crate) trail: Trail,
+    pub(crate) control: JobControl,
+    pub(crate) trail: SpanParent,
 }
 
 /// A recorded clip and the file that holds it.
-pub(crate) struct Recorded {
+pub(crate) struct RecordedVideo {
     pub(crate) recording: Recording,
-    pub(crate) staged: Staged,
+    pub(crate) staged: ScratchFile,
     /// Length and SHA-256 of that file.
-    pub(crate) written: Written,
+    pub(crate) written: WrittenFile,
 }
 
 /// A file in the scratch folder. Dropping this removes it, so a failed or unneeded run leaves
 /// nothing behind, wherever it ended.
-pub(crate) struct Staged {
+pub(crate) struct ScratchFile {
     path: PathBuf,
     /// The folder exists as long as it has files.
-    _scratch: Arc<Scratch>,
+    _scratch: Arc<ScratchFolder>,
 }
 
-impl Staged {
-    pub(crate) fn new(scratch: &Arc<Scratch>, name: &str) -> Self {
+impl ScratchFile {
+    pub(crate) fn new(scratch: &Arc<ScratchFolder>, name: &str) -> Self {
         Self {
             path: scratch.path().join(name),
             _scratch: scratch.clone(),
@@ -66,7 +66,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for ScratchFile {
     fn drop(&mut self) {
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -82,7 +82,7 @@ impl Drop for Staged {
 pub(crate) async fn record<T: Send + 'static>(
     job: RecordJob,
     held: T,
-) -> Result<Recorded, RecordError> {
+) -> Result<RecordedVideo, RecordError> {
     // A thread of its own, not one of a pool: an engine may compute for minutes, or never return,
     // and a lost thread of a pool would be lost to everybody.
     let (answer, answered) = oneshot::channel();
@@ -98,11 +98,11 @@ pub(crate) async fn record<T: Send + 'static>(
     answered.await.unwrap_or(Err(RecordError::Panicked))
 }
 
-fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
-    job.control.report(Stage::Preparing, 0.0)?;
+fn record_blocking(job: RecordJob) -> Result<RecordedVideo, RecordError> {
+    job.control.report(WorkStage::Preparing, 0.0)?;
     let size = job.clip.size;
     let mark = job.marker.and_then(|marker| marker.mark(size));
-    let plan = Plan {
+    let plan = RecorderPlan {
         path: job.staged.path(),
         format: clip_format(job.clip),
         options: job.options,
@@ -113,17 +113,17 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     let recorder = if job.engine.decides_length(&job.spec) {
         LateRecorder::Undecided(Some(Box::new(plan)))
     } else {
-        LateRecorder::Decided(Box::new(plan.begin()?))
+        LateRecorder::Decided(Box::new(plan.create_recorder()?))
     };
     let mut sink = RecorderSink {
         recorder,
-        marked: mark.map(|mark| Marked::new(mark, size)),
+        marked: mark.map(|mark| WatermarkBlender::new(mark, size)),
         size,
         preview: job.control.preview.clone(),
         span: job.trail.span("open"),
         trail: Some(job.trail.clone()),
     };
-    let work = Job {
+    let work = FrameJob {
         spec: &job.spec,
         materials: &job.materials,
         clip: job.clip,
@@ -131,23 +131,23 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     job.engine.generate(&work, &mut sink, &job.control)?;
     // Replacing a span ends the one before it.
     sink.span = job.trail.span("encode");
-    job.control.report(Stage::Finishing, 0.5)?;
+    job.control.report(WorkStage::Finishing, 0.5)?;
     let (mut recording, mut written) = sink.recorder.finish()?;
-    let mut go_on = || job.control.report(Stage::Finishing, 0.5).is_ok();
+    let mut go_on = || job.control.report(WorkStage::Finishing, 0.5).is_ok();
     let path = job.staged.path();
     if sign(job.signer.as_deref(), path, &job.provenance, &mut go_on)? {
         // The signature is inside the file, so length and hash are those of the signed one.
         written = measured(path)?;
         recording.info.file_bytes = written.bytes;
     }
-    Ok(Recorded {
+    Ok(RecordedVideo {
         recording,
         staged: job.staged,
         written,
     })
 }
 
-fn clip_format(clip: Clip) -> ClipFormat {
+fn clip_format(clip: ClipPlan) -> ClipFormat {
     let audio = AudioFormat {
         sample_rate_hz: SAMPLE_RATE_HZ,
         channels: CHANNELS,
@@ -163,17 +163,17 @@ fn clip_format(clip: Clip) -> ClipFormat {
 
 struct RecorderSink<'a> {
     recorder: LateRecorder<'a>,
-    marked: Option<Marked>,
+    marked: Option<WatermarkBlender>,
     size: Size,
-    preview: Preview,
+    preview: PreviewSlot,
     /// `open` until the first frame, `render` until the last, then `encode` for the remaining
     /// encoding.
-    span: Span,
+    span: TaskSpan,
     /// Parent of the `render` span; taken when that begins.
-    trail: Option<Trail>,
+    trail: Option<SpanParent>,
 }
 
-impl Sink for RecorderSink<'_> {
+impl ClipSink for RecorderSink<'_> {
     fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
         self.recorder.decide(frames)
     }
@@ -183,12 +183,12 @@ impl Sink for RecorderSink<'_> {
             self.span = trail.span("render");
         }
         let rgb = match &mut self.marked {
-            Some(marked) => marked.on(rgb),
+            Some(marked) => marked.blend(rgb),
             None => rgb,
         };
         // The current frame is the best picture of an unfinished clip.
         if self.preview.is_wanted() {
-            self.preview.show(Picture {
+            self.preview.show(RgbPicture {
                 size: self.size,
                 rgb: rgb.to_vec(),
             });
@@ -208,7 +208,7 @@ impl Sink for RecorderSink<'_> {
 }
 
 /// Everything that a recorder needs.
-pub(crate) struct Plan<'a> {
+pub(crate) struct RecorderPlan<'a> {
     pub(crate) path: &'a Path,
     /// The length is the longest allowed one until it is decided.
     pub(crate) format: ClipFormat,
@@ -216,8 +216,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) provenance: Provenance,
 }
 
-impl Plan<'_> {
-    pub(crate) fn begin(self) -> Result<Recorder, MediaError> {
+impl RecorderPlan<'_> {
+    pub(crate) fn create_recorder(self) -> Result<Recorder, MediaError> {
         let recorder = Recorder::create(self.path, self.format, self.options)?;
         Ok(recorder.with_provenance(self.provenance))
     }
@@ -227,7 +227,7 @@ impl Plan<'_> {
 enum LateRecorder<'a> {
     Decided(Box<Recorder>),
     /// `None` after a decision that could not be followed.
-    Undecided(Option<Box<Plan<'a>>>),
+    Undecided(Option<Box<RecorderPlan<'a>>>),
 }
 
 impl LateRecorder<'_> {
@@ -245,7 +245,7 @@ impl LateRecorder<'_> {
             .take_if(|plan| (1..=plan.format.frames).contains(&frames))
             .ok_or_else(|| broken("it decided for a length that is not allowed"))?;
         plan.format.frames = frames;
-        let recorder = plan.begin();
+        let recorder = plan.create_recorder();
         let recorder = recorder.map_err(|error| EngineError::Sink(error.into()))?;
         *self = Self::Decided(Box::new(recorder));
         Ok(())
@@ -263,7 +263,7 @@ impl LateRecorder<'_> {
     }
 
     /// Finishes the file.
-    pub(crate) fn finish(self) -> Result<(Recording, Written), RecordError> {
+    pub(crate) fn finish(self) -> Result<(Recording, WrittenFile), RecordError> {
         match self {
             Self::Decided(recorder) => Ok(recorder.finish()?),
             Self::Undecided(_) => Err(broken("it ended without a decision on the length").into()),
@@ -277,20 +277,20 @@ fn broken(what: &str) -> EngineError {
 
 /// Draws the mark for frames of a given size; `None` if it does not fit.
 #[derive(Clone)]
-pub struct Marker(Arc<dyn Fn(Size) -> Option<Mark> + Send + Sync>);
+pub struct WatermarkPainter(Arc<dyn Fn(Size) -> Option<WatermarkImage> + Send + Sync>);
 
-impl Marker {
+impl WatermarkPainter {
     /// Creates a marker that uses `draw`.
-    pub fn new(draw: impl Fn(Size) -> Option<Mark> + Send + Sync + 'static) -> Self {
+    pub fn new(draw: impl Fn(Size) -> Option<WatermarkImage> + Send + Sync + 'static) -> Self {
         Self(Arc::new(draw))
     }
 
-    pub(crate) fn mark(&self, size: Size) -> Option<Mark> {
+    pub(crate) fn mark(&self, size: Size) -> Option<WatermarkImage> {
         (self.0)(size)
     }
 }
 
-impl fmt::Debug for Marker {
+impl fmt::Debug for WatermarkPainter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Marker")
     }
@@ -298,7 +298,7 @@ impl fmt::Debug for Marker {
 
 /// A drawn mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct WatermarkImage {
     /// The column of its first pixel.
     pub left: usize,
     /// The row of its first pixel.
@@ -310,16 +310,16 @@ pub struct Mark {
 }
 
 /// Marks frames of one size.
-struct Marked {
-    mark: Mark,
+struct WatermarkBlender {
+    mark: WatermarkImage,
     /// Pixels of a frame's row.
     frame_width: usize,
     /// The last frame, marked.
     frame: Vec<u8>,
 }
 
-impl Marked {
-    pub(crate) fn new(mark: Mark, size: Size) -> Self {
+impl WatermarkBlender {
+    pub(crate) fn new(mark: WatermarkImage, size: Size) -> Self {
         Self {
             mark,
             frame_width: size.width as usize,
@@ -328,7 +328,7 @@ impl Marked {
     }
 
     /// `rgb [height][width][3] u8` with the mark, clipped to the frame.
-    pub(crate) fn on(&mut self, rgb: &[u8]) -> &[u8] {
+    pub(crate) fn blend(&mut self, rgb: &[u8]) -> &[u8] {
         let Self {
             mark,
             frame_width,
@@ -365,31 +365,31 @@ mod mark_tests {
 
     #[test]
     fn only_the_marks_pixels_change_and_no_frame_keeps_an_earlier_one() {
-        let mark = Mark {
+        let mark = WatermarkImage {
             left: 1,
             top: 1,
             width: 2,
             pixels: vec![[255, 255], [0, 0], [0, 255], [64, 128]],
         };
-        let mut marked = Marked::new(mark, Size::new(4, 3));
+        let mut marked = WatermarkBlender::new(mark, Size::new(4, 3));
         let mut expected = [100; 4 * 3 * 3];
         expected[15..18].fill(255);
         expected[27..30].fill(0);
         expected[30..33].fill(114);
-        assert_eq!(marked.on(&[100; 36]), expected);
-        assert_eq!(marked.on(&[0; 36])[..15], [0; 15]);
+        assert_eq!(marked.blend(&[100; 36]), expected);
+        assert_eq!(marked.blend(&[0; 36])[..15], [0; 15]);
     }
 
     #[test]
     fn a_mark_outside_the_frame_is_left_out() {
-        let mark = Mark {
+        let mark = WatermarkImage {
             left: 3,
             top: 2,
             width: 9,
             pixels: vec![[255, 255]; 90],
         };
-        let mut marked = Marked::new(mark, Size::new(4, 3));
-        let frame = marked.on(&[7; 36]);
+        let mut marked = WatermarkBlender::new(mark, Size::new(4, 3));
+        let frame = marked.blend(&[7; 36]);
         assert_eq!(frame[..33], [7; 33]);
         assert_eq!(frame[33..], [255; 3]);
     }

@@ -13,55 +13,55 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use kinora_blobs::{BlobError, BlobStore, Reserve};
+use kinora_blobs::{BlobError, BlobStore, DiskReserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{Reference, StoredFile, Task, TaskId};
-use kinora_http_fetch::{FetchError, Fetcher};
-use kinora_store::{StoreError, Work, reference_keys};
-use kinora_system::pool::Pool;
-use kinora_system::scratch::Scratch;
+use kinora_contract::{ReferenceItem, StoredFile, Task, TaskId};
+use kinora_http_fetch::{FetchError, ReferenceFetcher};
+use kinora_store::{StoreError, WorkerStore, reference_keys};
+use kinora_system::pool::BlockingPool;
+use kinora_system::scratch::ScratchFolder;
 use tokio::sync::Semaphore;
 
 use crate::error::GatherError;
-use crate::judge::Judge;
-use crate::record::Staged;
+use crate::reference_check::ReferenceChecker;
+use crate::record::ScratchFile;
 
 /// How often a fetch checks whether its task has ended without a hint.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Fetches references, and tracks the tasks whose references are being fetched.
 #[derive(Debug)]
-pub struct References {
+pub struct ReferenceGatherer {
     source: Arc<dyn ReferenceSource>,
-    gates: Mutex<HashMap<TaskId, Weak<Gate>>>,
+    gates: Mutex<HashMap<TaskId, Weak<TaskLock>>>,
     /// Only one task's files are decoded at a time: a large image takes 150 MB for a moment.
     pub(crate) decoding: Arc<Semaphore>,
     /// Only one arriving file is checked at a time.
     arrivals: Arc<Semaphore>,
-    reserve: Reserve,
+    reserve: DiskReserve,
     /// Folder for arriving files.
-    scratch: Arc<Scratch>,
+    scratch: Arc<ScratchFolder>,
 }
 
 /// Lock of one task, held while its references are fetched.
-type Gate = tokio::sync::Mutex<()>;
+type TaskLock = tokio::sync::Mutex<()>;
 
-impl References {
+impl ReferenceGatherer {
     /// References that `source` fetches into `scratch`.
-    pub fn new(source: impl ReferenceSource + 'static, scratch: Arc<Scratch>) -> Self {
+    pub fn new(source: impl ReferenceSource + 'static, scratch: Arc<ScratchFolder>) -> Self {
         Self {
             source: Arc::new(source),
             gates: Mutex::default(),
             decoding: Arc::new(Semaphore::new(1)),
             arrivals: Arc::new(Semaphore::new(1)),
-            reserve: Reserve::default(),
+            reserve: DiskReserve::default(),
             scratch,
         }
     }
 
     /// Stores none while there is no space beyond `reserve`.
     #[must_use]
-    pub fn with_reserve(mut self, reserve: Reserve) -> Self {
+    pub fn with_reserve(mut self, reserve: DiskReserve) -> Self {
         self.reserve = reserve;
         self
     }
@@ -74,7 +74,7 @@ impl References {
     /// The keys of the references of `task`, in the spec's order, or [`GatherError::Missing`]: a
     /// run never fetches.
     pub(crate) async fn at_hand(
-        tasks: &dyn Work,
+        tasks: &dyn WorkerStore,
         blobs: &dyn BlobStore,
         task: &Task,
     ) -> Result<Vec<String>, GatherError> {
@@ -87,9 +87,9 @@ impl References {
     /// spec's order. The final of a draft uses the draft's, while they are kept.
     pub(crate) async fn gather(
         &self,
-        tasks: &dyn Work,
+        tasks: &dyn WorkerStore,
         blobs: &dyn BlobStore,
-        files: &Pool,
+        files: &BlockingPool,
         task: &Task,
     ) -> Result<Vec<String>, GatherError> {
         // Two fetches of one task in this process would write the same local files: the names
@@ -113,7 +113,7 @@ impl References {
         if !self.has_room() {
             return Err(GatherError::NoRoom);
         }
-        let judge = Judge::new(&task.spec, &self.decoding, &self.arrivals, files);
+        let judge = ReferenceChecker::new(&task.spec, &self.decoding, &self.arrivals, files);
         let references = task.spec.inputs.references();
         let fetched = missing.iter().map(|index| {
             let (reference, key) = (references[*index], &own[*index]);
@@ -145,18 +145,18 @@ impl References {
         blobs: &dyn BlobStore,
         task: &Task,
         index: usize,
-        reference: Reference<'_>,
+        reference: ReferenceItem<'_>,
         key: &str,
-        judge: &Judge,
+        judge: &ReferenceChecker,
     ) -> Result<(), GatherError> {
         let bytes_max = match reference {
-            Reference::Image(_) => REFERENCE_IMAGE_BYTES_MAX,
-            Reference::Audio(_) => REFERENCE_AUDIO_BYTES_MAX,
+            ReferenceItem::Image(_) => REFERENCE_IMAGE_BYTES_MAX,
+            ReferenceItem::Audio(_) => REFERENCE_AUDIO_BYTES_MAX,
         };
-        let staged = Staged::new(&self.scratch, &format!("{}-reference-{index}", task.id));
+        let staged = ScratchFile::new(&self.scratch, &format!("{}-reference-{index}", task.id));
         let bytes = self
             .source
-            .fetch(&kinora_http_fetch::Request {
+            .fetch(&kinora_http_fetch::ReferenceRequest {
                 project: &task.project,
                 url: reference.url(),
                 to: staged.path(),
@@ -164,10 +164,10 @@ impl References {
                 is_plain: kinora_media_decode::is_reference,
             })
             .await
-            .map_err(|error| GatherError::of_fetch(index, error))?;
+            .map_err(|error| GatherError::from_fetch(index, error))?;
         tracing::debug!(index, bytes, "reference fetched");
         kinora_system::crash::point("worker.reference_fetched");
-        let (bytes, sha256) = judge.keep(index, reference, staged.path()).await?;
+        let (bytes, sha256) = judge.check_and_reduce(index, reference, staged.path()).await?;
         let file = StoredFile {
             key: key.to_owned(),
             bytes,
@@ -182,14 +182,14 @@ impl References {
         Ok(())
     }
 
-    fn gate(&self, task: TaskId) -> Arc<Gate> {
+    fn gate(&self, task: TaskId) -> Arc<TaskLock> {
         let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gate) = gates.get(&task).and_then(Weak::upgrade) {
             return gate;
         }
         // Only here: gates of tasks that are no longer fetched cost little until the next new one.
         gates.retain(|_, gate| gate.strong_count() > 0);
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(TaskLock::default());
         gates.insert(task, Arc::downgrade(&gate));
         gate
     }
@@ -215,7 +215,7 @@ async fn join_fetches(
 /// Records the size of the task's own references, now that they are stored. Those of a draft belong
 /// to the draft.
 async fn charge(
-    tasks: &dyn Work,
+    tasks: &dyn WorkerStore,
     blobs: &dyn BlobStore,
     task: TaskId,
     own: &[String],
@@ -233,7 +233,7 @@ async fn charge(
 
 /// The stored key of each reference of `task`, its own or its draft's.
 async fn find(
-    tasks: &dyn Work,
+    tasks: &dyn WorkerStore,
     blobs: &dyn BlobStore,
     task: &Task,
 ) -> Result<Vec<Option<String>>, GatherError> {
@@ -264,20 +264,20 @@ async fn first_present(
     Ok(None)
 }
 
-async fn is_unfinished(tasks: &dyn Work, id: TaskId) -> Result<bool, StoreError> {
+async fn is_unfinished(tasks: &dyn WorkerStore, id: TaskId) -> Result<bool, StoreError> {
     let found = tasks.task(id).await?;
     Ok(found.is_some_and(|task| !task.state.phase().is_terminal()))
 }
 
 /// Waits for the end of a task.
-async fn ended(tasks: &dyn Work, id: TaskId) {
+async fn ended(tasks: &dyn WorkerStore, id: TaskId) {
     let mut hints = tasks.withdrawals();
     // If the store cannot answer now, ask it again.
     while is_unfinished(tasks, id).await.unwrap_or(true) {
         tokio::select! {
             biased;
             Ok(()) = hints.changed() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(CHECK_EVERY) => {}
         }
     }
 }
@@ -296,7 +296,7 @@ pub(crate) async fn download(
     blobs: &dyn BlobStore,
     key: &str,
     to: &Path,
-    files: &Pool,
+    files: &BlockingPool,
 ) -> Result<(), BlobError> {
     let mut stream = blobs.read(key, 0..u64::MAX).await?;
     let to = to.to_owned();
@@ -312,16 +312,16 @@ pub(crate) async fn download(
 /// The source of references: the network, or a simulation of it.
 #[async_trait]
 pub trait ReferenceSource: Send + Sync + Debug {
-    /// As [`Fetcher::fetch`].
+    /// As [`ReferenceFetcher::fetch`].
     ///
     /// # Errors
-    /// As [`Fetcher::fetch`].
-    async fn fetch(&self, request: &kinora_http_fetch::Request<'_>) -> Result<u64, FetchError>;
+    /// As [`ReferenceFetcher::fetch`].
+    async fn fetch(&self, request: &kinora_http_fetch::ReferenceRequest<'_>) -> Result<u64, FetchError>;
 }
 
 #[async_trait]
-impl ReferenceSource for Fetcher {
-    async fn fetch(&self, request: &kinora_http_fetch::Request<'_>) -> Result<u64, FetchError> {
+impl ReferenceSource for ReferenceFetcher {
+    async fn fetch(&self, request: &kinora_http_fetch::ReferenceRequest<'_>) -> Result<u64, FetchError> {
         Self::fetch(self, request).await
     }
 }

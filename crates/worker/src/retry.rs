@@ -12,18 +12,18 @@ const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// An error that may be temporary.
-pub(crate) trait Transient: std::error::Error {
+pub(crate) trait TransientError: std::error::Error {
     /// Whether a retry may succeed.
     fn is_transient(&self) -> bool;
 }
 
-impl Transient for BlobError {
+impl TransientError for BlobError {
     fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }
 }
 
-impl Transient for StoreError {
+impl TransientError for StoreError {
     fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }
@@ -36,7 +36,7 @@ pub(crate) async fn retry_unavailable<T, E, Call>(
     call: impl Fn() -> Call,
 ) -> Result<T, E>
 where
-    E: Transient,
+    E: TransientError,
     Call: Future<Output = Result<T, E>>,
 {
     let mut pause = FIRST_PAUSE;

@@ -1,25 +1,25 @@
 //! The run of one claimed task, in five steps: prepare, make, clear, publish, finish. Each step is a
-//! method below and enters one module of the same name (`record` and `film` for the second). Any step
+//! method below and enters one module of the same name (`record` and `make_film` for the second). Any step
 //! may be repeated from the claim, and a run writes nothing once it has lost its lease.
 
 use std::sync::Arc;
 
 use kinora_contract::{Artifact, SteadyMs};
-use kinora_engine::Control;
-use kinora_store::Claim;
-use kinora_traces::{Span, Trail};
+use kinora_engine::JobControl;
+use kinora_store::ClaimedTask;
+use kinora_traces::{TaskSpan, SpanParent};
 use tokio_util::sync::CancellationToken;
 
-use crate::clear::{Cleared, clear};
-use crate::drain::Shutdown;
-use crate::error::{PrepareError, RecordError, Unmade};
-use crate::film::{FilmOrder, film};
+use crate::policy_check::{ApprovedRecording, clear};
+use crate::shutdown::Shutdown;
+use crate::error::{PrepareError, RecordError, NoResult};
+use crate::film::{FilmOrder, make_film};
 use crate::finish::FailedRuns;
-use crate::keeper::LeaseKeeper;
-use crate::metered::{Stage, timed};
-use crate::prepare::{EngineWork, Prepared, prepare};
+use crate::lease_keeper::LeaseKeeper;
+use crate::stage_metrics::{RunStage, timed};
+use crate::prepare::{EngineWork, PreparedTask, prepare};
 use crate::publish::publish;
-use crate::record::{RecordJob, Recorded, Staged, record};
+use crate::record::{RecordJob, RecordedVideo, ScratchFile, record};
 use crate::slots::{EnginePermits, SlotHold};
 use crate::task_run::TaskRun;
 use crate::worker::Worker;
@@ -30,14 +30,14 @@ use crate::worker::Worker;
 #[tracing::instrument(level = "error", name = "run", skip_all, fields(task = %claim.lease.task, attempt = claim.task.attempt))]
 pub(crate) async fn run_task(
     worker: Arc<Worker>,
-    claim: Claim,
+    claim: ClaimedTask,
     asked_ms: SteadyMs,
     keeper: Arc<LeaseKeeper>,
     permits: EnginePermits,
     shutdown: Shutdown,
 ) {
     let model = &claim.task.spec.model;
-    let Some(served) = worker.lineup.of(model) else {
+    let Some(served) = worker.lineup.find(model) else {
         tracing::error!(model, "claimed a task whose model is not served");
         return;
     };
@@ -45,12 +45,12 @@ pub(crate) async fn run_task(
     tracing::info!(model, engine = engine_name, "task started");
     kinora_system::crash::point("worker.claimed");
     let mut slot = permits.hold();
-    let control = Control::default();
+    let control = JobControl::default();
     let run = TaskRun {
         worker: &worker,
         claim: &claim,
         served,
-        lease: keeper.keep(
+        lease: keeper.add(
             claim.lease.clone(),
             asked_ms,
             engine_name.clone(),
@@ -63,13 +63,13 @@ pub(crate) async fn run_task(
     };
     run.avoid_failed_places();
     if claim.task.engine.as_deref() != Some(&*run.engine_name) {
-        run.begin().await;
+        run.store_engine().await;
     }
     run.complete(permits, &mut slot).await;
 }
 
 /// The span of a run; the first run also gets a span for the task's time in the queue.
-fn begin_span(worker: &Worker, claim: &Claim, engine_name: &str) -> Span {
+fn begin_span(worker: &Worker, claim: &ClaimedTask, engine_name: &str) -> TaskSpan {
     let task = &claim.task;
     let trail = worker.tracer.trail(task.trace);
     // An earlier attempt that was forgiven has left its engine's name.
@@ -120,36 +120,36 @@ impl TaskRun<'_> {
 
     /// Step 1. Also stores what preparation decided or found out, so that clients see it while the
     /// task runs.
-    async fn prepare(&self) -> Result<Prepared, Unmade> {
+    async fn prepare(&self) -> Result<PreparedTask, NoResult> {
         let (task, lease) = (&self.claim.task, &self.claim.lease);
         let (engine, trail) = (self.served.engine.clone(), self.span.trail());
         let preparing = timed(
             self.worker,
             &trail,
-            Stage::Prepare,
+            RunStage::Prepare,
             |error: &PrepareError| error.failure(&task.spec).code,
             |_| prepare(self.worker, task, lease, engine),
         );
         // The race is outside of the span: a preparation that is stopped has not failed, so its span
         // ends without an error.
         let prepared = self.unless_stopped(None, preparing).await?;
-        let prepared = prepared.map_err(|error| Unmade::Unprepared {
+        let prepared = prepared.map_err(|error| NoResult::Unprepared {
             failure: error.failure(&task.spec),
             error,
         })?;
         if prepared.spec != task.spec {
-            self.decide(prepared.spec.clone()).await;
+            self.store_spec(prepared.spec.clone()).await;
         }
         if prepared.warnings != task.warnings {
-            self.warn(&prepared.warnings).await;
+            self.store_warnings(&prepared.warnings).await;
         }
         Ok(prepared)
     }
 
     /// Step 2. Makes the video with an engine of either kind, while the lease is held.
-    async fn make(&self, prepared: Prepared, permits: EnginePermits) -> Result<Recorded, Unmade> {
+    async fn make(&self, prepared: PreparedTask, permits: EnginePermits) -> Result<RecordedVideo, NoResult> {
         let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, Stage::Make, Unmade::code, |trail| {
+        timed(worker, &trail, RunStage::Make, NoResult::code, |trail| {
             self.make_traced(prepared, permits, trail)
         })
         .await
@@ -157,11 +157,11 @@ impl TaskRun<'_> {
 
     async fn make_traced(
         &self,
-        prepared: Prepared,
+        prepared: PreparedTask,
         permits: EnginePermits,
-        trail: Trail,
-    ) -> Result<Recorded, Unmade> {
-        let Prepared {
+        trail: SpanParent,
+    ) -> Result<RecordedVideo, NoResult> {
+        let PreparedTask {
             spec,
             work,
             provenance,
@@ -170,7 +170,7 @@ impl TaskRun<'_> {
         let (worker, control) = (self.worker, self.control.clone());
         let lease = &self.claim.lease;
         let name = format!("{}-{}.mp4", lease.task, lease.token);
-        let staged = Staged::new(&worker.scratch, &name);
+        let staged = ScratchFile::new(&worker.scratch, &name);
         let signer = worker.settings.film_signer.clone();
         match work {
             EngineWork::Frames {
@@ -221,15 +221,15 @@ impl TaskRun<'_> {
                     staged,
                     control,
                 };
-                film(order, self).await
+                make_film(order, self).await
             }
         }
     }
 
     /// Step 3. Without a policy service, every recording is cleared.
-    async fn clear(&self, recorded: Recorded) -> Result<Cleared, Unmade> {
+    async fn clear(&self, recorded: RecordedVideo) -> Result<ApprovedRecording, NoResult> {
         let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, Stage::Clear, Unmade::code, |_| {
+        timed(worker, &trail, RunStage::Clear, NoResult::code, |_| {
             clear(recorded, self)
         })
         .await
@@ -237,9 +237,9 @@ impl TaskRun<'_> {
 
     /// Step 4. Publishes while the lease is held. Returns a reason to stop only after all writes
     /// have ended, so that a withdrawal leaves nothing behind.
-    async fn publish(&self, cleared: Cleared, slot: &mut SlotHold) -> Result<Artifact, Unmade> {
+    async fn publish(&self, cleared: ApprovedRecording, slot: &mut SlotHold) -> Result<Artifact, NoResult> {
         let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, Stage::Publish, Unmade::code, |_| {
+        timed(worker, &trail, RunStage::Publish, NoResult::code, |_| {
             self.publish_until_stop(cleared, slot)
         })
         .await
@@ -247,9 +247,9 @@ impl TaskRun<'_> {
 
     async fn publish_until_stop(
         &self,
-        cleared: Cleared,
+        cleared: ApprovedRecording,
         slot: &mut SlotHold,
-    ) -> Result<Artifact, Unmade> {
+    ) -> Result<Artifact, NoResult> {
         let stopped = CancellationToken::new();
         let publishing = publish(&*self.worker.blobs, &self.claim.lease, cleared, &stopped);
         tokio::pin!(publishing);
@@ -260,7 +260,7 @@ impl TaskRun<'_> {
                 // Dropping the write instead would not end it: a blocking write runs on, and could
                 // create a file after the withdrawal that has removed all of them.
                 stopped.cancel();
-                slot.leave();
+                slot.release_early();
                 let _ = publishing.await;
                 Err(stop.into())
             }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use kinora_blobs::measure_file;
-use kinora_media::{MediaError, ProbeInfo, Provenance, Written, probe};
+use kinora_media::{MediaError, ProbeInfo, Provenance, WrittenFile, probe};
 
 use crate::error::RecordError;
 
@@ -78,7 +78,7 @@ fn replace(unsigned: &Path, signed: &Path) -> std::io::Result<()> {
 }
 
 /// Length and SHA-256 of a file that did not pass through this process as it is.
-pub(crate) fn measured(path: &Path) -> Result<Written, MediaError> {
+pub(crate) fn measured(path: &Path) -> Result<WrittenFile, MediaError> {
     let (bytes, sha256) = measure_file(path)?;
-    Ok(Written { bytes, sha256 })
+    Ok(WrittenFile { bytes, sha256 })
 }

@@ -16,7 +16,7 @@ use kinora_contract::Task;
 use kinora_store::LongTasks;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::lineup::{EngineSeat, Queue};
+use crate::lineup::{EngineSeat, EngineQueue};
 
 /// Projects whose costs are remembered; the one that started a task the longest ago is forgotten for a further one.
 const PROJECTS_MAX: usize = 64;
@@ -25,7 +25,7 @@ const COSTS_MAX: usize = 16;
 
 /// A task that holds a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Running {
+struct SlotTask {
     model: String,
     cost: u64,
 }
@@ -35,12 +35,12 @@ struct Running {
 pub(crate) struct ShortSlot {
     slots: usize,
     memory: Duration,
-    recent: HashMap<String, VecDeque<Start>>,
-    running: Arc<Mutex<Vec<Running>>>,
+    recent: HashMap<String, VecDeque<TaskStart>>,
+    running: Arc<Mutex<Vec<SlotTask>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Start {
+struct TaskStart {
     at: Duration,
     cost: u64,
 }
@@ -67,8 +67,8 @@ impl ShortSlot {
         if starts.len() >= COSTS_MAX {
             starts.pop_front();
         }
-        starts.push_back(Start { at, cost });
-        let own = Running {
+        starts.push_back(TaskStart { at, cost });
+        let own = SlotTask {
             model: task.spec.model.clone(),
             cost,
         };
@@ -80,7 +80,7 @@ impl ShortSlot {
     }
 
     /// The long tasks of this queue that may be claimed now; `None`: no task is long.
-    pub(crate) fn long_tasks(&mut self, queue: &Queue, now: Duration) -> Option<LongTasks> {
+    pub(crate) fn long_tasks(&mut self, queue: &EngineQueue, now: Duration) -> Option<LongTasks> {
         if self.slots < 2 || self.memory.is_zero() {
             return None;
         }
@@ -137,8 +137,8 @@ fn median(costs: impl Iterator<Item = u64>) -> Option<u64> {
 /// The cost of a task that holds a slot.
 #[derive(Debug)]
 pub(crate) struct RunningCost {
-    own: Running,
-    running: Arc<Mutex<Vec<Running>>>,
+    own: SlotTask,
+    running: Arc<Mutex<Vec<SlotTask>>>,
 }
 
 impl Drop for RunningCost {
@@ -150,17 +150,17 @@ impl Drop for RunningCost {
     }
 }
 
-fn lock(running: &Mutex<Vec<Running>>) -> MutexGuard<'_, Vec<Running>> {
+fn lock(running: &Mutex<Vec<SlotTask>>) -> MutexGuard<'_, Vec<SlotTask>> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Resources of a run's engine, dropped in this order when the engine has ended.
 pub(crate) struct EnginePermits {
-    slot: Arc<Slot>,
+    slot: Arc<WorkerSlot>,
     _seat: EngineSeat,
     // Last: fields are dropped in this order, and the claim loop must find slot and seat free when
     // it wakes.
-    _freed: Freed,
+    _freed: WakeOnFree,
 }
 
 impl EnginePermits {
@@ -174,9 +174,9 @@ impl EnginePermits {
         freed: &Arc<Notify>,
     ) -> Self {
         Self {
-            slot: Slot::of(slot, cost, leftovers, freed),
+            slot: WorkerSlot::new(slot, cost, leftovers, freed),
             _seat: seat,
-            _freed: Freed(freed.clone()),
+            _freed: WakeOnFree(freed.clone()),
         }
     }
 
@@ -190,14 +190,14 @@ impl EnginePermits {
 /// A run holds its slot until its outcome is stored: otherwise results would pile up behind a slow
 /// disk.
 pub(crate) enum SlotHold {
-    Slot(Arc<Slot>),
+    Slot(Arc<WorkerSlot>),
     Leftover { _permit: OwnedSemaphorePermit },
 }
 
 impl SlotHold {
     /// Frees the slot although an unneeded result is still being written. At most as many writes as
     /// there are slots may continue like this; later ones keep their slots.
-    pub(crate) fn leave(&mut self) {
+    pub(crate) fn release_early(&mut self) {
         if let Self::Slot(slot) = self
             && let Ok(permit) = slot.leftovers.clone().try_acquire_owned()
         {
@@ -207,15 +207,15 @@ impl SlotHold {
 }
 
 /// One of the worker's slots.
-pub(crate) struct Slot {
+pub(crate) struct WorkerSlot {
     _permit: OwnedSemaphorePermit,
     _cost: RunningCost,
     leftovers: Arc<Semaphore>,
-    _freed: Freed,
+    _freed: WakeOnFree,
 }
 
-impl Slot {
-    fn of(
+impl WorkerSlot {
+    fn new(
         permit: OwnedSemaphorePermit,
         cost: RunningCost,
         leftovers: &Arc<Semaphore>,
@@ -225,15 +225,15 @@ impl Slot {
             _permit: permit,
             _cost: cost,
             leftovers: leftovers.clone(),
-            _freed: Freed(freed.clone()),
+            _freed: WakeOnFree(freed.clone()),
         })
     }
 }
 
 /// Wakes the claim loop: a slot or a seat may be free.
-struct Freed(Arc<Notify>);
+struct WakeOnFree(Arc<Notify>);
 
-impl Drop for Freed {
+impl Drop for WakeOnFree {
     fn drop(&mut self) {
         self.0.notify_one();
     }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::limits::IDEMPOTENCY_HOURS;
-use kinora_contract::{Clock, Reading, Stopwatch};
-use kinora_store::{ExpiryCursor, Postpone, StoreError, SweepRequest, Swept};
+use kinora_contract::{Clock, ClockReading, Stopwatch};
+use kinora_store::{ExpiryCursor, PostponeRequest, StoreError, SweepRequest, SweepReport};
 
-use crate::drain::Shutdown;
-use crate::trust::Trust;
+use crate::shutdown::Shutdown;
+use crate::clock_trust::ClockTrust;
 use crate::worker::Worker;
 
 /// Maximum number of rows of each kind in one sweep, so that submits never wait for long.
@@ -22,8 +22,8 @@ const KEY_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
 /// State carried from one sweep to the next.
 #[derive(Debug)]
 pub(crate) struct Sweeper {
-    trust: Trust,
-    stall: Stall,
+    trust: ClockTrust,
+    stall: StallDetector,
     /// Measures pauses and stalls.
     clock: Arc<dyn Clock>,
     /// Position at which the postponement in progress continues.
@@ -39,8 +39,8 @@ impl Sweeper {
         let (settings, clock) = (&worker.settings, worker.patience.clone());
         let lease = Duration::from_millis(settings.lease_ms);
         Self {
-            trust: Trust::new(settings.clock_settle_ms),
-            stall: Stall::new(lease, clock.steady()),
+            trust: ClockTrust::new(settings.clock_settle_ms),
+            stall: StallDetector::new(lease, clock.steady()),
             clock,
             below: ExpiryCursor::END,
             failed: false,
@@ -79,7 +79,7 @@ impl Sweeper {
             .filter(|left| !left.is_zero())
         {
             tokio::time::sleep(left.min(self.stall.slice())).await;
-            self.stall.look(self.clock.steady());
+            self.stall.check(self.clock.steady());
         }
     }
 
@@ -92,7 +92,7 @@ impl Sweeper {
         // After an outage, runs have until the next sweep to renew their leases.
         let more = !after_outage && matches!(swept, Ok(true));
         self.more = more.then(|| begun.elapsed());
-        self.stall.look(self.clock.steady());
+        self.stall.check(self.clock.steady());
         if let Err(error) = swept {
             tracing::warn!(%error, "sweep failed; retrying later");
         }
@@ -104,9 +104,9 @@ impl Sweeper {
         let request = self.request(worker, reading);
         let swept = worker.chores.sweep(request).await;
         // Renewals wait for the store too.
-        self.stall.look(self.clock.steady());
+        self.stall.check(self.clock.steady());
         let swept = swept?;
-        tell(&swept);
+        log_swept(&swept);
         let moving = self.postpone(worker).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "expiry not postponed yet; nothing expires until it is");
             false
@@ -114,12 +114,12 @@ impl Sweeper {
         Ok(swept.more || moving)
     }
 
-    fn request(&mut self, worker: &Worker, reading: Reading) -> SweepRequest {
+    fn request(&mut self, worker: &Worker, reading: ClockReading) -> SweepRequest {
         let settings = &worker.settings;
         // After the reading, so that no stall before it goes unnoticed.
         let now = self.clock.steady();
-        self.stall.look(now);
-        let verdict = self.trust.judge(reading);
+        self.stall.check(now);
+        let verdict = self.trust.evaluate(reading);
         let lag_ms = |span_ms| self.trust.lag_ms(reading.steady_ms, span_ms);
         let waiting_ms_max = settings.waiting_ms_max;
         SweepRequest {
@@ -146,7 +146,7 @@ impl Sweeper {
         let Some(next) = self.trust.next_move() else {
             return Ok(false);
         };
-        let postpone = Postpone {
+        let postpone = PostponeRequest {
             from_ms: next.from_ms,
             before_ms: next.before_ms,
             by: next.by,
@@ -156,18 +156,18 @@ impl Sweeper {
         };
         let rest = worker.chores.postpone(postpone).await?;
         if rest.is_none() {
-            self.trust.moved();
+            self.trust.confirm_move();
         }
         self.below = rest.unwrap_or(ExpiryCursor::END);
         Ok(true)
     }
 }
 
-fn tell(swept: &Swept) {
-    if *swept == Swept::default() {
+fn log_swept(swept: &SweepReport) {
+    if *swept == SweepReport::default() {
         return;
     }
-    let Swept {
+    let SweepReport {
         requeued,
         lost,
         waited,
@@ -180,18 +180,18 @@ fn tell(swept: &Swept) {
 
 /// State of stalls.
 #[derive(Debug)]
-struct Stall {
+struct StallDetector {
     lease: Duration,
     /// Like all times here: steady time, from an arbitrary start.
-    looked: Duration,
+    checked: Duration,
     spares_until: Option<Duration>,
 }
 
-impl Stall {
+impl StallDetector {
     pub(crate) const fn new(lease: Duration, now: Duration) -> Self {
         Self {
             lease,
-            looked: now,
+            checked: now,
             spares_until: None,
         }
     }
@@ -204,8 +204,8 @@ impl Stall {
     /// Checks the clock; call it at least once per slice. A renewal is never older than a third of
     /// the lease, so a stall that outlasts the lease makes the time between two checks longer than
     /// half of it.
-    pub(crate) fn look(&mut self, now: Duration) {
-        let stood = now.saturating_sub(self.looked);
+    pub(crate) fn check(&mut self, now: Duration) {
+        let stood = now.saturating_sub(self.checked);
         // Example with a lease of 30 s. Checks are at most 5 s apart, unless something stalls. When
         // a stall begins, the last renewal is at most 10 s old, so a lease runs out after 20 s of
         // it at the earliest. Half a lease, 15 s, lies between the two: every stall that costs a
@@ -217,7 +217,7 @@ impl Stall {
             );
             self.spares_until = now.checked_add(self.lease);
         }
-        self.looked = now;
+        self.checked = now;
     }
 
     /// Whether leases that have expired by `now` may belong to healthy runs.
@@ -242,9 +242,9 @@ mod stall_tests {
             (16, true),
             (3_600, true),
         ] {
-            let mut stall = Stall::new(LEASE, BEGUN);
+            let mut stall = StallDetector::new(LEASE, BEGUN);
             let now = BEGUN + Duration::from_secs(stood_s);
-            stall.look(now);
+            stall.check(now);
             assert_eq!(stall.spares_leases(now), spares, "{stood_s}");
             let last = now + LEASE - Duration::from_millis(1);
             assert_eq!(stall.spares_leases(last), spares, "{stood_s}");
@@ -255,17 +255,17 @@ mod stall_tests {
     #[test]
     fn looks_that_come_in_time_spare_nothing() {
         let mut now = BEGUN;
-        let mut stall = Stall::new(LEASE, now);
+        let mut stall = StallDetector::new(LEASE, now);
         for _ in 0..100 {
             now += stall.slice();
-            stall.look(now);
+            stall.check(now);
             assert!(!stall.spares_leases(now));
         }
     }
 
     #[test]
     fn a_stall_that_ends_a_lease_is_told_from_a_pause_between_looks() {
-        let stall = Stall::new(LEASE, BEGUN);
+        let stall = StallDetector::new(LEASE, BEGUN);
         assert!(LEASE - LEASE / 3 > LEASE / 2);
         assert!(2 * stall.slice() < LEASE / 2);
     }

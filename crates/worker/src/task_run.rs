@@ -6,33 +6,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch, VideoSpec, Warning};
-use kinora_engine::{Control, Picture, Preview, Progress};
-use kinora_store::{Claim, Renewal, StoreError};
-use kinora_system::pool::Pool;
-use kinora_traces::Span;
+use kinora_engine::{JobControl, RgbPicture, PreviewSlot, JobProgress};
+use kinora_store::{ClaimedTask, LeaseRenewal, StoreError};
+use kinora_system::pool::BlockingPool;
+use kinora_traces::TaskSpan;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::drain::Shutdown;
-use crate::error::Stop;
-use crate::keeper::{Gone, KeptLease, percent};
-use crate::lineup::Served;
+use crate::shutdown::Shutdown;
+use crate::error::StopReason;
+use crate::lease_keeper::{LeaseEnd, LeaseHandle, percent};
+use crate::lineup::ServedEngine;
 use crate::retry::retry_unavailable;
 use crate::worker::Worker;
 
 /// One attempt at a claimed task, from its claim to its outcome. All steps share this state.
 pub(crate) struct TaskRun<'a> {
     pub(crate) worker: &'a Worker,
-    pub(crate) claim: &'a Claim,
+    pub(crate) claim: &'a ClaimedTask,
     /// The engine that makes the task's model.
-    pub(crate) served: &'a Served,
+    pub(crate) served: &'a ServedEngine,
     pub(crate) engine_name: String,
     /// Renewed until the run is dropped.
-    pub(crate) lease: KeptLease,
-    pub(crate) control: Control,
+    pub(crate) lease: LeaseHandle,
+    pub(crate) control: JobControl,
     pub(crate) shutdown: &'a Shutdown,
-    pub(crate) span: Span,
+    pub(crate) span: TaskSpan,
 }
 
 impl TaskRun<'_> {
@@ -42,7 +42,7 @@ impl TaskRun<'_> {
         &self,
         silence_max: Option<Duration>,
         work: impl Future<Output = T>,
-    ) -> Result<T, Stop> {
+    ) -> Result<T, StopReason> {
         tokio::select! {
             // Finished work counts even if there is a reason to stop by then.
             biased;
@@ -53,7 +53,7 @@ impl TaskRun<'_> {
 
     /// Watches until there is a reason to stop, and returns it. A working engine may be silent for
     /// `silence_max`; once it is done, silence is normal.
-    pub(crate) async fn until_stop(&self, silence_max: Option<Duration>) -> Stop {
+    pub(crate) async fn until_stop(&self, silence_max: Option<Duration>) -> StopReason {
         let gone = self.lease.gone();
         tokio::pin!(gone);
         let settings = &self.worker.settings;
@@ -62,21 +62,21 @@ impl TaskRun<'_> {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (progress, patience) = (&self.control.progress, &self.worker.patience);
         let third = Duration::from_millis(settings.lease_ms / 3);
-        let mut life = Life::new(progress, third, patience.steady());
-        let mut previews = Previews::new(self.worker.pools.previews.clone(), patience.clone());
+        let mut life = SilenceTimer::new(progress, third, patience.steady());
+        let mut previews = RunPreviews::new(self.worker.pools.previews.clone(), patience.clone());
         loop {
             tokio::select! {
                 biased;
                 gone = &mut gone => return match gone {
-                    Gone::Lost(how) => Stop::Lost(how),
-                    Gone::RanOut => Stop::RanOut,
+                    LeaseEnd::Lost(how) => StopReason::Lost(how),
+                    LeaseEnd::RanOut => StopReason::RanOut,
                 },
-                () = self.shutdown.at_once() => return Stop::Shutdown,
+                () = self.shutdown.at_once() => return StopReason::Shutdown,
                 _ = tick.tick() => {}
             }
             let Some(max) = silence_max else { continue };
             if life.silence(progress, patience.steady()) > max {
-                return Stop::Stalled;
+                return StopReason::Stalled;
             }
             // A slow store delays the next check here, but no renewal: the keeper has a thread of
             // its own.
@@ -94,18 +94,18 @@ impl TaskRun<'_> {
 
     /// Stores the engine's name before it starts: a later edit of this video needs to know which
     /// engine made it, and a short run ends before the keeper's first renewal.
-    pub(crate) async fn begin(&self) {
+    pub(crate) async fn store_engine(&self) {
         if let Err(error) = self.renew(self.renewal()).await {
             tracing::warn!(%error, "engine of the task not stored");
         }
     }
 
     /// Stores the values that the engine or a reference determined, so that clients see them.
-    pub(crate) async fn decide(&self, spec: VideoSpec) {
+    pub(crate) async fn store_spec(&self, spec: VideoSpec) {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
         let stored = retry_unavailable(&never, || {
-            self.renew(Renewal {
+            self.renew(LeaseRenewal {
                 decided: Some(Box::new(spec.clone())),
                 ..self.renewal()
             })
@@ -117,11 +117,11 @@ impl TaskRun<'_> {
 
     /// Stores the parts of the request that the engine will not or cannot satisfy, so that clients
     /// see them.
-    pub(crate) async fn warn(&self, warnings: &[Warning]) {
+    pub(crate) async fn store_warnings(&self, warnings: &[Warning]) {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
         let stored = retry_unavailable(&never, || {
-            self.renew(Renewal {
+            self.renew(LeaseRenewal {
                 warnings: Some(warnings.to_vec()),
                 ..self.renewal()
             })
@@ -132,15 +132,15 @@ impl TaskRun<'_> {
     }
 
     /// Stores a ticket for a later attempt; it is durable when this returns.
-    pub(crate) async fn keep_ticket(&self, ticket: &str) -> Result<(), StoreError> {
-        self.renew(Renewal {
+    pub(crate) async fn store_ticket(&self, ticket: &str) -> Result<(), StoreError> {
+        self.renew(LeaseRenewal {
             ticket: Some(ticket.to_owned()),
             ..self.renewal()
         })
         .await
     }
 
-    async fn renew(&self, renewal: Renewal) -> Result<(), StoreError> {
+    async fn renew(&self, renewal: LeaseRenewal) -> Result<(), StoreError> {
         let lease_ms = self.worker.settings.lease_ms;
         self.worker
             .work
@@ -148,38 +148,38 @@ impl TaskRun<'_> {
             .await
     }
 
-    fn renewal(&self) -> Renewal {
-        Renewal {
+    fn renewal(&self) -> LeaseRenewal {
+        LeaseRenewal {
             progress: percent(&self.control.progress),
             engine: Some(self.engine_name.clone()),
-            ..Renewal::default()
+            ..LeaseRenewal::default()
         }
     }
 }
 
 /// How long the engine has been silent.
-struct Life {
+struct SilenceTimer {
     reports: u64,
     /// Time of the last check, by a steady clock.
-    looked: Duration,
+    checked: Duration,
     silent: Duration,
     /// A longer gap between two checks is a stall of the whole process, not of the engine.
     gap_max: Duration,
 }
 
-impl Life {
-    fn new(progress: &Progress, gap_max: Duration, now: Duration) -> Self {
+impl SilenceTimer {
+    fn new(progress: &JobProgress, gap_max: Duration, now: Duration) -> Self {
         Self {
             reports: progress.reports(),
-            looked: now,
+            checked: now,
             silent: Duration::ZERO,
             gap_max,
         }
     }
 
-    fn silence(&mut self, progress: &Progress, now: Duration) -> Duration {
-        let passed = now.saturating_sub(self.looked);
-        self.looked = now;
+    fn silence(&mut self, progress: &JobProgress, now: Duration) -> Duration {
+        let passed = now.saturating_sub(self.checked);
+        self.checked = now;
         let reports = progress.reports();
         if reports == self.reports {
             // Example: checks every 2 s, a lease of 30 s. If the laptop sleeps for an hour, the
@@ -198,8 +198,8 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// The previews of one run, a second apart.
 #[derive(Debug)]
-struct Previews {
-    threads: Pool,
+struct RunPreviews {
+    threads: BlockingPool,
     clock: Arc<dyn Clock>,
     /// Time since the last one.
     last: Option<Stopwatch>,
@@ -207,9 +207,9 @@ struct Previews {
     encoding: JoinSet<Option<Arc<[u8]>>>,
 }
 
-impl Previews {
+impl RunPreviews {
     /// Previews encoded by `threads`, a second apart by `clock`.
-    pub(crate) fn new(threads: Pool, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(threads: BlockingPool, clock: Arc<dyn Clock>) -> Self {
         Self {
             threads,
             clock,
@@ -220,7 +220,7 @@ impl Previews {
 
     /// The next encoded preview as WebP, if it is ready. Starts an encoding if one is due. Never
     /// waits: the lease is renewed with or without a preview, however busy the threads are.
-    pub(crate) fn next(&mut self, preview: &Preview) -> Option<Arc<[u8]>> {
+    pub(crate) fn next(&mut self, preview: &PreviewSlot) -> Option<Arc<[u8]>> {
         if !self.encoding.is_empty() {
             let encoded = self.encoding.try_join_next()?;
             return encoded.ok().flatten();
@@ -237,7 +237,7 @@ impl Previews {
         None
     }
 
-    fn encode(&mut self, picture: Picture) {
+    fn encode(&mut self, picture: RgbPicture) {
         let threads = self.threads.clone();
         let encoding = async move {
             let encoded = threads
@@ -259,7 +259,7 @@ impl Previews {
 
 #[cfg(test)]
 mod tests {
-    use kinora_engine::Stage;
+    use kinora_engine::WorkStage;
 
     use super::*;
 
@@ -267,21 +267,21 @@ mod tests {
 
     #[test]
     fn an_engine_is_silent_since_its_last_report() {
-        let (control, begun) = (Control::default(), Duration::from_secs(1));
-        let mut life = Life::new(&control.progress, GAP, begun);
+        let (control, begun) = (JobControl::default(), Duration::from_secs(1));
+        let mut life = SilenceTimer::new(&control.progress, GAP, begun);
         let mut at =
             |seconds| life.silence(&control.progress, begun + Duration::from_secs(seconds));
         assert_eq!(at(4), Duration::from_secs(4));
         assert_eq!(at(13), Duration::from_secs(13));
-        control.report(Stage::Generating, 0.5).unwrap();
+        control.report(WorkStage::Generating, 0.5).unwrap();
         assert_eq!(at(14), Duration::ZERO);
         assert_eq!(at(20), Duration::from_secs(6));
     }
 
     #[test]
     fn a_stall_of_the_whole_process_is_not_the_engine_s() {
-        let (progress, begun) = (Progress::default(), Duration::from_secs(1));
-        let mut life = Life::new(&progress, GAP, begun);
+        let (progress, begun) = (JobProgress::default(), Duration::from_secs(1));
+        let mut life = SilenceTimer::new(&progress, GAP, begun);
         let woken = begun + Duration::from_hours(1);
         assert_eq!(life.silence(&progress, woken), GAP);
         // An engine that gives no sign after it either is silent.

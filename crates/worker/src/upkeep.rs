@@ -7,13 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use kinora_blobs::BlobError;
-use kinora_engine::Control;
+use kinora_engine::JobControl;
 
-use crate::drain::Shutdown;
+use crate::shutdown::Shutdown;
 use crate::worker::Worker;
 
 /// Interval of checks.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Empties the devices before the first claim.
 pub(crate) fn clear_devices(worker: &Worker) {
@@ -23,22 +23,22 @@ pub(crate) fn clear_devices(worker: &Worker) {
 }
 
 /// Unloads idle engines until the drain; then the process ends, and its engines with it.
-pub(crate) async fn look_after_devices(worker: Arc<Worker>, shutdown: Shutdown) {
+pub(crate) async fn unload_idle_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     loop {
         for device in worker.lineup.devices() {
-            device.look_after(worker.patience.steady());
+            device.unload_idle(worker.patience.steady());
         }
         tokio::select! {
             biased;
             () = shutdown.draining() => return,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(CHECK_EVERY) => {}
         }
     }
 }
 
 /// Loads the engines, all at the same time, until they are loaded, have failed, or the stop begins.
 pub(crate) async fn warm_up_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
-    let (control, own) = (Control::default(), worker.clone());
+    let (control, own) = (JobControl::default(), worker.clone());
     let cancel = control.cancel.clone();
     let mut warming = tokio::task::spawn_blocking(move || warm_up(&own, &control));
     tokio::select! {
@@ -54,7 +54,7 @@ pub(crate) async fn warm_up_until_drain(worker: Arc<Worker>, shutdown: Shutdown)
     worker.backoff.readiness().set_warming_up(false);
 }
 
-fn warm_up(worker: &Worker, control: &Control) {
+fn warm_up(worker: &Worker, control: &JobControl) {
     thread::scope(|scope| {
         for engine in worker.lineup.warm_engines() {
             scope.spawn(|| engine.warm_up(control));
@@ -78,7 +78,7 @@ async fn probe_when_due(worker: &Worker) {
             Some(pause) => {
                 tokio::time::sleep(pause).await;
                 let probed = probe(worker).await;
-                worker.backoff.note_probe(&probed);
+                worker.backoff.record_probe(&probed);
             }
         }
     }

@@ -6,61 +6,61 @@ use std::time::Duration;
 
 use kinora_blobs::BlobStore;
 use kinora_contract::{Clock, UnixMs};
-use kinora_media::{Films, RecorderOptions};
-use kinora_policy::Policy;
-use kinora_store::{Chores, Work, Workers};
-use kinora_system::pool::Pool;
-use kinora_system::scratch::Scratch;
-use kinora_traces::Tracer;
+use kinora_media::{FilmOpener, RecorderOptions};
+use kinora_policy::PolicyService;
+use kinora_store::{ChoreStore, WorkerStore, WorkerDirectory};
+use kinora_system::pool::BlockingPool;
+use kinora_system::scratch::ScratchFolder;
+use kinora_traces::TaskTracer;
 
-use crate::backoff::Backoff;
-use crate::lineup::Lineup;
-use crate::record::Marker;
-use crate::references::References;
+use crate::backoff::FaultBackoff;
+use crate::lineup::EngineLineup;
+use crate::record::WatermarkPainter;
+use crate::references::ReferenceGatherer;
 use crate::sign::FilmSigner;
 
 /// A worker and all its dependencies.
 #[derive(Clone, Debug)]
 pub struct Worker {
     /// The queue of tasks.
-    pub work: Arc<dyn Work>,
+    pub work: Arc<dyn WorkerStore>,
     /// Leased chores: files to remove, upstream jobs to cancel.
-    pub chores: Arc<dyn Chores>,
+    pub chores: Arc<dyn ChoreStore>,
     /// The registry that the worker announces itself in.
-    pub workers: Arc<dyn Workers>,
+    pub workers: Arc<dyn WorkerDirectory>,
     /// The store of results.
     pub blobs: Arc<dyn BlobStore>,
     /// The engine of each served model.
-    pub lineup: Lineup,
+    pub lineup: EngineLineup,
     /// Fetches references.
-    pub references: Arc<References>,
+    pub references: Arc<ReferenceGatherer>,
     /// The state of this machine, and the pauses after its faults.
-    pub backoff: Backoff,
+    pub backoff: FaultBackoff,
     /// The folder of unfinished files.
-    pub scratch: Arc<Scratch>,
+    pub scratch: Arc<ScratchFolder>,
     /// The threads that it blocks.
-    pub pools: Pools,
+    pub pools: WorkerPools,
     /// Reads existing films: those of other servers, and sources of edits.
-    pub films: Arc<dyn Films>,
+    pub films: Arc<dyn FilmOpener>,
     /// The policy service that checks results before they are published, if there is one.
-    pub policy: Option<Policy>,
+    pub policy: Option<PolicyService>,
     /// Continues the traces of tasks.
-    pub tracer: Tracer,
+    pub tracer: TaskTracer,
     /// Times the leases.
     pub clock: Arc<dyn Clock>,
     /// Times pauses and stalls: the same clock, except in tests that wait.
     pub patience: Arc<dyn Clock>,
     /// How it works.
-    pub settings: Settings,
+    pub settings: WorkerOptions,
 }
 
 /// Settings of a worker.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct WorkerOptions {
     /// Worker name, unique among processes, for leases, logs and the registry.
     pub name: String,
     /// The machine and process.
-    pub origin: Origin,
+    pub origin: WorkerOrigin,
     /// Maximum number of concurrent tasks.
     pub slots: usize,
     /// Maximum number of concurrent tasks of one project. 0: all slots, or all but one while
@@ -98,14 +98,14 @@ pub struct Settings {
     /// How to encode files.
     pub recorder: RecorderOptions,
     /// Draws the operator's mark, if there is one.
-    pub marker: Option<Marker>,
+    pub marker: Option<WatermarkPainter>,
     /// Signs finished films, if the operator wants it.
     pub film_signer: Option<Arc<dyn FilmSigner>>,
 }
 
 /// The machine and process of a worker, for operators.
 #[derive(Clone, Debug, Default)]
-pub struct Origin {
+pub struct WorkerOrigin {
     /// Name of the machine.
     pub host: String,
     /// Process id.
@@ -115,26 +115,26 @@ pub struct Origin {
 }
 
 const PREVIEW_THREADS: usize = 2;
-/// References are decoded one task at a time, see [`crate::References`].
+/// References are decoded one task at a time, see [`crate::ReferenceGatherer`].
 const DECODING_THREADS: usize = 1;
 
 /// A worker's shares.
 #[derive(Clone, Debug)]
-pub struct Pools {
+pub struct WorkerPools {
     /// Encoding previews.
-    pub previews: Pool,
+    pub previews: BlockingPool,
     /// Writing, opening and examining local files.
-    pub(crate) files: Pool,
+    pub(crate) files: BlockingPool,
     /// Whether leases are kept on a separate thread.
     pub(crate) keeps_leases_apart: bool,
 }
 
-impl Pools {
+impl WorkerPools {
     /// The shares of a worker with this many slots.
     pub fn new(slots: usize) -> Self {
         Self {
-            previews: Pool::new(PREVIEW_THREADS),
-            files: Pool::new(Self::file_threads(slots)),
+            previews: BlockingPool::new(PREVIEW_THREADS),
+            files: BlockingPool::new(Self::file_threads(slots)),
             keeps_leases_apart: true,
         }
     }
@@ -144,8 +144,8 @@ impl Pools {
     /// has a thread.
     pub const fn on_the_spot() -> Self {
         Self {
-            previews: Pool::on_the_spot(),
-            files: Pool::on_the_spot(),
+            previews: BlockingPool::on_the_spot(),
+            files: BlockingPool::on_the_spot(),
             keeps_leases_apart: false,
         }
     }

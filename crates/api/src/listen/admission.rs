@@ -16,14 +16,14 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kinora_contract::{ErrorCode, Refusal};
+use kinora_contract::{ErrorCode, RequestRefusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Guards, ListenSettings};
-use crate::proxies::TrustedProxies;
+use super::{ListenOptions, ListenSettings};
+use crate::trusted_proxies::TrustedProxies;
 use crate::request_id::RequestIds;
 use crate::responses::raw_refusal;
 
@@ -39,14 +39,14 @@ pub(super) const ADDRESS_FULL: &str =
 const ALL_FULL: &str = "The service has too many open connections; try again soon.";
 
 /// Admits or refuses connections.
-pub(super) struct Door {
+pub(super) struct ConnectionAdmission {
     places: Arc<Semaphore>,
-    addresses: Addresses,
+    addresses: AddressLimits,
     proxies: TrustedProxies,
     full_since: Option<Instant>,
     /// Whether the last accept failed.
     failing: bool,
-    lingering: Lingering,
+    lingering: LingeringRefusals,
     ids: RequestIds,
     /// Under TLS nothing can be sent before a handshake: refused connections are just closed.
     mute: bool,
@@ -54,23 +54,23 @@ pub(super) struct Door {
 
 /// A connection's places; dropping this frees them.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ConnectionPermit {
     _place: OwnedSemaphorePermit,
     _of_address: Option<AddressPermit>,
 }
 
 /// Why a connection is refused.
 #[derive(Debug)]
-enum Full {
+enum AdmissionRefusal {
     Address,
     All,
 }
 
-impl Door {
+impl ConnectionAdmission {
     pub(super) fn new(
         settings: &ListenSettings,
-        guards: &Guards,
-        addresses: Addresses,
+        guards: &ListenOptions,
+        addresses: AddressLimits,
         ids: RequestIds,
     ) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Door {
             proxies: guards.trusted_proxies.clone(),
             full_since: None,
             failing: false,
-            lingering: Lingering::default(),
+            lingering: LingeringRefusals::default(),
             ids,
             mute: guards.tls.is_some(),
         }
@@ -89,7 +89,7 @@ impl Door {
     pub(super) async fn next(
         &mut self,
         listener: &TcpListener,
-    ) -> Option<(TcpStream, IpAddr, Entry)> {
+    ) -> Option<(TcpStream, IpAddr, ConnectionPermit)> {
         let (stream, peer) = match listener.accept().await {
             Ok((stream, peer)) => (stream, peer.ip()),
             Err(error) => {
@@ -102,7 +102,7 @@ impl Door {
         }
         // Answers are mostly small; waiting to fill a packet would only slow down polls.
         let _ = stream.set_nodelay(true);
-        match self.enter(peer).await {
+        match self.admit(peer).await {
             Ok(entry) => Some((stream, peer, entry)),
             Err(full) => {
                 tracing::debug!(client = %peer, ?full, "connection refused");
@@ -121,12 +121,12 @@ impl Door {
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
-    async fn enter(&mut self, peer: IpAddr) -> Result<Entry, Full> {
+    async fn admit(&mut self, peer: IpAddr) -> Result<ConnectionPermit, AdmissionRefusal> {
         // A proxy's connections carry many clients.
         let of_address = if self.proxies.trusts(peer) {
             None
         } else {
-            Some(self.addresses.take(peer).ok_or(Full::Address)?)
+            Some(self.addresses.acquire(peer).ok_or(AdmissionRefusal::Address)?)
         };
         if self.places.available_permits() > 0 {
             self.full_since = None;
@@ -138,28 +138,28 @@ impl Door {
         let since = *self.full_since.get_or_insert_with(Instant::now);
         let place = timeout_at(since + FULL_WAIT, self.places.clone().acquire_owned()).await;
         let Ok(Ok(place)) = place else {
-            return Err(Full::All);
+            return Err(AdmissionRefusal::All);
         };
         self.full_since = None;
-        Ok(Entry {
+        Ok(ConnectionPermit {
             _place: place,
             _of_address: of_address,
         })
     }
 
-    fn refuse(&self, stream: TcpStream, full: &Full) {
+    fn refuse(&self, stream: TcpStream, full: &AdmissionRefusal) {
         if self.mute {
             return;
         }
         let (status, code, message) = match full {
-            Full::Address => (
+            AdmissionRefusal::Address => (
                 "429 Too Many Requests",
                 ErrorCode::RateLimitExceeded,
                 ADDRESS_FULL,
             ),
-            Full::All => ("503 Service Unavailable", ErrorCode::Overloaded, ALL_FULL),
+            AdmissionRefusal::All => ("503 Service Unavailable", ErrorCode::Overloaded, ALL_FULL),
         };
-        let refusal = Refusal::new(code, message);
+        let refusal = RequestRefusal::new(code, message);
         let answer = raw_refusal(status, &refusal, self.ids.next(), Some(RETRY_SECONDS));
         self.lingering.refuse(stream, answer);
     }
@@ -171,8 +171,8 @@ const NETWORKS: [(u8, usize); 3] = [(64, 1), (56, 2), (48, 4)];
 
 /// Counts the open places of each address. Cheap to clone; clones share the counts.
 #[derive(Clone, Debug)]
-pub(crate) struct Addresses {
-    open: Arc<Mutex<HashMap<Network, usize>>>,
+pub(crate) struct AddressLimits {
+    open: Arc<Mutex<HashMap<ClientNetwork, usize>>>,
     max: usize,
     /// Maximum for any network, however many addresses it has.
     network_max: usize,
@@ -180,7 +180,7 @@ pub(crate) struct Addresses {
 
 /// The unit of counting: an IPv4 address or an IPv6 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Network {
+struct ClientNetwork {
     first: IpAddr,
     bits: u8,
 }
@@ -188,11 +188,11 @@ struct Network {
 /// One of an address's places.
 #[derive(Debug)]
 pub(crate) struct AddressPermit {
-    of: Addresses,
+    of: AddressLimits,
     address: IpAddr,
 }
 
-impl Addresses {
+impl AddressLimits {
     /// Allows `max` places per address, and never more than half of `all` places to anyone.
     pub(crate) fn new(max: usize, all: usize) -> Self {
         let half = (all / 2).max(1);
@@ -205,7 +205,7 @@ impl Addresses {
 
     /// Takes a place for `address`; `None` if it, or a network it belongs to, has reached its
     /// maximum.
-    pub(crate) fn take(&self, address: IpAddr) -> Option<AddressPermit> {
+    pub(crate) fn acquire(&self, address: IpAddr) -> Option<AddressPermit> {
         let mut open = self.lock();
         // All networks are checked before any is counted, so a refusal leaves no count behind.
         for (network, times) in networks_of(address) {
@@ -224,7 +224,7 @@ impl Addresses {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Network, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClientNetwork, usize>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -245,7 +245,7 @@ impl Drop for AddressPermit {
 
 /// The networks that a client at `address` counts in, and how many times an address's places each
 /// gets.
-fn networks_of(address: IpAddr) -> impl Iterator<Item = (Network, usize)> {
+fn networks_of(address: IpAddr) -> impl Iterator<Item = (ClientNetwork, usize)> {
     let address = address.to_canonical();
     let lengths = match address {
         IpAddr::V4(_) => &[(32, 1)][..],
@@ -259,7 +259,7 @@ fn networks_of(address: IpAddr) -> impl Iterator<Item = (Network, usize)> {
                 Ipv6Addr::from_bits(address.to_bits() >> host << host).into()
             }
         };
-        (Network { first, bits }, times)
+        (ClientNetwork { first, bits }, times)
     })
 }
 
@@ -272,15 +272,15 @@ const LINGER_BYTES_MAX: u64 = 64 * 1024;
 
 /// Refused connections that are still being read from, so their clients receive the answer.
 #[derive(Clone, Debug)]
-struct Lingering(Arc<Semaphore>);
+struct LingeringRefusals(Arc<Semaphore>);
 
-impl Default for Lingering {
+impl Default for LingeringRefusals {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(LINGERING_MAX)))
     }
 }
 
-impl Lingering {
+impl LingeringRefusals {
     /// Sends `answer`, reads what the client sent, within bounds, and closes: closing with unread
     /// bytes would reset the connection and lose the answer.
     pub(super) fn refuse(&self, mut stream: TcpStream, answer: Vec<u8>) {
@@ -308,7 +308,7 @@ impl Lingering {
 mod tests {
     use super::*;
 
-    fn door(connections_max: usize, of_address: usize) -> Door {
+    fn door(connections_max: usize, of_address: usize) -> ConnectionAdmission {
         let settings = ListenSettings {
             connections_max,
             header_timeout: Duration::from_secs(1),
@@ -316,9 +316,9 @@ mod tests {
             request_id_prefix: [0; 6],
             clock: Arc::new(kinora_contract::ManualClock::at(0)),
         };
-        let guards = Guards::default();
-        let addresses = Addresses::new(of_address, 100);
-        Door::new(&settings, &guards, addresses, RequestIds::new([0; 6]))
+        let guards = ListenOptions::default();
+        let addresses = AddressLimits::new(of_address, 100);
+        ConnectionAdmission::new(&settings, &guards, addresses, RequestIds::new([0; 6]))
     }
 
     const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -326,17 +326,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn p08_a_full_service_lets_one_wait_and_then_refuses_at_once() {
         let mut door = door(1, 10);
-        let first = door.enter(PEER).await.unwrap();
+        let first = door.admit(PEER).await.unwrap();
         let begun = Instant::now();
-        assert!(matches!(door.enter(PEER).await, Err(Full::All)));
+        assert!(matches!(door.admit(PEER).await, Err(AdmissionRefusal::All)));
         assert_eq!(begun.elapsed(), FULL_WAIT);
         for _ in 0..100 {
-            assert!(matches!(door.enter(PEER).await, Err(Full::All)));
+            assert!(matches!(door.admit(PEER).await, Err(AdmissionRefusal::All)));
         }
         assert_eq!(begun.elapsed(), FULL_WAIT, "nobody waits behind the first");
         drop(first);
-        let second = door.enter(PEER).await.unwrap();
-        let (third, ()) = tokio::join!(door.enter(PEER), async move {
+        let second = door.admit(PEER).await.unwrap();
+        let (third, ()) = tokio::join!(door.admit(PEER), async move {
             tokio::time::sleep(FULL_WAIT / 2).await;
             drop(second);
         });
@@ -346,10 +346,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn p08_an_address_that_is_full_takes_no_place_of_others() {
         let mut door = door(2, 1);
-        let _held = door.enter(PEER).await.unwrap();
-        assert!(matches!(door.enter(PEER).await, Err(Full::Address)));
+        let _held = door.admit(PEER).await.unwrap();
+        assert!(matches!(door.admit(PEER).await, Err(AdmissionRefusal::Address)));
         let other = "192.0.2.1".parse().unwrap();
-        assert!(door.enter(other).await.is_ok());
+        assert!(door.admit(other).await.is_ok());
     }
 }
 
@@ -363,14 +363,14 @@ mod addresses_tests {
 
     #[test]
     fn an_address_has_its_places_and_gets_them_back() {
-        let addresses = Addresses::new(2, 100);
+        let addresses = AddressLimits::new(2, 100);
         let one = address("192.0.2.1");
-        let held = [addresses.take(one), addresses.take(one)];
+        let held = [addresses.acquire(one), addresses.acquire(one)];
         assert!(held.iter().all(Option::is_some));
-        assert!(addresses.take(one).is_none());
-        assert!(addresses.take(address("192.0.2.2")).is_some());
+        assert!(addresses.acquire(one).is_none());
+        assert!(addresses.acquire(address("192.0.2.2")).is_some());
         drop(held);
-        assert!(addresses.take(one).is_some());
+        assert!(addresses.acquire(one).is_some());
         assert!(
             addresses.lock().is_empty(),
             "what has nothing open is forgotten"
@@ -379,24 +379,24 @@ mod addresses_tests {
 
     #[test]
     fn addresses_of_one_client_count_together() {
-        let addresses = Addresses::new(1, 100);
-        let _held = addresses.take(address("2001:db8:1:2::1"));
-        assert!(addresses.take(address("2001:db8:1:2:ffff::9")).is_none());
-        assert!(addresses.take(address("2001:db8:1:3::1")).is_some());
-        let _held = addresses.take(address("192.0.2.1"));
-        assert!(addresses.take(address("::ffff:192.0.2.1")).is_none());
+        let addresses = AddressLimits::new(1, 100);
+        let _held = addresses.acquire(address("2001:db8:1:2::1"));
+        assert!(addresses.acquire(address("2001:db8:1:2:ffff::9")).is_none());
+        assert!(addresses.acquire(address("2001:db8:1:3::1")).is_some());
+        let _held = addresses.acquire(address("192.0.2.1"));
+        assert!(addresses.acquire(address("::ffff:192.0.2.1")).is_none());
     }
 
     /// How many places clients at `addresses` get in turn.
-    fn places(all: &Addresses, addresses: impl Iterator<Item = u128>) -> usize {
-        let places = addresses.map_while(|bits| all.take(Ipv6Addr::from_bits(bits).into()));
+    fn places(all: &AddressLimits, addresses: impl Iterator<Item = u128>) -> usize {
+        let places = addresses.map_while(|bits| all.acquire(Ipv6Addr::from_bits(bits).into()));
         places.collect::<Vec<_>>().len()
     }
 
     #[test]
     fn p15_many_networks_of_one_holder_count_together() {
         let site: u128 = 0x2001_0db8_0001 << 80;
-        let addresses = Addresses::new(10, 1000);
+        let addresses = AddressLimits::new(10, 1000);
         // Each from a /64 of its own, of one /56; then from all /64 of a /48.
         assert_eq!(places(&addresses, (0..256).map(|net| site | net << 64)), 20);
         let all = (0..65_536).map(|net: u128| site | (net % 256) << 72 | (net / 256) << 64);
@@ -407,11 +407,11 @@ mod addresses_tests {
     #[test]
     fn p15_nobody_has_more_than_half_of_all_places() {
         let site: u128 = 0x2001_0db8_0001 << 80;
-        let addresses = Addresses::new(1000, 20);
+        let addresses = AddressLimits::new(1000, 20);
         let one = address("192.0.2.1");
-        let held: Vec<_> = std::iter::from_fn(|| addresses.take(one)).collect();
+        let held: Vec<_> = std::iter::from_fn(|| addresses.acquire(one)).collect();
         assert_eq!(held.len(), 10);
         assert_eq!(places(&addresses, (0..100).map(|net| site | net << 72)), 10);
-        assert!(Addresses::new(1, 1).take(one).is_some());
+        assert!(AddressLimits::new(1, 1).acquire(one).is_some());
     }
 }

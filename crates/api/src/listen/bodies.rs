@@ -19,19 +19,19 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::pace::{Answering, Unsent};
-use crate::memory::{BodyRoom, Gradual};
+use super::pace::{ActiveResponse, UnsentPieces};
+use crate::memory::{BodyMemory, GradualResponse};
 
 /// The body did not arrive in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the body did not arrive in time")]
-struct TooSlow;
+struct BodyTimeout;
 
-/// Whether the cause of a body's error is [`TooSlow`].
+/// Whether the cause of a body's error is [`BodyTimeout`].
 pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if error.is::<TooSlow>() {
+        if error.is::<BodyTimeout>() {
             return true;
         }
         next = error.source();
@@ -54,7 +54,7 @@ where
     deadline: Instant,
     /// Set at the first wait: most bodies are already complete.
     alarm: Option<Pin<Box<Sleep>>>,
-    room: Option<Arc<BodyRoom>>,
+    room: Option<Arc<BodyMemory>>,
     held: Option<H>,
 }
 
@@ -68,7 +68,7 @@ where
     pub(super) fn boxed_body(
         body: B,
         deadline: Instant,
-        room: Option<Arc<BodyRoom>>,
+        room: Option<Arc<BodyMemory>>,
         held: H,
     ) -> Body {
         if body.is_end_stream() {
@@ -85,7 +85,7 @@ where
 
     fn too_slow(&mut self) -> Option<Result<Frame<Bytes>, Box<dyn Error + Send + Sync>>> {
         self.body = None;
-        Some(Err(TooSlow.into()))
+        Some(Err(BodyTimeout.into()))
     }
 }
 
@@ -114,7 +114,7 @@ where
                 .as_ref()
                 .and_then(|frame| frame.as_ref().ok()?.data_ref());
             if let (Some(room), Some(data)) = (&self.room, data)
-                && let Err(full) = room.take(data.len())
+                && let Err(full) = room.reserve(data.len())
             {
                 return Poll::Ready(Some(Err(full.into())));
             }
@@ -184,17 +184,17 @@ where
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// An answer body in small pieces; holds `H` until dropped.
-pub(super) struct Holding<H> {
+pub(super) struct PacedBody<H> {
     body: Body,
     /// The remainder of a large piece.
     rest: Bytes,
     /// Set for an answer that is sent gradually.
-    outlet: Option<Outlet>,
+    outlet: Option<GradualSender>,
     _held: H,
 }
 
-impl<H> Holding<H> {
-    pub(super) const fn new(body: Body, outlet: Option<Outlet>, held: H) -> Self {
+impl<H> PacedBody<H> {
+    pub(super) const fn new(body: Body, outlet: Option<GradualSender>, held: H) -> Self {
         Self {
             body,
             rest: Bytes::new(),
@@ -203,14 +203,14 @@ impl<H> Holding<H> {
         }
     }
 
-    fn note_piece(&self) {
+    fn record_piece(&self) {
         if let Some(outlet) = &self.outlet {
-            outlet.note_piece();
+            outlet.record_piece();
         }
     }
 }
 
-impl<H: Unpin> HttpBody for Holding<H> {
+impl<H: Unpin> HttpBody for PacedBody<H> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -235,7 +235,7 @@ impl<H: Unpin> HttpBody for Holding<H> {
                 Some(data) if data.len() > PIECE_BYTES => self.rest = data.clone(),
                 _ => {
                     if let Some(Ok(_)) = &frame {
-                        self.note_piece();
+                        self.record_piece();
                     }
                     return Poll::Ready(frame);
                 }
@@ -243,7 +243,7 @@ impl<H: Unpin> HttpBody for Holding<H> {
         }
         let piece = PIECE_BYTES.min(self.rest.len());
         let piece = self.rest.split_to(piece);
-        self.note_piece();
+        self.record_piece();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
@@ -265,16 +265,16 @@ impl<H: Unpin> HttpBody for Holding<H> {
 /// The service stops, and the client does not read its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the service stops, and the client does not read")]
-pub(super) struct Unread;
+pub(super) struct UnreadResponse;
 
 /// Releases a piece only after the previous one is sent.
-pub(super) struct Outlet {
-    answering: Arc<Answering>,
+pub(super) struct GradualSender {
+    answering: Arc<ActiveResponse>,
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-impl Outlet {
-    pub(super) fn new(answering: Arc<Answering>, gradual: Gradual) -> Self {
+impl GradualSender {
+    pub(super) fn new(answering: Arc<ActiveResponse>, gradual: GradualResponse) -> Self {
         Self {
             answering,
             stopping: Box::pin(gradual.stopping.cancelled_owned()),
@@ -283,22 +283,22 @@ impl Outlet {
 
     /// Ready when the next piece may follow. The socket wakes the connection once everything is
     /// sent.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unread>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UnreadResponse>> {
         // The socket reports when it has taken everything, and then wakes the connection. So at
         // most one piece is in this process at any time, however slowly the client reads.
         let unsent = self.answering.unsent();
-        if unsent == Unsent::Nothing {
+        if unsent == UnsentPieces::Nothing {
             return Poll::Ready(Ok(()));
         }
         match self.stopping.as_mut().poll(cx) {
-            Poll::Ready(()) if unsent == Unsent::Stuck => Poll::Ready(Err(Unread)),
+            Poll::Ready(()) if unsent == UnsentPieces::Stuck => Poll::Ready(Err(UnreadResponse)),
             _ => Poll::Pending,
         }
     }
 
     /// Records that a piece follows.
-    pub(super) fn note_piece(&self) {
-        self.answering.note_piece();
+    pub(super) fn record_piece(&self) {
+        self.answering.record_piece();
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
     #[tokio::test]
     async fn p15_a_large_answer_is_handed_over_in_small_pieces() {
         let whole: Vec<u8> = (0..100_000_u32).map(|number| number as u8).collect();
-        let mut answer = Holding::new(Body::from(whole.clone()), None, ());
+        let mut answer = PacedBody::new(Body::from(whole.clone()), None, ());
         let mut taken = Vec::new();
         while !answer.is_end_stream() {
             let left = (whole.len() - taken.len()) as u64;
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn other_errors_are_not_slowness() {
         assert!(!is_too_slow(&std::io::Error::other("gone")));
-        let wrapped = axum::Error::new(Box::<dyn Error + Send + Sync>::from(TooSlow));
+        let wrapped = axum::Error::new(Box::<dyn Error + Send + Sync>::from(BodyTimeout));
         assert!(is_too_slow(&wrapped));
     }
 }
@@ -389,10 +389,10 @@ mod outlet_tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::listen::bodies::Holding;
-    use crate::listen::pace::{Deadlines, PacedIo};
-    use crate::memory::Room;
-    use crate::memory::{Buffers, Owner};
+    use crate::listen::bodies::PacedBody;
+    use crate::listen::pace::{ConnectionDeadlines, PacedIo};
+    use crate::memory::ConnectionMemory;
+    use crate::memory::{MemoryBudget, MemoryOwner};
 
     /// Capacity of the socket between client and server.
     const SOCKET_BYTES: usize = 256;
@@ -411,20 +411,20 @@ mod outlet_tests {
     fn served() -> Served {
         let (client, server) = duplex(SOCKET_BYTES);
         let (made, stopping) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
-        let deadlines = Deadlines {
+        let deadlines = ConnectionDeadlines {
             first_byte: PATIENCE,
             head: PATIENCE,
             idle: PATIENCE,
             write: PATIENCE,
         };
-        let owner = Owner::of_address(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        let room = Arc::new(Room::new(Buffers::new(1 << 20), owner));
+        let owner = MemoryOwner::from_address(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let room = Arc::new(ConnectionMemory::new(MemoryBudget::new(1 << 20), owner));
         let io = PacedIo::new(server, deadlines, room);
         let phase = io.phase();
         let (counted, stop) = (made.clone(), stopping.clone());
         let service = service_fn(move |_: hyper::Request<hyper::body::Incoming>| {
             let busy = Arc::new(phase.answering());
-            let gradual = Gradual {
+            let gradual = GradualResponse {
                 stopping: stop.clone(),
             };
             let pieces = unfold(counted.clone(), async |made| {
@@ -432,8 +432,8 @@ mod outlet_tests {
                 let piece = Bytes::from(vec![b'x'; PIECE_BYTES]);
                 Some((Ok::<_, Infallible>(piece), made))
             });
-            let outlet = Some(Outlet::new(busy.clone(), gradual));
-            let body = Holding::new(Body::from_stream(pieces), outlet, busy);
+            let outlet = Some(GradualSender::new(busy.clone(), gradual));
+            let body = PacedBody::new(Body::from_stream(pieces), outlet, busy);
             async move { Ok::<_, Infallible>(Response::new(body)) }
         });
         let http = http1::Builder::new().serve_connection(TokioIo::new(io), service);

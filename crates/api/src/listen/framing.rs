@@ -13,18 +13,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use kinora_contract::limits::REQUEST_LINE_BYTES_MAX;
-use kinora_contract::{ErrorCode, Refusal};
+use kinora_contract::{ErrorCode, RequestRefusal};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::request_id::{RequestId, RequestIds};
 use crate::responses::raw_refusal;
 
 /// Maximum length kept of a line: more than a framing header or a chunk size needs.
-const KEPT_BYTES_MAX: usize = 128;
+const LINE_BYTES_MAX: usize = 128;
 
 /// A fault in the framing of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum FramingFault {
     /// A line ends with LF alone.
     BareLineFeed,
     /// The request line is too long.
@@ -37,16 +37,16 @@ pub(super) enum Fault {
     Chunk,
 }
 
-impl Fault {
+impl FramingFault {
     /// The status line's text and the refusal for this fault.
-    pub(super) fn refusal(self) -> (&'static str, Refusal) {
+    pub(super) fn refusal(self) -> (&'static str, RequestRefusal) {
         let bad = "400 Bad Request";
         let of =
-            |header: &str, message: &str| Refusal::of(ErrorCode::InvalidValue, header, message);
+            |header: &str, message: &str| RequestRefusal::for_param(ErrorCode::InvalidValue, header, message);
         match self {
             Self::BareLineFeed => {
                 let message = "A line of the request ends with LF alone; end lines with CRLF.";
-                (bad, Refusal::new(ErrorCode::InvalidValue, message))
+                (bad, RequestRefusal::new(ErrorCode::InvalidValue, message))
             }
             Self::LongRequestLine => {
                 let message = format!(
@@ -54,7 +54,7 @@ impl Fault {
                 );
                 (
                     "414 URI Too Long",
-                    Refusal::new(ErrorCode::UriTooLong, message),
+                    RequestRefusal::new(ErrorCode::UriTooLong, message),
                 )
             }
             Self::TransferEncoding => {
@@ -68,7 +68,7 @@ impl Fault {
             }
             Self::Chunk => {
                 let message = "The chunked body is malformed.";
-                (bad, Refusal::new(ErrorCode::InvalidJson, message))
+                (bad, RequestRefusal::new(ErrorCode::InvalidJson, message))
             }
         }
     }
@@ -76,7 +76,7 @@ impl Fault {
 
 /// The section that the next byte belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Section {
+enum FramingSection {
     /// The request line, or an empty line before it.
     RequestLine,
     /// A header line, or the empty line that ends the head.
@@ -95,34 +95,34 @@ enum Section {
 
 /// The body framing that a head declares.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stated {
+struct DeclaredLength {
     length: Option<u64>,
     chunked: bool,
 }
 
 /// Tracks the framing of one connection's requests.
 #[derive(Debug)]
-struct Framing {
-    section: Section,
-    stated: Stated,
-    line: Line,
-    fault: Option<Fault>,
+struct FramingTracker {
+    section: FramingSection,
+    stated: DeclaredLength,
+    line: PartialLine,
+    fault: Option<FramingFault>,
 }
 
-impl Default for Framing {
+impl Default for FramingTracker {
     fn default() -> Self {
         Self {
-            section: Section::RequestLine,
-            stated: Stated::default(),
-            line: Line::default(),
+            section: FramingSection::RequestLine,
+            stated: DeclaredLength::default(),
+            line: PartialLine::default(),
             fault: None,
         }
     }
 }
 
-impl Framing {
+impl FramingTracker {
     /// The fault, if one was found; nothing is read after it.
-    pub(super) const fn fault(&self) -> Option<Fault> {
+    pub(super) const fn fault(&self) -> Option<FramingFault> {
         self.fault
     }
 
@@ -132,19 +132,19 @@ impl Framing {
         while at < bytes.len() && self.fault.is_none() {
             let rest = &bytes[at..];
             at += match self.section {
-                Section::Body(left) => {
+                FramingSection::Body(left) => {
                     let skipped = skip(left, rest);
                     self.section = match left - skipped as u64 {
-                        0 => Section::RequestLine,
-                        left => Section::Body(left),
+                        0 => FramingSection::RequestLine,
+                        left => FramingSection::Body(left),
                     };
                     skipped
                 }
-                Section::ChunkData(left) => {
+                FramingSection::ChunkData(left) => {
                     let skipped = skip(left, rest);
                     self.section = match left - skipped as u64 {
-                        0 => Section::ChunkEnd,
-                        left => Section::ChunkData(left),
+                        0 => FramingSection::ChunkEnd,
+                        left => FramingSection::ChunkData(left),
                     };
                     skipped
                 }
@@ -160,8 +160,8 @@ impl Framing {
         self.line.push(&bytes[..end.unwrap_or(bytes.len())]);
         // Before the line ends: a client could send one without end.
         let long = self.line.text_bytes() > REQUEST_LINE_BYTES_MAX;
-        if self.section == Section::RequestLine && long {
-            self.fault = Some(Fault::LongRequestLine);
+        if self.section == FramingSection::RequestLine && long {
+            self.fault = Some(FramingFault::LongRequestLine);
         }
         let Some(end) = end else {
             return bytes.len();
@@ -177,37 +177,37 @@ impl Framing {
     }
 
     /// The section after the current line.
-    fn next_section(&mut self) -> Result<Section, Fault> {
+    fn next_section(&mut self) -> Result<FramingSection, FramingFault> {
         let is_empty = self.line.text_bytes() == 0;
         if self.line.last != b'\r' {
-            return Err(Fault::BareLineFeed);
+            return Err(FramingFault::BareLineFeed);
         }
         match self.section {
             // Empty lines before a request are tolerated (RFC 9112, section 2.2).
-            Section::RequestLine if is_empty => Ok(Section::RequestLine),
-            Section::RequestLine => {
-                self.stated = Stated::default();
-                Ok(Section::Header)
+            FramingSection::RequestLine if is_empty => Ok(FramingSection::RequestLine),
+            FramingSection::RequestLine => {
+                self.stated = DeclaredLength::default();
+                Ok(FramingSection::Header)
             }
-            Section::Header if is_empty => Ok(match self.stated {
-                Stated { chunked: true, .. } => Section::ChunkSize,
-                Stated {
+            FramingSection::Header if is_empty => Ok(match self.stated {
+                DeclaredLength { chunked: true, .. } => FramingSection::ChunkSize,
+                DeclaredLength {
                     length: Some(left @ 1..),
                     ..
-                } => Section::Body(left),
-                _ => Section::RequestLine,
+                } => FramingSection::Body(left),
+                _ => FramingSection::RequestLine,
             }),
-            Section::Header => {
-                self.stated.take(&self.line)?;
-                Ok(Section::Header)
+            FramingSection::Header => {
+                self.stated.read_header(&self.line)?;
+                Ok(FramingSection::Header)
             }
-            Section::ChunkSize => match chunk_size(&self.line).ok_or(Fault::Chunk)? {
-                0 => Ok(Section::Trailer),
-                size => Ok(Section::ChunkData(size)),
+            FramingSection::ChunkSize => match chunk_size(&self.line).ok_or(FramingFault::Chunk)? {
+                0 => Ok(FramingSection::Trailer),
+                size => Ok(FramingSection::ChunkData(size)),
             },
-            Section::ChunkEnd if is_empty => Ok(Section::ChunkSize),
-            Section::ChunkEnd => Err(Fault::Chunk),
-            Section::Trailer if is_empty => Ok(Section::RequestLine),
+            FramingSection::ChunkEnd if is_empty => Ok(FramingSection::ChunkSize),
+            FramingSection::ChunkEnd => Err(FramingFault::Chunk),
+            FramingSection::Trailer if is_empty => Ok(FramingSection::RequestLine),
             section => Ok(section),
         }
     }
@@ -218,9 +218,9 @@ fn skip(left: u64, bytes: &[u8]) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
 }
 
-impl Stated {
+impl DeclaredLength {
     /// Reads a header line if it is one of the two that declare a body's length.
-    fn take(&mut self, line: &Line) -> Result<(), Fault> {
+    fn read_header(&mut self, line: &PartialLine) -> Result<(), FramingFault> {
         let kept = line.kept();
         let Some(colon) = kept.iter().position(|byte| *byte == b':') else {
             return Ok(());
@@ -233,22 +233,22 @@ impl Stated {
             // the mouth of another (RFC 9112, section 11.2).
             let known = line.is_whole() && value.eq_ignore_ascii_case(b"chunked");
             if !known || self.chunked || self.length.is_some() {
-                return Err(Fault::TransferEncoding);
+                return Err(FramingFault::TransferEncoding);
             }
             self.chunked = true;
         } else if name.eq_ignore_ascii_case(b"content-length") {
             if self.chunked {
-                return Err(Fault::TransferEncoding);
+                return Err(FramingFault::TransferEncoding);
             }
             let length = digits(value, 10).filter(|_| line.is_whole() && self.length.is_none());
-            self.length = Some(length.ok_or(Fault::ContentLength)?);
+            self.length = Some(length.ok_or(FramingFault::ContentLength)?);
         }
         Ok(())
     }
 }
 
 /// The size in a chunk's size line, ignoring extensions.
-fn chunk_size(line: &Line) -> Option<u64> {
+fn chunk_size(line: &PartialLine) -> Option<u64> {
     let kept = line.kept();
     let end = kept.iter().position(|byte| !byte.is_ascii_hexdigit());
     let (size, rest) = kept.split_at(end.unwrap_or(kept.len()));
@@ -268,15 +268,15 @@ fn digits(text: &[u8], radix: u32) -> Option<u64> {
 
 /// The current line so far, without its LF.
 #[derive(Debug, Default)]
-struct Line {
+struct PartialLine {
     beginning: Vec<u8>,
     bytes: usize,
     last: u8,
 }
 
-impl Line {
+impl PartialLine {
     fn push(&mut self, bytes: &[u8]) {
-        let room = KEPT_BYTES_MAX - self.beginning.len();
+        let room = LINE_BYTES_MAX - self.beginning.len();
         self.beginning
             .extend_from_slice(&bytes[..room.min(bytes.len())]);
         self.bytes = self.bytes.saturating_add(bytes.len());
@@ -316,7 +316,7 @@ const UNREADABLE: &[u8] = b"\0\r\n\r\n";
 pub(super) struct EnvelopeIo<T> {
     inner: T,
     ids: RequestIds,
-    framing: Framing,
+    framing: FramingTracker,
     /// The part of [`UNREADABLE`] that hyper has not read yet.
     unreadable: &'static [u8],
     /// Replacement bytes not written yet.
@@ -328,7 +328,7 @@ impl<T> EnvelopeIo<T> {
         Self {
             inner,
             ids,
-            framing: Framing::default(),
+            framing: FramingTracker::default(),
             unreadable: UNREADABLE,
             pending: Vec::new(),
         }
@@ -356,7 +356,7 @@ fn bare_status(bytes: &[u8]) -> Option<&str> {
 }
 
 /// The answer to a request with a framing `fault`, or that hyper refused with `status`.
-fn replacement(status: &str, fault: Option<Fault>, request_id: RequestId) -> Vec<u8> {
+fn replacement(status: &str, fault: Option<FramingFault>, request_id: RequestId) -> Vec<u8> {
     if let Some(fault) = fault {
         let (status, refusal) = fault.refusal();
         return raw_refusal(status, &refusal, request_id, None);
@@ -373,7 +373,7 @@ fn replacement(status: &str, fault: Option<Fault>, request_id: RequestId) -> Vec
             "Malformed HTTP/1.1 request.",
         ),
     };
-    raw_refusal(status, &Refusal::new(code, message), request_id, None)
+    raw_refusal(status, &RequestRefusal::new(code, message), request_id, None)
 }
 
 impl<T: AsyncWrite + Unpin> EnvelopeIo<T> {

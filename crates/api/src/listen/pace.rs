@@ -17,9 +17,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::memory::Room;
+use crate::memory::ConnectionMemory;
 
-/// Bytes that a slow client must read within each [`Deadlines::write`].
+/// Bytes that a slow client must read within each [`ConnectionDeadlines::write`].
 const WRITE_BYTES_MIN: usize = 16 * 1024;
 /// A client must read an answer that is whole in memory within about this many of these periods,
 /// regardless of its size, so nobody holds much memory for long.
@@ -29,7 +29,7 @@ const HEAD_BYTES_FREE: usize = 8 * 1024;
 
 /// How long a connection may take; each step has its own start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadlines {
+pub(crate) struct ConnectionDeadlines {
     /// Limit from the start of the connection to its first byte.
     pub(crate) first_byte: Duration,
     /// Limit from the first byte of a request to the end of its headers.
@@ -42,23 +42,23 @@ pub(crate) struct Deadlines {
 
 /// The connection's current step, and since when; shared between its socket and its service.
 #[derive(Clone, Debug)]
-pub(crate) struct Phase(Arc<Mutex<Now>>);
+pub(crate) struct ConnectionPhase(Arc<Mutex<PhaseState>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Now {
-    step: Step,
+struct PhaseState {
+    step: ConnectionStep,
     /// `None` until a deadline needs it: most requests arrive whole and never wait.
     since: Option<Instant>,
-    /// Bytes of the answer that the client must read within [`Deadlines::write`].
+    /// Bytes of the answer that the client must read within [`ConnectionDeadlines::write`].
     write_bytes_min: usize,
     /// Number of the latest request.
     request: u64,
-    unsent: Unsent,
+    unsent: UnsentPieces,
 }
 
 /// The pieces of a gradual answer that have not reached the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsent {
+pub(crate) enum UnsentPieces {
     /// Everything was sent.
     Nothing,
     /// A piece is on its way to the socket.
@@ -68,7 +68,7 @@ pub(crate) enum Unsent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ConnectionStep {
     /// Nothing has arrived yet.
     Silent,
     /// The head of a request is arriving.
@@ -79,35 +79,35 @@ enum Step {
     Idle,
 }
 
-impl Now {
-    fn of(step: Step, request: u64) -> Self {
+impl PhaseState {
+    fn new(step: ConnectionStep, request: u64) -> Self {
         Self {
             step,
             since: None,
             write_bytes_min: WRITE_BYTES_MIN,
             request,
-            unsent: Unsent::Nothing,
+            unsent: UnsentPieces::Nothing,
         }
     }
 
-    fn since_now(step: Step, request: u64) -> Self {
+    fn since_now(step: ConnectionStep, request: u64) -> Self {
         Self {
             since: Some(Instant::now()),
-            ..Self::of(step, request)
+            ..Self::new(step, request)
         }
     }
 }
 
-impl Phase {
+impl ConnectionPhase {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Now::since_now(Step::Silent, 0))))
+        Self(Arc::new(Mutex::new(PhaseState::since_now(ConnectionStep::Silent, 0))))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Now> {
+    fn lock(&self) -> MutexGuard<'_, PhaseState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self) -> Now {
+    fn get(&self) -> PhaseState {
         *self.lock()
     }
 
@@ -119,21 +119,21 @@ impl Phase {
     /// The first bytes of a request have arrived.
     fn begin_head(&self) {
         let mut now = self.lock();
-        *now = Now::of(Step::Head, now.request);
+        *now = PhaseState::new(ConnectionStep::Head, now.request);
     }
 
     /// Starts over: the bytes so far were a TLS handshake, not a request.
     pub(crate) fn restart(&self) {
         let mut now = self.lock();
-        *now = Now::since_now(Step::Silent, now.request);
+        *now = PhaseState::since_now(ConnectionStep::Silent, now.request);
     }
 
     /// Records whether the socket took everything; returns whether a gradual answer waits for that.
-    fn note_sent(&self, unsent: Unsent) -> bool {
+    fn record_sent(&self, unsent: UnsentPieces) -> bool {
         let mut now = self.lock();
         // `Nothing` also means that no gradual answer is in progress: then nobody needs to be
         // woken.
-        let is_news = now.unsent != Unsent::Nothing && now.unsent != unsent;
+        let is_news = now.unsent != UnsentPieces::Nothing && now.unsent != unsent;
         if is_news {
             now.unsent = unsent;
         }
@@ -141,11 +141,11 @@ impl Phase {
     }
 
     /// A request is being answered until the returned value is dropped.
-    pub(crate) fn answering(&self) -> Answering {
+    pub(crate) fn answering(&self) -> ActiveResponse {
         let mut now = self.lock();
         let request = now.request.wrapping_add(1);
-        *now = Now::of(Step::Answering, request);
-        Answering {
+        *now = PhaseState::new(ConnectionStep::Answering, request);
+        ActiveResponse {
             phase: self.clone(),
             request,
         }
@@ -154,14 +154,14 @@ impl Phase {
 
 /// Held until the last byte of an answer is sent and its request has been read.
 #[derive(Debug)]
-pub(crate) struct Answering {
-    phase: Phase,
+pub(crate) struct ActiveResponse {
+    phase: ConnectionPhase,
     request: u64,
 }
 
-impl Answering {
+impl ActiveResponse {
     /// Requires the client to read an answer of `bytes`, all in memory until then.
-    pub(crate) fn must_be_taken(&self, bytes: u64) {
+    pub(crate) fn require_reading(&self, bytes: u64) {
         // Example with a write limit of 30 s: the client must read 16 KiB in each 30 s, so a page
         // of 100 KiB may take over three minutes. A list of 8 MiB in memory would take four hours;
         // an eighth of it, 1 MiB, in each 30 s frees its memory within four minutes.
@@ -172,75 +172,75 @@ impl Answering {
     }
 }
 
-impl Answering {
+impl ActiveResponse {
     /// Records that a piece of a gradual answer follows.
-    pub(crate) fn note_piece(&self) {
-        self.phase.lock().unsent = Unsent::Piece;
+    pub(crate) fn record_piece(&self) {
+        self.phase.lock().unsent = UnsentPieces::Piece;
     }
 
     /// The state of the answer's pieces.
-    pub(crate) fn unsent(&self) -> Unsent {
+    pub(crate) fn unsent(&self) -> UnsentPieces {
         self.phase.lock().unsent
     }
 }
 
-impl Drop for Answering {
+impl Drop for ActiveResponse {
     fn drop(&mut self) {
         let mut now = self.phase.lock();
         // The rest of an unwanted body may be dropped after a pipelined request has begun.
         if now.request == self.request {
             // Now rather than at the next poll of the socket, which may come much later.
-            *now = Now::since_now(Step::Idle, self.request);
+            *now = PhaseState::since_now(ConnectionStep::Idle, self.request);
         }
     }
 }
 
-/// A socket that enforces its connection's [`Deadlines`].
+/// A socket that enforces its connection's [`ConnectionDeadlines`].
 #[derive(Debug)]
 pub(crate) struct PacedIo<T> {
     inner: T,
-    deadlines: Deadlines,
-    phase: Phase,
-    room: Arc<Room>,
+    deadlines: ConnectionDeadlines,
+    phase: ConnectionPhase,
+    room: Arc<ConnectionMemory>,
     /// Bytes received of the current head.
     head_bytes: usize,
     /// Since when the client has fallen behind, and how many bytes it has read since.
     stall: Option<(Instant, usize)>,
-    read_alarm: Alarm,
-    write_alarm: Alarm,
+    read_alarm: LazyTimer,
+    write_alarm: LazyTimer,
 }
 
 impl<T> PacedIo<T> {
-    pub(crate) fn new(inner: T, deadlines: Deadlines, room: Arc<Room>) -> Self {
+    pub(crate) fn new(inner: T, deadlines: ConnectionDeadlines, room: Arc<ConnectionMemory>) -> Self {
         Self {
             inner,
             deadlines,
-            phase: Phase::new(),
+            phase: ConnectionPhase::new(),
             room,
             head_bytes: 0,
             stall: None,
-            read_alarm: Alarm::default(),
-            write_alarm: Alarm::default(),
+            read_alarm: LazyTimer::default(),
+            write_alarm: LazyTimer::default(),
         }
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> ConnectionPhase {
         self.phase.clone()
     }
 
     /// Counts `count` received bytes; the first ones of a request begin its head.
-    fn arrived(&mut self, count: usize) -> io::Result<()> {
+    fn record_read(&mut self, count: usize) -> io::Result<()> {
         let step = self.phase.get().step;
-        if matches!(step, Step::Silent | Step::Idle) {
+        if matches!(step, ConnectionStep::Silent | ConnectionStep::Idle) {
             self.phase.begin_head();
             self.head_bytes = 0;
         }
-        if step == Step::Answering {
+        if step == ConnectionStep::Answering {
             return Ok(());
         }
         self.head_bytes += count;
         if self.head_bytes > HEAD_BYTES_FREE {
-            let room = self.room.read_much();
+            let room = self.room.reserve_reading();
             return room.map_err(|full| io::Error::new(io::ErrorKind::OutOfMemory, full));
         }
         Ok(())
@@ -249,18 +249,18 @@ impl<T> PacedIo<T> {
     /// When the wait for bytes must end.
     fn read_deadline(&self) -> Instant {
         match self.phase.get().step {
-            Step::Silent => self.phase.since() + self.deadlines.first_byte,
-            Step::Head => self.phase.since() + self.deadlines.head,
-            Step::Idle => self.phase.since() + self.deadlines.idle,
+            ConnectionStep::Silent => self.phase.since() + self.deadlines.first_byte,
+            ConnectionStep::Head => self.phase.since() + self.deadlines.head,
+            ConnectionStep::Idle => self.phase.since() + self.deadlines.idle,
             // Never: a body has its own deadline, which still allows an answer. But hyper may poll
             // for the next request before it drops this answer, and then not again: so wake up
             // whenever the connection could have been idle for too long.
-            Step::Answering => Instant::now() + self.deadlines.idle,
+            ConnectionStep::Answering => Instant::now() + self.deadlines.idle,
         }
     }
 
     /// The client read `count` bytes of `offered`.
-    fn taken(&mut self, count: usize, offered: usize) {
+    fn record_written(&mut self, count: usize, offered: usize) {
         let Some((since, before)) = self.stall else {
             return;
         };
@@ -284,7 +284,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
             Poll::Ready(done) => {
                 let count = buffer.filled().len() - before;
                 if count > 0 {
-                    self.arrived(count)?;
+                    self.record_read(count)?;
                 }
                 Poll::Ready(done)
             }
@@ -305,8 +305,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
     ) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.inner).poll_write(cx, bytes) {
             Poll::Ready(Ok(count)) => {
-                self.taken(count, bytes.len());
-                if count == bytes.len() && self.phase.note_sent(Unsent::Nothing) {
+                self.record_written(count, bytes.len());
+                if count == bytes.len() && self.phase.record_sent(UnsentPieces::Nothing) {
                     // The connection asks for the next piece before it writes, so wake it to ask
                     // again.
                     cx.waker().wake_by_ref();
@@ -315,7 +315,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                if self.phase.note_sent(Unsent::Stuck) {
+                if self.phase.record_sent(UnsentPieces::Stuck) {
                     cx.waker().wake_by_ref();
                 }
                 let (since, _) = *self.stall.get_or_insert_with(|| (Instant::now(), 0));
@@ -338,9 +338,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
 /// A timer that is only reset when it fires too early: deadlines mostly move later, and then a
 /// request costs no timer at all.
 #[derive(Debug, Default)]
-struct Alarm(Option<Pin<Box<Sleep>>>);
+struct LazyTimer(Option<Pin<Box<Sleep>>>);
 
-impl Alarm {
+impl LazyTimer {
     fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self
             .0

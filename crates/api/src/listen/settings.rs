@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{Clock, limits};
-use kinora_store::Allowances;
+use kinora_store::AllowanceStore;
 
-use super::Tls;
-use crate::cors::Cors;
-use crate::proxies::TrustedProxies;
+use super::ServerTls;
+use crate::cors::CorsPolicy;
+use crate::trusted_proxies::TrustedProxies;
 
 /// How the listener behaves.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct ListenSettings {
 
 /// Limits and options of a listener beyond [`super::ListenSettings`].
 #[derive(Clone, Debug)]
-pub struct Guards {
+pub struct ListenOptions {
     /// Limit from the start of a connection to its first byte.
     pub first_byte_timeout: Duration,
     /// Limit from the end of an answer to the first byte of the next request.
@@ -46,16 +46,16 @@ pub struct Guards {
     /// Requests per minute of a key without its own limit; 0 is unlimited.
     pub requests_per_minute: u32,
     /// Shares all keys' limits with other processes, if there are any.
-    pub allowances: Option<Arc<dyn Allowances>>,
+    pub allowances: Option<Arc<dyn AllowanceStore>>,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,
     /// Other origins whose pages may call the API.
-    pub cors: Cors,
+    pub cors: CorsPolicy,
     /// Serves TLS only, if set.
-    pub tls: Option<Tls>,
+    pub tls: Option<ServerTls>,
 }
 
-impl Default for Guards {
+impl Default for ListenOptions {
     fn default() -> Self {
         Self {
             first_byte_timeout: Duration::from_secs(limits::CONNECTION_FIRST_BYTE_SECONDS),
@@ -67,7 +67,7 @@ impl Default for Guards {
             requests_per_minute: 0,
             allowances: None,
             trusted_proxies: TrustedProxies::none(),
-            cors: Cors::default(),
+            cors: CorsPolicy::default(),
             tls: None,
         }
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The two steps of a stop. Cancelling a token takes that step; both steps are irreversible.
 #[derive(Clone, Debug, Default)]
-pub struct Stop {
+pub struct ListenerStop {
     /// A stop begins: from now on each answer closes its connection.
     pub begun: CancellationToken,
     /// Serving ends: the listener accepts no more connections and closes idle ones.
@@ -19,22 +19,22 @@ pub struct Stop {
 
 /// All open connections of a listener.
 #[derive(Debug)]
-pub(super) struct Connections(watch::Sender<bool>);
+pub(super) struct OpenConnections(watch::Sender<bool>);
 
-/// One open connection; [`Connections::end`] waits until it is dropped.
+/// One open connection; [`OpenConnections::end`] waits until it is dropped.
 #[derive(Debug)]
-pub(super) struct Connection(watch::Receiver<bool>);
+pub(super) struct OpenConnection(watch::Receiver<bool>);
 
-impl Default for Connections {
+impl Default for OpenConnections {
     fn default() -> Self {
         Self(watch::Sender::new(false))
     }
 }
 
-impl Connections {
+impl OpenConnections {
     /// Counts a new connection.
-    pub(super) fn open(&self) -> Connection {
-        Connection(self.0.subscribe())
+    pub(super) fn open(&self) -> OpenConnection {
+        OpenConnection(self.0.subscribe())
     }
 
     /// Closes idle connections, and returns when the others have sent their last answer.
@@ -46,8 +46,8 @@ impl Connections {
     }
 }
 
-impl Connection {
-    /// Serves `io` until the client ends it, or until its last answer after [`Connections::end`].
+impl OpenConnection {
+    /// Serves `io` until the client ends it, or until its last answer after [`OpenConnections::end`].
     pub(super) async fn serve<C: GracefulConnection>(
         mut self,
         mut io: Pin<Box<C>>,
@@ -94,7 +94,7 @@ mod tests {
     /// A listener with a short answer at `/`; at `/long` the test sends the answer piece by piece.
     struct Served {
         address: SocketAddr,
-        stop: Stop,
+        stop: ListenerStop,
         pieces: mpsc::Sender<Bytes>,
         serving: JoinHandle<()>,
     }
@@ -122,7 +122,7 @@ mod tests {
             request_id_prefix: [0; 6],
             clock: Arc::new(kinora_contract::ManualClock::at(0)),
         };
-        let stop = Stop::default();
+        let stop = ListenerStop::default();
         let serving = tokio::spawn(serve(listener, router, settings, stop.clone()));
         Served {
             address,

@@ -16,10 +16,10 @@ use tokio_rustls::rustls::{self, ServerConfig};
 
 /// A certificate and its key, ready to serve. Clones share them.
 #[derive(Clone)]
-pub struct Tls {
+pub struct ServerTls {
     acceptor: TlsAcceptor,
-    files: Arc<Files>,
-    current: Arc<Current>,
+    files: Arc<TlsFiles>,
+    current: Arc<CurrentCertificate>,
 }
 
 /// Why a certificate or key cannot be used.
@@ -40,26 +40,26 @@ pub enum TlsError {
     Pair(#[from] rustls::Error),
 }
 
-struct Files {
+struct TlsFiles {
     certificate: PathBuf,
     key: PathBuf,
 }
 
 /// The key and certificate that handshakes currently use.
 #[derive(Debug)]
-struct Current(RwLock<Arc<CertifiedKey>>);
+struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
 
-impl Tls {
+impl ServerTls {
     /// Reads the certificate chain, the service's own certificate first, and its `key`.
     ///
     /// # Errors
     /// [`TlsError`] if a file cannot be read or the two do not match.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let files = Files {
+        let files = TlsFiles {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
         };
-        let current = Arc::new(Current(RwLock::new(Arc::new(files.read()?))));
+        let current = Arc::new(CurrentCertificate(RwLock::new(Arc::new(files.read()?))));
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -75,7 +75,7 @@ impl Tls {
     /// Reloads the files for new connections.
     ///
     /// # Errors
-    /// As [`Tls::from_files`]; the previous certificate stays in use.
+    /// As [`ServerTls::from_files`]; the previous certificate stays in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         // Read before the lock is taken, and swapped as a pair: a handshake never sees a new
         // certificate with an old key, and a failed read changes nothing.
@@ -93,13 +93,13 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls")
     }
 }
 
-impl Files {
+impl TlsFiles {
     fn read(&self) -> Result<CertifiedKey, TlsError> {
         let failed = |path: &Path, what| {
             let file = path.display().to_string();
@@ -122,7 +122,7 @@ impl Files {
     }
 }
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
         Some(current.clone())
@@ -144,7 +144,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write_certificate(folder.path());
         let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
-        let tls = Tls::from_files(&certificate, &key).unwrap();
+        let tls = ServerTls::from_files(&certificate, &key).unwrap();
         let served = || tls.current.0.read().unwrap().cert.clone();
         let first = served();
 

@@ -7,13 +7,13 @@ use kinora_contract::limits::{
     PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX, URL_BYTES_MAX,
 };
 use kinora_contract::request::{FIELDS, FieldKey};
-use kinora_contract::{AspectRatio, Catalog, Features, Priority, Resolution, Size};
+use kinora_contract::{AspectRatio, ModelCatalog, Features, Priority, Resolution, Size};
 use serde_json::{Map, Value, json};
 
-use crate::files::Variant;
+use crate::files::ResultVariant;
 
 /// Applies these details to `document`.
-pub(super) fn make_exact(document: &mut Value, catalog: &Catalog) {
+pub(super) fn make_exact(document: &mut Value, catalog: &ModelCatalog) {
     merge(
         document,
         &json!({"components": {"schemas": schemas(catalog)}}),
@@ -43,7 +43,7 @@ fn exact_operation(path: &str, operation: &mut Value) {
         }
     }
     if path.ends_with("/content") {
-        let types = Variant::ALL.map(|variant| {
+        let types = ResultVariant::ALL.map(|variant| {
             let bytes = json!({"schema": {"type": "string", "format": "binary"}});
             (variant.media_type().to_owned(), bytes)
         });
@@ -63,7 +63,7 @@ fn parameter_schema(path: &str, name: &str) -> Option<Value> {
             "minimum": PAGE_LIMIT_MIN, "maximum": PAGE_LIMIT_MAX,
         }),
         "order" => json!({"type": "string", "enum": ["asc", "desc"]}),
-        "variant" => json!({"type": "string", "enum": Variant::ALL.map(Variant::name)}),
+        "variant" => json!({"type": "string", "enum": ResultVariant::ALL.map(ResultVariant::name)}),
         "expires" => json!({"type": "integer", "format": "int64", "minimum": 0}),
         "signature" => json!({"type": "string"}),
         "Idempotency-Key" => json!({
@@ -74,7 +74,7 @@ fn parameter_schema(path: &str, name: &str) -> Option<Value> {
     })
 }
 
-fn schemas(catalog: &Catalog) -> Value {
+fn schemas(catalog: &ModelCatalog) -> Value {
     let submit = submit_fields(catalog);
     // In an edit, the path or `video` names the source instead.
     let taken = FIELDS.iter().filter(|field| {
@@ -107,7 +107,7 @@ fn schemas(catalog: &Catalog) -> Value {
 }
 
 /// The fields of a submit.
-fn submit_fields(catalog: &Catalog) -> Value {
+fn submit_fields(catalog: &ModelCatalog) -> Value {
     Value::Object(
         FIELDS
             .iter()
@@ -123,7 +123,7 @@ fn submit_fields(catalog: &Catalog) -> Value {
 }
 
 /// The schema details of a submit field that its type cannot express.
-fn submit_field(field: FieldKey, catalog: &Catalog) -> Value {
+fn submit_field(field: FieldKey, catalog: &ModelCatalog) -> Value {
     let urls = |most: fn(&Features) -> u32| {
         let cards = catalog.cards().iter();
         let most = cards.map(|card| most(&card.capabilities.features)).max();
@@ -178,7 +178,7 @@ fn url() -> Value {
     })
 }
 
-fn seconds(catalog: &Catalog) -> Value {
+fn seconds(catalog: &ModelCatalog) -> Value {
     let cards = || catalog.cards().iter().map(|card| &card.capabilities);
     let shortest = cards().map(|can| can.seconds_min).min();
     let longest = cards().map(|can| can.seconds_max).max();
@@ -208,7 +208,7 @@ fn seconds(catalog: &Catalog) -> Value {
 }
 
 /// Describes the lengths that models list, where any does.
-fn add_lengths(document: &mut Value, catalog: &Catalog) {
+fn add_lengths(document: &mut Value, catalog: &ModelCatalog) {
     let mut cards = catalog.cards().iter();
     if !cards.any(|card| card.capabilities.seconds.is_some()) {
         return;
@@ -248,7 +248,7 @@ fn metadata() -> Value {
     })
 }
 
-fn model_names(catalog: &Catalog) -> Vec<&str> {
+fn model_names(catalog: &ModelCatalog) -> Vec<&str> {
     let names = catalog.cards().iter().flat_map(|card| {
         let aliases = card.aliases.iter().map(String::as_str);
         std::iter::once(card.id.as_str()).chain(aliases)
@@ -257,7 +257,7 @@ fn model_names(catalog: &Catalog) -> Vec<&str> {
 }
 
 /// Every size that at least one model supports.
-fn sizes(catalog: &Catalog) -> Vec<String> {
+fn sizes(catalog: &ModelCatalog) -> Vec<String> {
     let mut sizes: Vec<Size> = Vec::new();
     for card in catalog.cards() {
         for size in &card.capabilities.sizes {
@@ -317,7 +317,7 @@ mod tests {
         cards.truncate(1);
         cards[0].id = "studio-one".to_owned();
         cards[0].aliases = vec!["sora-2".to_owned()];
-        let document = crate::document(&Catalog::new(cards).unwrap());
+        let document = crate::document(&ModelCatalog::new(cards).unwrap());
         let document: Value = serde_json::from_str(&document).unwrap();
         let fields = &document["components"]["schemas"]["SubmitRequest"]["properties"];
         assert_eq!(fields["model"]["enum"], json!(["studio-one", "sora-2"]));
@@ -328,7 +328,7 @@ mod tests {
     /// A patch for a name that is no field would add a property of its own, and a field without one would lack its text.
     #[test]
     fn a_submit_has_exactly_the_fields_of_the_table_each_with_its_words() {
-        let document = crate::document(&Catalog::new(built_in_cards()).unwrap());
+        let document = crate::document(&ModelCatalog::new(built_in_cards()).unwrap());
         let document: Value = serde_json::from_str(&document).unwrap();
         let fields = &document["components"]["schemas"]["SubmitRequest"]["properties"];
         let mut names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
@@ -345,7 +345,7 @@ mod tests {
         let document = |record: &str| -> Value {
             let record: CardRecord = toml::from_str(record).unwrap();
             let card = record.card(Features::ALL).unwrap();
-            let document = crate::document(&Catalog::new(vec![card]).unwrap());
+            let document = crate::document(&ModelCatalog::new(vec![card]).unwrap());
             serde_json::from_str(&document).unwrap()
         };
         let own = "id = \"own\"\nengine = \"e\"\nsizes = [\"1152x640\"]\nseconds = [2, 3, 7]";
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn the_forms_of_an_edit_take_what_may_accompany_its_source() {
-        let document = crate::document(&Catalog::new(built_in_cards()).unwrap());
+        let document = crate::document(&ModelCatalog::new(built_in_cards()).unwrap());
         let document: Value = serde_json::from_str(&document).unwrap();
         let fields = |form: &str| document["components"]["schemas"][form]["properties"].clone();
         for form in ["EditVideo", "RemixVideo"] {

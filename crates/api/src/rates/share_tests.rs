@@ -17,7 +17,7 @@ const NOW: UnixMs = 1_800_000_000_000;
 #[derive(Debug)]
 struct Pool {
     clock: ManualClock,
-    bucket: Mutex<Option<Bucket>>,
+    bucket: Mutex<Option<TokenBucket>>,
     asked: AtomicU64,
     away: AtomicBool,
     hangs: AtomicBool,
@@ -44,8 +44,8 @@ impl Pool {
 }
 
 #[async_trait]
-impl Allowances for Pool {
-    async fn take(&self, _key: &str, per_minute: u32, wanted: u32) -> Result<Taken, StoreError> {
+impl AllowanceStore for Pool {
+    async fn acquire(&self, _key: &str, per_minute: u32, wanted: u32) -> Result<AllowanceGrant, StoreError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
@@ -55,7 +55,7 @@ impl Allowances for Pool {
         }
         let now_ms = self.clock.now_ms();
         let mut bucket = self.bucket.lock().unwrap();
-        let bucket = bucket.get_or_insert_with(|| Bucket {
+        let bucket = bucket.get_or_insert_with(|| TokenBucket {
             level: u64::from(per_minute) * REQUEST,
             per_minute,
             at_ms: now_ms,
@@ -64,7 +64,7 @@ impl Allowances for Pool {
         bucket.fill(now_ms);
         let granted = wanted.min(u32::try_from(bucket.level / REQUEST).unwrap());
         bucket.level -= u64::from(granted) * REQUEST;
-        Ok(Taken {
+        Ok(AllowanceGrant {
             granted,
             left: u32::try_from(bucket.level / REQUEST).unwrap(),
             next_ms: REQUEST
@@ -78,7 +78,7 @@ impl Allowances for Pool {
 struct Process(RateLimits, Arc<Pool>);
 
 impl Process {
-    async fn ask(&self, limit: u32) -> Standing {
+    async fn ask(&self, limit: u32) -> RateLimitStatus {
         let standing = self.0.count("k", Some(limit), self.1.clock.now_ms()).await;
         standing.unwrap()
     }

@@ -7,25 +7,25 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kinora_contract::{Task, TaskId, UnixMs};
-use kinora_store::{Ended, Glance};
+use kinora_store::{EndedTasks, TaskGlance};
 
 use super::mailbox::Mailbox;
-use super::renderings::Renderings;
+use super::renderings::RenderingCache;
 
 /// Number of checks for which an ended task of a project is remembered as delivered. Together they
 /// last longer than the period for which the store reports ends again.
-const LOOKS_REMEMBERED: u64 = 60;
+const CHECKS_REMEMBERED: u64 = 60;
 
 /// The subject of a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum WatchSubject {
     /// Changes of one task of a project.
     Task(TaskId, Arc<str>),
     /// Changes of all tasks of a project.
     Project(Arc<str>),
 }
 
-impl Subject {
+impl WatchSubject {
     pub(super) const fn project(&self) -> &Arc<str> {
         match self {
             Self::Task(_, project) | Self::Project(project) => project,
@@ -35,24 +35,24 @@ impl Subject {
 
 /// All mailboxes, by subject.
 #[derive(Debug, Default)]
-pub(super) struct Hub {
-    tasks: HashMap<TaskId, Watched>,
-    projects: HashMap<Arc<str>, Project>,
+pub(super) struct ProjectHub {
+    tasks: HashMap<TaskId, WatchedTask>,
+    projects: HashMap<Arc<str>, FollowedProject>,
     /// Number of checks so far.
-    looks: u64,
+    checks: u64,
     /// Number of delivered changes so far.
     changes: u64,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
-    told: Option<Glance>,
+struct WatchedTask {
+    delivered: Option<TaskGlance>,
     boxes: Vec<Arc<Mailbox>>,
 }
 
 #[derive(Debug, Default)]
-struct Project {
-    told: HashMap<TaskId, Told>,
+struct FollowedProject {
+    delivered: HashMap<TaskId, DeliveredState>,
     /// Time from which the project is followed; `None` until its first follower has read the
     /// current state.
     since_ms: Option<UnixMs>,
@@ -64,27 +64,27 @@ struct Project {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    Stands(Glance),
+enum DeliveredState {
+    Unfinished(TaskGlance),
     /// Ended, as of the check with this number.
     Ended(u64),
 }
 
-impl Hub {
-    pub(super) fn join(&mut self, subject: &Subject) -> Arc<Mailbox> {
+impl ProjectHub {
+    pub(super) fn join(&mut self, subject: &WatchSubject) -> Arc<Mailbox> {
         let mailbox = Arc::new(Mailbox::default());
         let boxes = match subject {
-            Subject::Task(id, _) => &mut self.tasks.entry(*id).or_default().boxes,
-            Subject::Project(name) => &mut self.projects.entry(name.clone()).or_default().boxes,
+            WatchSubject::Task(id, _) => &mut self.tasks.entry(*id).or_default().boxes,
+            WatchSubject::Project(name) => &mut self.projects.entry(name.clone()).or_default().boxes,
         };
         boxes.push(mailbox.clone());
         mailbox
     }
 
-    pub(super) fn leave(&mut self, subject: &Subject, mailbox: &Arc<Mailbox>) {
+    pub(super) fn leave(&mut self, subject: &WatchSubject, mailbox: &Arc<Mailbox>) {
         let boxes = match subject {
-            Subject::Task(id, _) => self.tasks.get_mut(id).map(|one| &mut one.boxes),
-            Subject::Project(name) => self.projects.get_mut(name).map(|one| &mut one.boxes),
+            WatchSubject::Task(id, _) => self.tasks.get_mut(id).map(|one| &mut one.boxes),
+            WatchSubject::Project(name) => self.projects.get_mut(name).map(|one| &mut one.boxes),
         };
         let Some(boxes) = boxes else {
             return;
@@ -96,8 +96,8 @@ impl Hub {
             return;
         }
         match subject {
-            Subject::Task(id, _) => drop(self.tasks.remove(id)),
-            Subject::Project(name) => drop(self.projects.remove(name)),
+            WatchSubject::Task(id, _) => drop(self.tasks.remove(id)),
+            WatchSubject::Project(name) => drop(self.projects.remove(name)),
         }
     }
 
@@ -133,24 +133,24 @@ impl Hub {
     }
 
     /// Delivers a task that was read; `None` if it no longer exists.
-    pub(super) fn tell(&mut self, id: TaskId, task: Option<&Arc<Task>>) {
-        let glance = task.and_then(|task| Glance::of(task));
-        self.tell_glance(id, glance, task);
+    pub(super) fn deliver(&mut self, id: TaskId, task: Option<&Arc<Task>>) {
+        let glance = task.and_then(|task| TaskGlance::from_task(task));
+        self.deliver_glance(id, glance, task);
         let (Some(task), Some(glance)) = (task, glance) else {
             return;
         };
-        let looks = self.looks;
+        let looks = self.checks;
         if let Some(project) = self.projects.get_mut(&*task.project) {
             project.change = self.changes;
-            project.tell(glance, Some(task), looks);
+            project.deliver(glance, Some(task), looks);
         }
     }
 
     /// Delivers a task's state to the clients that wait for it.
-    pub(super) fn tell_glance(
+    pub(super) fn deliver_glance(
         &mut self,
         id: TaskId,
-        glance: Option<Glance>,
+        glance: Option<TaskGlance>,
         task: Option<&Arc<Task>>,
     ) {
         self.changes += 1;
@@ -159,10 +159,10 @@ impl Hub {
         };
         // A missing task is always delivered: the client's own read decides whether it was deleted
         // or has expired.
-        if glance.is_some() && watched.told == glance {
+        if glance.is_some() && watched.delivered == glance {
             return;
         }
-        watched.told = glance;
+        watched.delivered = glance;
         for mailbox in &watched.boxes {
             mailbox.put(id, task, self.changes);
         }
@@ -170,8 +170,8 @@ impl Hub {
 
     /// Records the tasks that a new follower of a project reads itself, and delivers the news among
     /// them to its earlier followers.
-    pub(super) fn note(&mut self, name: &str, unfinished: &[Glance], ended: &Ended) {
-        let looks = self.looks;
+    pub(super) fn record_read(&mut self, name: &str, unfinished: &[TaskGlance], ended: &EndedTasks) {
+        let looks = self.checks;
         self.changes += 1;
         let Some(project) = self.projects.get_mut(name) else {
             return;
@@ -186,20 +186,20 @@ impl Hub {
         // on its way. T is delivered to A now, and the late notification changes nothing.
         let is_first = project.boxes.len() == 1 || project.since_ms.is_none();
         for glance in unfinished {
-            match project.told.get(&glance.id) {
-                Some(Told::Stands(_)) => {}
+            match project.delivered.get(&glance.id) {
+                Some(DeliveredState::Unfinished(_)) => {}
                 // Another follower has read its end since.
-                Some(Told::Ended(_)) => project.put(glance.id, None),
-                None if is_first => drop(project.told.insert(glance.id, Told::Stands(*glance))),
-                None => project.tell(*glance, None, looks),
+                Some(DeliveredState::Ended(_)) => project.put(glance.id, None),
+                None if is_first => drop(project.delivered.insert(glance.id, DeliveredState::Unfinished(*glance))),
+                None => project.deliver(*glance, None, looks),
             }
         }
         for (at_ms, id) in &ended.tasks {
-            match project.told.get(id) {
-                Some(Told::Stands(_)) => project.tell_end(*id, *at_ms, looks),
-                None if is_first => drop(project.note_end(*id, looks)),
+            match project.delivered.get(id) {
+                Some(DeliveredState::Unfinished(_)) => project.deliver_end(*id, *at_ms, looks),
+                None if is_first => drop(project.record_end(*id, looks)),
                 // A check, or a notification, delivers it to those who do not know it.
-                None | Some(Told::Ended(_)) => {}
+                None | Some(DeliveredState::Ended(_)) => {}
             }
         }
         if project.since_ms.is_none() {
@@ -209,8 +209,8 @@ impl Hub {
     }
 
     /// Delivers the results of a check to the followers of a project.
-    pub(super) fn tell_project(&mut self, name: &str, unfinished: &[Glance], ended: &Ended) {
-        let looks = self.looks;
+    pub(super) fn deliver_project(&mut self, name: &str, unfinished: &[TaskGlance], ended: &EndedTasks) {
+        let looks = self.checks;
         self.changes += 1;
         let Some(project) = self.projects.get_mut(name) else {
             return;
@@ -218,70 +218,70 @@ impl Hub {
         project.change = self.changes;
         project.next_ms = ended.next_ms;
         for (at_ms, id) in &ended.tasks {
-            project.tell_end(*id, *at_ms, looks);
+            project.deliver_end(*id, *at_ms, looks);
         }
-        let mut gone = project.standing();
+        let mut gone = project.unfinished();
         for glance in unfinished {
             gone.remove(&glance.id);
-            project.tell(*glance, None, looks);
+            project.deliver(*glance, None, looks);
         }
         // Ended or removed since then; the clients' own reads will show which.
         for id in gone {
-            project.told.remove(&id);
+            project.delivered.remove(&id);
             project.put(id, None);
         }
-        project.told.retain(|_, told| match told {
-            Told::Stands(_) => true,
-            Told::Ended(at) => looks.saturating_sub(*at) < LOOKS_REMEMBERED,
+        project.delivered.retain(|_, told| match told {
+            DeliveredState::Unfinished(_) => true,
+            DeliveredState::Ended(at) => looks.saturating_sub(*at) < CHECKS_REMEMBERED,
         });
     }
 
     /// Starts a check of everything.
-    pub(super) const fn begin_look(&mut self) {
-        self.looks += 1;
+    pub(super) const fn begin_check(&mut self) {
+        self.checks += 1;
     }
 }
 
-impl Project {
-    fn tell(&mut self, glance: Glance, task: Option<&Arc<Task>>, looks: u64) {
+impl FollowedProject {
+    fn deliver(&mut self, glance: TaskGlance, task: Option<&Arc<Task>>, looks: u64) {
         if glance.has_ended() {
-            if self.note_end(glance.id, looks) {
+            if self.record_end(glance.id, looks) {
                 self.put(glance.id, task);
             }
             return;
         }
-        let told = Told::Stands(glance);
-        let before = self.told.get(&glance.id);
+        let told = DeliveredState::Unfinished(glance);
+        let before = self.delivered.get(&glance.id);
         // An unfinished state after an end is outdated: it was read before the end.
-        if before.is_some_and(|before| *before == told || matches!(before, Told::Ended(_))) {
+        if before.is_some_and(|before| *before == told || matches!(before, DeliveredState::Ended(_))) {
             return;
         }
-        self.told.insert(glance.id, told);
+        self.delivered.insert(glance.id, told);
         self.put(glance.id, task);
     }
 
     /// A task that ended before the project was followed is news only if it was delivered as
     /// unfinished.
-    fn tell_end(&mut self, id: TaskId, at_ms: UnixMs, looks: u64) {
+    fn deliver_end(&mut self, id: TaskId, at_ms: UnixMs, looks: u64) {
         // Before the end is recorded. The store reports each end for a while; one from before the
         // project was followed is no news, unless a follower still takes the task for unfinished.
-        let was_told = self.told.contains_key(&id);
+        let was_told = self.delivered.contains_key(&id);
         let is_past = self.since_ms.is_some_and(|since_ms| at_ms < since_ms);
-        if self.note_end(id, looks) && (was_told || !is_past) {
+        if self.record_end(id, looks) && (was_told || !is_past) {
             self.put(id, None);
         }
     }
 
     /// Records that a task has ended; returns whether that is news.
-    fn note_end(&mut self, id: TaskId, looks: u64) -> bool {
-        let before = self.told.insert(id, Told::Ended(looks));
-        !matches!(before, Some(Told::Ended(_)))
+    fn record_end(&mut self, id: TaskId, looks: u64) -> bool {
+        let before = self.delivered.insert(id, DeliveredState::Ended(looks));
+        !matches!(before, Some(DeliveredState::Ended(_)))
     }
 
     /// Tasks whose last delivered state is unfinished.
-    fn standing(&self) -> HashSet<TaskId> {
-        let standing = self.told.iter();
-        let standing = standing.filter(|(_, told)| matches!(told, Told::Stands(_)));
+    fn unfinished(&self) -> HashSet<TaskId> {
+        let standing = self.delivered.iter();
+        let standing = standing.filter(|(_, told)| matches!(told, DeliveredState::Unfinished(_)));
         standing.map(|(id, _)| *id).collect()
     }
 
@@ -294,12 +294,12 @@ impl Project {
 
 /// The hub of a process, shared by its watcher and its waiting clients.
 #[derive(Debug, Default)]
-pub(super) struct SharedHub(Mutex<Projects>);
+pub(super) struct SharedHub(Mutex<HubProjects>);
 
 /// The projects in which clients wait.
 #[derive(Debug, Default)]
-struct Projects {
-    named: HashMap<Arc<str>, Entry>,
+struct HubProjects {
+    named: HashMap<Arc<str>, HubEntry>,
     /// Number of waits for each task.
     tasks: HashMap<TaskId, usize>,
     /// Number of waits for all tasks of a project.
@@ -309,7 +309,7 @@ struct Projects {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct HubEntry {
     project: Arc<WatchedProject>,
     /// Number of waits.
     waits: usize,
@@ -318,39 +318,39 @@ struct Entry {
 /// A project in which clients wait.
 #[derive(Debug, Default)]
 pub(super) struct WatchedProject {
-    hub: Mutex<Hub>,
+    hub: Mutex<ProjectHub>,
     /// One of its clients renders at a time: the others get the result, and other projects a turn.
-    pub(super) renderings: tokio::sync::Mutex<Renderings>,
+    pub(super) renderings: tokio::sync::Mutex<RenderingCache>,
 }
 
 impl WatchedProject {
-    pub(super) fn hub(&self) -> MutexGuard<'_, Hub> {
+    pub(super) fn hub(&self) -> MutexGuard<'_, ProjectHub> {
         self.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SharedHub {
-    fn lock(&self) -> MutexGuard<'_, Projects> {
+    fn lock(&self) -> MutexGuard<'_, HubProjects> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Joins, and calls `follow` if nobody follows changes.
     pub(super) fn join(
         &self,
-        subject: &Subject,
+        subject: &WatchSubject,
         follow: impl FnOnce(),
     ) -> (Arc<WatchedProject>, Arc<Mailbox>) {
         let mut all = self.lock();
         let entry = all.named.entry(subject.project().clone());
-        let entry = entry.or_insert_with(|| Entry {
+        let entry = entry.or_insert_with(|| HubEntry {
             project: Arc::default(),
             waits: 0,
         });
         entry.waits += 1;
         let project = entry.project.clone();
         match subject {
-            Subject::Task(id, _) => *all.tasks.entry(*id).or_default() += 1,
-            Subject::Project(_) => all.followers += 1,
+            WatchSubject::Task(id, _) => *all.tasks.entry(*id).or_default() += 1,
+            WatchSubject::Project(_) => all.followers += 1,
         }
         if !std::mem::replace(&mut all.is_followed, true) {
             follow();
@@ -363,14 +363,14 @@ impl SharedHub {
 
     pub(super) fn leave(
         &self,
-        subject: &Subject,
+        subject: &WatchSubject,
         project: &WatchedProject,
         mailbox: &Arc<Mailbox>,
     ) {
         project.hub().leave(subject, mailbox);
         let mut all = self.lock();
         match subject {
-            Subject::Task(id, _) => {
+            WatchSubject::Task(id, _) => {
                 if let Some(waits) = all.tasks.get_mut(id) {
                     *waits -= 1;
                     if *waits == 0 {
@@ -378,7 +378,7 @@ impl SharedHub {
                     }
                 }
             }
-            Subject::Project(_) => all.followers -= 1,
+            WatchSubject::Project(_) => all.followers -= 1,
         }
         if let Some(entry) = all.named.get_mut(subject.project()) {
             entry.waits -= 1;
@@ -416,7 +416,7 @@ impl SharedHub {
     }
 
     /// Delivers a task that was read; `None` if it no longer exists.
-    pub(super) fn tell(&self, id: TaskId, task: Option<&Arc<Task>>) {
+    pub(super) fn deliver(&self, id: TaskId, task: Option<&Arc<Task>>) {
         if let Some(task) = task {
             let found = self
                 .lock()
@@ -424,22 +424,22 @@ impl SharedHub {
                 .get(&*task.project)
                 .map(|entry| entry.project.clone());
             if let Some(project) = found {
-                project.hub().tell(id, Some(task));
+                project.hub().deliver(id, Some(task));
             }
             return;
         }
         // Nothing says any more to which project it belonged.
         for (_, project) in self.all() {
-            project.hub().tell(id, None);
+            project.hub().deliver(id, None);
         }
     }
 
     /// Starts a check of everything. Returns the awaited tasks with their projects.
-    pub(super) fn begin_look(&self) -> Vec<(TaskId, Arc<WatchedProject>)> {
+    pub(super) fn begin_check(&self) -> Vec<(TaskId, Arc<WatchedProject>)> {
         let mut awaited = Vec::new();
         for (_, project) in self.all() {
             let mut hub = project.hub();
-            hub.begin_look();
+            hub.begin_check();
             awaited.extend(hub.tasks().into_iter().map(|id| (id, project.clone())));
         }
         awaited

@@ -11,20 +11,20 @@ use kinora_store::KeyStore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::memory::Full;
+use crate::memory::LimitReached;
 
 /// Hands out permits. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct WaitPermits {
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<PermitCounts>>,
     max: usize,
     of_key_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct PermitCounts {
     all: usize,
-    of: HashMap<Arc<str>, usize>,
+    by_key: HashMap<Arc<str>, usize>,
 }
 
 /// A taken permit; dropping it frees it.
@@ -44,27 +44,27 @@ impl WaitPermits {
     }
 
     /// Takes a permit for the key with this id.
-    pub(crate) fn take(&self, key: &str) -> Result<WaitPermit, Full> {
+    pub(crate) fn acquire(&self, key: &str) -> Result<WaitPermit, LimitReached> {
         let mut taken = self.lock();
-        let (name, own) = match taken.of.get_key_value(key) {
+        let (name, own) = match taken.by_key.get_key_value(key) {
             Some((name, own)) => (name.clone(), *own),
             None => (key.into(), 0),
         };
         if own >= self.of_key_max {
-            return Err(Full::Owner);
+            return Err(LimitReached::Owner);
         }
         if taken.all >= self.max {
-            return Err(Full::All);
+            return Err(LimitReached::All);
         }
         taken.all += 1;
-        taken.of.insert(name.clone(), own + 1);
+        taken.by_key.insert(name.clone(), own + 1);
         Ok(WaitPermit {
             permits: self.clone(),
             key: name,
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, PermitCounts> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,10 +73,10 @@ impl Drop for WaitPermit {
     fn drop(&mut self) {
         let mut taken = self.permits.lock();
         taken.all -= 1;
-        if let Some(own) = taken.of.get_mut(&self.key) {
+        if let Some(own) = taken.by_key.get_mut(&self.key) {
             *own -= 1;
             if *own == 0 {
-                taken.of.remove(&self.key);
+                taken.by_key.remove(&self.key);
             }
         }
     }
@@ -91,17 +91,17 @@ type Sha256 = [u8; 32];
 
 /// The keys in use by waiting clients. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WatchedKeys(Arc<Mutex<HeldKeys>>);
+pub(crate) struct WatchedKeys(Arc<Mutex<KeysInUse>>);
 
 #[derive(Debug, Default)]
-struct HeldKeys {
-    keys: HashMap<Sha256, HeldKey>,
+struct KeysInUse {
+    keys: HashMap<Sha256, KeyInUse>,
     /// Whether they are being checked.
     is_checked: bool,
 }
 
 #[derive(Debug, Default)]
-struct HeldKey {
+struct KeyInUse {
     ended: CancellationToken,
     /// Number of clients.
     holds: usize,
@@ -138,12 +138,12 @@ impl WatchedKeys {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HeldKeys> {
+    fn lock(&self) -> MutexGuard<'_, KeysInUse> {
         lock(&self.0)
     }
 }
 
-fn lock(held: &Mutex<HeldKeys>) -> MutexGuard<'_, HeldKeys> {
+fn lock(held: &Mutex<KeysInUse>) -> MutexGuard<'_, KeysInUse> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -172,7 +172,7 @@ impl Drop for KeyHold {
 }
 
 /// Checks all keys regularly, until no client waits.
-async fn check(held: Weak<Mutex<HeldKeys>>, store: Arc<dyn KeyStore>, clock: Arc<dyn Clock>) {
+async fn check(held: Weak<Mutex<KeysInUse>>, store: Arc<dyn KeyStore>, clock: Arc<dyn Clock>) {
     loop {
         sleep(CHECK_EVERY).await;
         let Some(held) = held.upgrade() else {
@@ -211,16 +211,16 @@ mod tests {
     #[test]
     fn p08_waits_are_bounded_for_all_and_for_each_key_and_come_back() {
         let permits = WaitPermits::new(3, 2);
-        let held = [permits.take("one").unwrap(), permits.take("one").unwrap()];
-        assert_eq!(permits.take("one").unwrap_err(), Full::Owner);
-        let other = permits.take("two").unwrap();
-        assert_eq!(permits.take("two").unwrap_err(), Full::All);
+        let held = [permits.acquire("one").unwrap(), permits.acquire("one").unwrap()];
+        assert_eq!(permits.acquire("one").unwrap_err(), LimitReached::Owner);
+        let other = permits.acquire("two").unwrap();
+        assert_eq!(permits.acquire("two").unwrap_err(), LimitReached::All);
         drop(other);
-        let _other = permits.take("two").unwrap();
+        let _other = permits.acquire("two").unwrap();
         drop(held);
-        drop(permits.take("one").unwrap());
+        drop(permits.acquire("one").unwrap());
         assert_eq!(
-            permits.lock().of.len(),
+            permits.lock().by_key.len(),
             1,
             "keys without permits are forgotten"
         );
@@ -232,7 +232,7 @@ mod keys_tests {
     use kinora_contract::ManualClock;
     use kinora_store::EmbeddedStore;
     use kinora_store::conformance::fixtures::{NOW, actor};
-    use kinora_store::{NewKey, Scope};
+    use kinora_store::{NewKey, KeyScope};
     use tokio::time::timeout;
 
     use super::*;
@@ -243,7 +243,7 @@ mod keys_tests {
             sha256: [number; 32],
             name: format!("name {number}"),
             project: "one".to_owned(),
-            scopes: vec![Scope::Read],
+            scopes: vec![KeyScope::Read],
             models: None,
             requests_per_minute: None,
             unfinished_max: None,

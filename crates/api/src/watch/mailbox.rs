@@ -10,11 +10,11 @@ use kinora_contract::{Task, TaskId};
 use tokio::sync::Notify;
 
 /// Capacity that an empty mailbox keeps, in letters.
-const KEPT_CAPACITY: usize = 8;
+const EMPTY_CAPACITY: usize = 8;
 
 /// A changed task.
 #[derive(Clone, Debug)]
-pub(crate) struct Letter {
+pub(crate) struct TaskUpdate {
     /// The task's id.
     pub(crate) id: TaskId,
     /// The task after the change; `None` if the reader must read it.
@@ -26,14 +26,14 @@ pub(crate) struct Letter {
 /// The letters for one reader.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    letters: Mutex<Letters>,
+    letters: Mutex<UnreadUpdates>,
     moved: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Letters {
+struct UnreadUpdates {
     /// Unread letters, ordered by the first change of their tasks.
-    waiting: BTreeMap<u64, Letter>,
+    waiting: BTreeMap<u64, TaskUpdate>,
     /// The places of the tasks in it.
     places: HashMap<TaskId, u64>,
     next: u64,
@@ -51,7 +51,7 @@ impl Mailbox {
         let first = letters.waiting.first_key_value();
         let is_first = first.is_none_or(|(_, first)| first.id == id);
         let task = task.filter(|_| is_first).cloned();
-        let letter = Letter { id, task, change };
+        let letter = TaskUpdate { id, task, change };
         let place = letters.places.get(&id).copied();
         if place.is_none() && letters.waiting.len() >= EVENTS_UNREAD_MAX {
             letters.end();
@@ -75,12 +75,12 @@ impl Mailbox {
     }
 
     /// The next letter.
-    pub(crate) fn take(&self) -> Option<Letter> {
+    pub(crate) fn pop(&self) -> Option<TaskUpdate> {
         let mut letters = self.lock();
         let (_, next) = letters.waiting.pop_first()?;
         letters.places.remove(&next.id);
         if letters.places.is_empty() {
-            letters.places.shrink_to(KEPT_CAPACITY);
+            letters.places.shrink_to(EMPTY_CAPACITY);
         }
         Some(next)
     }
@@ -116,12 +116,12 @@ impl Mailbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Letters> {
+    fn lock(&self) -> MutexGuard<'_, UnreadUpdates> {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Letters {
+impl UnreadUpdates {
     /// Closes the mailbox and drops its letters; a client that reconnects receives their tasks
     /// then.
     fn end(&mut self) {
@@ -147,7 +147,7 @@ mod tests {
         }
         mailbox.remove(id(3));
         mailbox.moved().await;
-        let taken: Vec<_> = std::iter::from_fn(|| mailbox.take()).collect();
+        let taken: Vec<_> = std::iter::from_fn(|| mailbox.pop()).collect();
         let ids: Vec<_> = taken.into_iter().map(|letter| letter.id).collect();
         assert_eq!(ids, [1, 2].map(id));
         assert!(mailbox.is_empty() && !mailbox.is_over());

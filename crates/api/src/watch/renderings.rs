@@ -7,16 +7,16 @@ use bytes::Bytes;
 use kinora_contract::TaskId;
 use kinora_contract::limits::EVENT_RENDERINGS_BYTES_MAX;
 
-use crate::event_id::Told;
+use crate::event_id::ReportedState;
 
 /// Memory of an entry besides its JSON.
 const ENTRY_BYTES: usize = 128;
 
 /// A task as a stream reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rendering {
+pub(crate) struct RenderedTask {
     /// The reported state.
-    pub(crate) told: Told,
+    pub(crate) state: ReportedState,
     /// Time of the task's end; 0 before it.
     pub(crate) ended_ms: u64,
     /// The task object.
@@ -25,8 +25,8 @@ pub(crate) struct Rendering {
 
 /// Renderings, the newest first to stay.
 #[derive(Debug, Default)]
-pub(super) struct Renderings {
-    by_task: HashMap<TaskId, Entry>,
+pub(super) struct RenderingCache {
+    by_task: HashMap<TaskId, RenderingEntry>,
     /// The tasks of all entries, oldest entry first.
     order: BTreeMap<u64, TaskId>,
     next: u64,
@@ -34,34 +34,34 @@ pub(super) struct Renderings {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RenderingEntry {
     place: u64,
     /// It shows all changes up to the one with this number.
     covers: u64,
     /// `None`: there is nothing to report.
-    rendering: Option<Rendering>,
+    rendering: Option<RenderedTask>,
 }
 
-impl Entry {
+impl RenderingEntry {
     fn bytes(&self) -> usize {
         let json = self.rendering.as_ref().map_or(0, |one| one.json.len());
         ENTRY_BYTES + json
     }
 }
 
-impl Renderings {
+impl RenderingCache {
     /// The rendering of a task after its change with this number.
-    pub(super) fn after(&self, id: TaskId, change: u64) -> Option<Option<Rendering>> {
+    pub(super) fn after(&self, id: TaskId, change: u64) -> Option<Option<RenderedTask>> {
         let entry = self.by_task.get(&id)?;
         (entry.covers >= change).then(|| entry.rendering.clone())
     }
 
     /// Adds a rendering that shows all changes up to the one with the number `covers`.
-    pub(super) fn put(&mut self, id: TaskId, covers: u64, rendering: Option<Rendering>) {
+    pub(super) fn put(&mut self, id: TaskId, covers: u64, rendering: Option<RenderedTask>) {
         // Removed first, so that the entry moves to the end of the order and its bytes are not
         // counted twice.
         self.remove(id);
-        let entry = Entry {
+        let entry = RenderingEntry {
             place: self.next,
             covers,
             rendering,
@@ -88,7 +88,7 @@ impl Renderings {
 #[cfg(test)]
 mod tests {
     use kinora_contract::Status;
-    use kinora_store::Glance;
+    use kinora_store::TaskGlance;
 
     use super::*;
 
@@ -96,15 +96,15 @@ mod tests {
         TaskId::from_parts(number, [0; 10])
     }
 
-    fn rendering(number: u64, bytes: usize) -> Rendering {
-        let glance = Glance {
+    fn rendering(number: u64, bytes: usize) -> RenderedTask {
+        let glance = TaskGlance {
             id: id(number),
             status: Status::Queued,
             progress: 0,
             created_at_ms: 0,
         };
-        Rendering {
-            told: Told::from(glance),
+        RenderedTask {
+            state: ReportedState::from(glance),
             ended_ms: 0,
             json: vec![0; bytes].into(),
         }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_rendering_serves_the_changes_that_it_shows() {
-        let mut renderings = Renderings::default();
+        let mut renderings = RenderingCache::default();
         renderings.put(id(1), 7, Some(rendering(1, 10)));
         renderings.put(id(2), 7, None);
         assert_eq!(renderings.after(id(1), 7), Some(Some(rendering(1, 10))));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn p08_the_memory_for_renderings_is_bounded() {
-        let mut renderings = Renderings::default();
+        let mut renderings = RenderingCache::default();
         for number in 0..1_000 {
             renderings.put(id(number), number, Some(rendering(number, 10_000)));
             assert!(renderings.bytes <= EVENT_RENDERINGS_BYTES_MAX);

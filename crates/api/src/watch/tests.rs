@@ -9,11 +9,11 @@ use kinora_store::EmbeddedStore;
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id};
-use kinora_store::faulty::{FaultyStore, Method, Plan};
-use kinora_store::{EndedRequest, Renewal, StoreError};
+use kinora_store::faulty::{FaultyStore, StoreMethod, Plan};
+use kinora_store::{EndedRequest, LeaseRenewal, StoreError};
 
 use super::*;
-use crate::event_id::Told;
+use crate::event_id::ReportedState;
 
 /// Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,9 +23,9 @@ struct World {
     _embedded: EmbeddedStore,
     site: Site,
     /// The store as clients see it.
-    tasks: Arc<dyn Tasks>,
-    plan: Arc<Plan<Method>>,
-    watch: Watch,
+    tasks: Arc<dyn TaskStore>,
+    plan: Arc<Plan<StoreMethod>>,
+    watch: TaskWatch,
     stopping: CancellationToken,
 }
 
@@ -34,7 +34,7 @@ impl World {
         let clock = Arc::new(ManualClock::at(NOW));
         let embedded = EmbeddedStore::open(clock.clone());
         let store = embedded.stores.clone();
-        let plan = Arc::new(Plan::<Method>::seeded(1));
+        let plan = Arc::new(Plan::<StoreMethod>::seeded(1));
         let wrapped = match is_deaf {
             true => FaultyStore::wrap_deaf(store.clone(), plan.clone()),
             false => FaultyStore::wrap(store.clone(), plan.clone()),
@@ -44,20 +44,20 @@ impl World {
             site: Site::of(store, clock),
             tasks: wrapped.tasks,
             plan,
-            watch: Watch::default(),
+            watch: TaskWatch::default(),
             stopping: CancellationToken::new(),
         }
     }
 
-    fn join(&self, subject: Subject) -> Waiter {
+    fn join(&self, subject: WatchSubject) -> TaskWaiter {
         self.watch.join(subject, &self.tasks, &self.stopping)
     }
 }
 
-async fn next(waiter: &Waiter) -> TaskId {
+async fn next(waiter: &TaskWaiter) -> TaskId {
     let moved = tokio::time::timeout(PATIENCE, waiter.mailbox().moved()).await;
     moved.expect("a letter comes");
-    waiter.mailbox().take().expect("a letter").id
+    waiter.mailbox().pop().expect("a letter").id
 }
 
 /// Runs everything that can run now.
@@ -71,18 +71,18 @@ async fn a_change_is_told_to_those_whom_it_concerns_and_read_once() {
     world.site.submit(1, "one").await;
     world.site.submit(2, "two").await;
     let own: Vec<_> = (0..100)
-        .map(|_| world.join(Subject::Task(id(1), "one".into())))
+        .map(|_| world.join(WatchSubject::Task(id(1), "one".into())))
         .collect();
-    let project = world.join(Subject::Project("one".into()));
+    let project = world.join(WatchSubject::Project("one".into()));
     let others = [
-        world.join(Subject::Task(id(2), "two".into())),
-        world.join(Subject::Project("two".into())),
+        world.join(WatchSubject::Task(id(2), "two".into())),
+        world.join(WatchSubject::Project("two".into())),
     ];
     let claim = world.site.claim_one().await;
     assert_eq!(claim.task.id, id(1));
-    let report = Renewal {
+    let report = LeaseRenewal {
         progress: 50,
-        ..Renewal::default()
+        ..LeaseRenewal::default()
     };
     world.site.renew(&claim.lease, report).await.unwrap();
     settle().await;
@@ -91,7 +91,7 @@ async fn a_change_is_told_to_those_whom_it_concerns_and_read_once() {
     }
     settle().await;
     assert!(own.iter().all(|waiter| waiter.mailbox().is_empty()));
-    assert!(world.plan.calls(Method::Task) <= 2, "once for each change");
+    assert!(world.plan.calls(StoreMethod::Task) <= 2, "once for each change");
     world.site.submit(3, "one").await;
     assert_eq!(next(&project).await, id(3));
     settle().await;
@@ -104,19 +104,19 @@ async fn p08_a_change_is_rendered_once_for_all_streams_of_a_project() {
     for streams in [1, 16] {
         let world = World::new(false);
         let waiters: Vec<_> = (0..streams)
-            .map(|_| world.join(Subject::Project("one".into())))
+            .map(|_| world.join(WatchSubject::Project("one".into())))
             .collect();
         let renders = AtomicUsize::new(0);
         for number in 1..=3 {
             world.site.submit(number, "one").await;
             settle().await;
             let reports = waiters.iter().map(async |waiter| {
-                let letter = waiter.mailbox().take().expect("a letter");
-                let render = async |letter: Letter| {
+                let letter = waiter.mailbox().pop().expect("a letter");
+                let render = async |letter: TaskUpdate| {
                     renders.fetch_add(1, Ordering::Relaxed);
                     let task = world.tasks.task(letter.id).await?.expect("a task");
-                    Ok::<_, StoreError>(Some(Rendering {
-                        told: Told::from(Glance::of(&task).expect("a state")),
+                    Ok::<_, StoreError>(Some(RenderedTask {
+                        state: ReportedState::from(TaskGlance::from_task(&task).expect("a state")),
                         ended_ms: 0,
                         json: letter.id.to_string().into(),
                     }))
@@ -131,7 +131,7 @@ async fn p08_a_change_is_rendered_once_for_all_streams_of_a_project() {
         }
         world.site.cancel("one", 1, RETENTION_MS).await;
         settle().await;
-        let letter = waiters[0].mailbox().take().expect("a letter");
+        let letter = waiters[0].mailbox().pop().expect("a letter");
         let renewed = waiters[0].rendering(letter, async |_| Ok::<_, StoreError>(None));
         assert_eq!(
             renewed.await.unwrap(),
@@ -145,15 +145,15 @@ async fn p08_a_change_is_rendered_once_for_all_streams_of_a_project() {
 async fn what_is_not_heard_is_found_by_a_look() {
     let world = World::new(true);
     world.site.submit(1, "one").await;
-    let own = world.join(Subject::Task(id(1), "one".into()));
-    let project = world.join(Subject::Project("one".into()));
+    let own = world.join(WatchSubject::Task(id(1), "one".into()));
+    let project = world.join(WatchSubject::Project("one".into()));
     let request = EndedRequest {
         project: "one".to_owned(),
         since_ms: 0,
         limit: 0,
     };
     let unfinished = world.tasks.unfinished("one").await.unwrap();
-    project.note(&unfinished, &world.tasks.ended(request).await.unwrap());
+    project.record_read(&unfinished, &world.tasks.ended(request).await.unwrap());
     for number in [2, 3] {
         world.site.submit(number, "one").await;
     }
@@ -175,7 +175,7 @@ async fn p11_an_outage_of_the_store_loses_no_change() {
 
     let world = World::new(false);
     world.site.submit(1, "one").await;
-    let waiter = world.join(Subject::Task(id(1), "one".into()));
+    let waiter = world.join(WatchSubject::Task(id(1), "one".into()));
     world.plan.set(Rates {
         before_ppm: 1_000_000,
         ..Rates::default()
@@ -192,11 +192,11 @@ async fn p16_a_stop_ends_every_wait_at_once() {
     let world = World::new(false);
     world.site.submit(1, "one").await;
     let waiters = [
-        world.join(Subject::Task(id(1), "one".into())),
-        world.join(Subject::Project("one".into())),
+        world.join(WatchSubject::Task(id(1), "one".into())),
+        world.join(WatchSubject::Project("one".into())),
     ];
     world.stopping.cancel();
-    let late = world.join(Subject::Task(id(1), "one".into()));
+    let late = world.join(WatchSubject::Task(id(1), "one".into()));
     for waiter in waiters.iter().chain([&late]) {
         let moved = tokio::time::timeout(PATIENCE, waiter.mailbox().moved()).await;
         assert!(moved.is_ok() && waiter.mailbox().is_over());
@@ -208,13 +208,13 @@ async fn changes_are_followed_while_somebody_waits() {
     let world = World::new(false);
     world.site.submit(1, "one").await;
     for _ in 0..3 {
-        let waiter = world.join(Subject::Task(id(1), "one".into()));
+        let waiter = world.join(WatchSubject::Task(id(1), "one".into()));
         assert!(world.watch.hub.is_followed());
         drop(waiter);
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(!world.watch.hub.is_followed());
     }
-    let waiter = world.join(Subject::Task(id(1), "one".into()));
+    let waiter = world.join(WatchSubject::Task(id(1), "one".into()));
     world.site.cancel("one", 1, RETENTION_MS).await;
     assert_eq!(next(&waiter).await, id(1));
 }

@@ -32,8 +32,8 @@ async fn a_call_fails_before_or_after_it_is_done_and_a_read_breaks_off() {
     let faulty = FaultyBlobs::new(real.clone(), plan.clone());
     let bytes = Bytes::from_static(b"bytes");
 
-    plan.fail_call(Method::PutBytes, 1, Fault::Before);
-    plan.fail_call(Method::PutBytes, 2, Fault::After);
+    plan.fail_call(BlobMethod::PutBytes, 1, Fault::Before);
+    plan.fail_call(BlobMethod::PutBytes, 2, Fault::After);
     for there in [None, Some(5)] {
         assert!(faulty.put_bytes("a/b", bytes.clone()).await.is_err());
         assert_eq!(real.head("a/b").await.unwrap(), there);
@@ -46,7 +46,7 @@ async fn a_call_fails_before_or_after_it_is_done_and_a_read_breaks_off() {
     let other = faulty.put_bytes("a/b", Bytes::from_static(b"other")).await;
     assert!(matches!(other, Err(BlobError::Exists(_))), "{other:?}");
 
-    plan.fail_next(Method::Read, 1, Fault::After);
+    plan.fail_next(BlobMethod::Read, 1, Fault::After);
     let broken = faulty.read("a/b", 0..5).await.unwrap();
     let chunks: Result<Vec<Bytes>, _> = broken.try_collect().await;
     assert!(chunks.is_err(), "{chunks:?}");

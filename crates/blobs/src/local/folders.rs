@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use kinora_system::scratch::Scratch;
+use kinora_system::scratch::ScratchFolder;
 
-use super::publish::{Staged, sync_folder};
+use super::publish::{StagedFile, sync_folder};
 
 /// The paths and locks of a store.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(super) struct StoreFolders {
     /// The published files.
     pub objects: PathBuf,
     /// Held during a probe, because all probes of a process use the same file name.
     pub probing: Mutex<()>,
     /// `None` for a store opened only to read, list and delete.
-    opened: Option<Opened>,
+    opened: Option<OpenFolders>,
 }
 
 #[derive(Debug)]
-struct Opened {
+struct OpenFolders {
     /// The folder for files being put.
-    staging: Scratch,
+    staging: ScratchFolder,
     /// The number of the next staged file.
     next: AtomicU64,
     /// Device of the root at the opening; it differs while the volume is not mounted.
@@ -38,9 +38,9 @@ struct Opened {
     _lock: File,
 }
 
-impl Folders {
+impl StoreFolders {
     /// The folders in `root`, whether they exist or not.
-    pub(super) fn at(root: &Path) -> Self {
+    pub(super) fn new(root: &Path) -> Self {
         Self {
             objects: root.join("objects"),
             probing: Mutex::default(),
@@ -50,7 +50,7 @@ impl Folders {
 
     /// Creates the folders in `root`, and removes staged files of dead processes.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        let mut folders = Self::at(root);
+        let mut folders = Self::new(root);
         kinora_system::durable::make_folder(&folders.objects)?;
         // A lock on the folder itself: it needs no file of its own, and disappears with the
         // process however that dies.
@@ -62,8 +62,8 @@ impl Folders {
         }
         let staging = root.join("staging");
         remove_loose_files(&staging)?;
-        folders.opened = Some(Opened {
-            staging: Scratch::make(&staging)?,
+        folders.opened = Some(OpenFolders {
+            staging: ScratchFolder::create(&staging)?,
             next: AtomicU64::new(0),
             device: lock.metadata()?.dev(),
             _lock: lock,
@@ -92,10 +92,10 @@ impl Folders {
     }
 
     /// A new path in the staging folder. Restores missing folders.
-    pub(super) fn stage(&self) -> io::Result<Staged> {
+    pub(super) fn stage(&self) -> io::Result<StagedFile> {
         let opened = self.make_missing()?;
         let number = opened.next.fetch_add(1, Ordering::Relaxed);
-        Ok(Staged::at(opened.staging.path().join(number.to_string())))
+        Ok(StagedFile::new(opened.staging.path().join(number.to_string())))
     }
 
     /// The staging folder, and its name among those of other processes.
@@ -104,7 +104,7 @@ impl Folders {
         Ok((opened.staging.path(), opened.staging.name()))
     }
 
-    fn make_missing(&self) -> io::Result<&Opened> {
+    fn make_missing(&self) -> io::Result<&OpenFolders> {
         let opened = self.opened.as_ref();
         let opened =
             opened.ok_or_else(|| io::Error::other("the blob store is open for reading only"))?;
@@ -151,7 +151,7 @@ const NAME: &str = ".probe";
 const BYTES: usize = 64 * 1024;
 
 /// Puts a small file, reads it back and removes it. Restores missing folders.
-pub(super) fn probe(folders: &Folders) -> io::Result<()> {
+pub(super) fn probe(folders: &StoreFolders) -> io::Result<()> {
     let _alone = folders
         .probing
         .lock()
@@ -169,13 +169,13 @@ pub(super) fn probe(folders: &Folders) -> io::Result<()> {
 }
 
 /// Removes probe files of crashed processes, and leaves those of live ones.
-pub(super) fn remove_leftovers(folders: &Folders) {
+pub(super) fn remove_leftovers(folders: &StoreFolders) {
     if let Err(error) = try_remove_leftovers(folders) {
         tracing::debug!(%error, "leftover probe file not removed");
     }
 }
 
-fn try_remove_leftovers(folders: &Folders) -> io::Result<()> {
+fn try_remove_leftovers(folders: &StoreFolders) -> io::Result<()> {
     let staging = folders.staging()?.0;
     let shared = staging.parent().unwrap_or(staging);
     for entry in fs::read_dir(&folders.objects)? {

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_contract::StoredFile;
-use kinora_system::pool::Pool;
+use kinora_system::pool::BlockingPool;
 
 use crate::measure::measure_bytes;
 use crate::{BlobError, BlobKey, BlobStore, ByteStream, EntryStream};
-use folders::Folders;
+use folders::StoreFolders;
 use publish::blocking;
 pub(crate) use publish::is_absent;
 
@@ -34,10 +34,10 @@ pub(crate) const THREADS: usize = READING_THREADS + WRITING_THREADS + KEEPING_TH
 /// A blob store in a local folder. Several processes may have it open.
 #[derive(Debug)]
 pub struct LocalBlobs {
-    folders: Arc<Folders>,
-    reading: Pool,
-    writing: Pool,
-    keeping: Pool,
+    folders: Arc<StoreFolders>,
+    reading: BlockingPool,
+    writing: BlockingPool,
+    keeping: BlockingPool,
 }
 
 impl LocalBlobs {
@@ -47,23 +47,23 @@ impl LocalBlobs {
     /// [`BlobError::Unavailable`] if the folders cannot be created.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
         let root = root.as_ref();
-        let folders = Folders::open(root)?;
+        let folders = StoreFolders::open(root)?;
         folders::remove_leftovers(&folders);
-        Ok(Self::of(folders))
+        Ok(Self::from_folders(folders))
     }
 
     /// The store in the folder `root`, while another process may have it open: to read, list and
     /// delete.
     pub(crate) fn beside(root: impl AsRef<Path>) -> Self {
-        Self::of(Folders::at(root.as_ref()))
+        Self::from_folders(StoreFolders::new(root.as_ref()))
     }
 
-    fn of(folders: Folders) -> Self {
+    fn from_folders(folders: StoreFolders) -> Self {
         Self {
             folders: Arc::new(folders),
-            reading: Pool::new(READING_THREADS),
-            writing: Pool::new(WRITING_THREADS),
-            keeping: Pool::new(KEEPING_THREADS),
+            reading: BlockingPool::new(READING_THREADS),
+            writing: BlockingPool::new(WRITING_THREADS),
+            keeping: BlockingPool::new(KEEPING_THREADS),
         }
     }
 

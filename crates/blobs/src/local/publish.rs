@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kinora_contract::StoredFile;
 pub(super) use kinora_system::durable::sync_folder;
-use kinora_system::pool::Pool;
+use kinora_system::pool::BlockingPool;
 
 use crate::BlobError;
 use crate::measure::{copy_measured, measure};
@@ -16,10 +16,10 @@ use crate::measure::{copy_measured, measure};
 const FOLDER_TRIES: usize = 8;
 
 /// A path in the staging folder; removed on drop, whether or not the put succeeds.
-pub(super) struct Staged(PathBuf);
+pub(super) struct StagedFile(PathBuf);
 
-impl Staged {
-    pub(super) const fn at(path: PathBuf) -> Self {
+impl StagedFile {
+    pub(super) const fn new(path: PathBuf) -> Self {
         Self(path)
     }
 
@@ -28,7 +28,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedFile {
     fn drop(&mut self) {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -43,7 +43,7 @@ impl Drop for Staged {
 /// Brings the file at `from` to `staged`: by a hard link, or by a copy if linking fails, as between
 /// file systems. Copies are measured again; for a link the length suffices, since the bytes were
 /// hashed when they were written.
-pub(super) fn stage(file: &StoredFile, from: &Path, staged: &Staged) -> io::Result<()> {
+pub(super) fn stage(file: &StoredFile, from: &Path, staged: &StagedFile) -> io::Result<()> {
     let found = fs::symlink_metadata(from)?;
     if !found.is_file() || found.len() != file.bytes {
         return Err(not_as_measured());
@@ -69,7 +69,7 @@ fn not_as_measured() -> io::Error {
 }
 
 /// Publishes a staged file as `objects/key`: synced, linked, folders synced.
-pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Result<(), BlobError> {
+pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &StagedFile) -> Result<(), BlobError> {
     // The order that makes a blob appear whole or not at all: sync the bytes, link the name, sync the
     // folders. A name that survives a power cut then never points to a torn file, and a caller that
     // gets `Ok` knows that both are on disk. Example of the reverse order: with the link first, a crash
@@ -80,7 +80,7 @@ pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Res
     let is_new = match link(staged.path(), &path).map_err(|error| (error.kind(), error)) {
         Ok(()) => true,
         // An earlier put whose answer was lost, or a concurrent one.
-        Err((ErrorKind::AlreadyExists, _)) if has(&path, file)? => false,
+        Err((ErrorKind::AlreadyExists, _)) if has_bytes_of(&path, file)? => false,
         Err((ErrorKind::AlreadyExists | ErrorKind::NotADirectory, _)) => {
             return Err(BlobError::Exists(file.key.clone()));
         }
@@ -140,7 +140,7 @@ pub(super) fn checksum(path: &Path) -> io::Result<Option<(u64, String)>> {
 }
 
 /// Whether the file at `path` has the bytes of `wanted`; if so, syncs it.
-fn has(path: &Path, wanted: &StoredFile) -> io::Result<bool> {
+fn has_bytes_of(path: &Path, wanted: &StoredFile) -> io::Result<bool> {
     let mut file = match File::open(path) {
         Err(error) if is_absent(&error) => return Ok(false),
         file => file?,
@@ -192,7 +192,7 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
 
 /// Runs `work` on a thread of `pool`.
 pub(super) async fn blocking<T: Send + 'static>(
-    pool: &Pool,
+    pool: &BlockingPool,
     work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
 ) -> Result<T, BlobError> {
     let done = pool.run(work).await;

@@ -11,9 +11,9 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 use futures_util::stream;
-use kinora_system::pool::Pool;
+use kinora_system::pool::BlockingPool;
 
-use super::folders::Folders;
+use super::folders::StoreFolders;
 use super::publish::{blocking, is_absent};
 use crate::{BlobEntry, BlobError, BlobKey, ByteStream, EntryStream, PAGE_MAX};
 
@@ -21,7 +21,7 @@ use crate::{BlobEntry, BlobError, BlobKey, ByteStream, EntryStream, PAGE_MAX};
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// The bytes of `file` in `range`, cut at its end.
-pub(super) fn chunks(file: File, range: Range<u64>, pool: Pool) -> ByteStream {
+pub(super) fn chunks(file: File, range: Range<u64>, pool: BlockingPool) -> ByteStream {
     let file = Arc::new(file);
     let chunks = stream::try_unfold(range, move |rest| {
         // A thread of the pool is taken for each chunk and given back at once: a client that
@@ -59,8 +59,8 @@ fn chunk_at(file: &File, start: u64, length: usize) -> io::Result<Bytes> {
 }
 
 /// The blobs in `folders` whose keys begin with `prefix`.
-pub(super) fn pages(folders: Arc<Folders>, prefix: String, pool: Pool) -> EntryStream {
-    let begun = Walk {
+pub(super) fn pages(folders: Arc<StoreFolders>, prefix: String, pool: BlockingPool) -> EntryStream {
+    let begun = ListWalk {
         folders,
         prefix,
         open: None,
@@ -77,24 +77,24 @@ pub(super) fn pages(folders: Arc<Folders>, prefix: String, pool: Pool) -> EntryS
 }
 
 /// The position of a listing.
-struct Walk {
-    folders: Arc<Folders>,
+struct ListWalk {
+    folders: Arc<StoreFolders>,
     prefix: String,
     /// The open folders, innermost last; `None` before the first page.
-    open: Option<Vec<Folder>>,
+    open: Option<Vec<OpenFolder>>,
     /// Number of folders opened.
     #[cfg(test)]
     opened: usize,
 }
 
 /// An open folder.
-struct Folder {
+struct OpenFolder {
     /// Its key with a trailing slash; empty for the outermost.
     at: String,
     entries: ReadDir,
 }
 
-impl Walk {
+impl ListWalk {
     /// The next blobs; empty at the end.
     fn page(&mut self) -> Result<Vec<BlobEntry>, BlobError> {
         // The stack of open folders is the position of the listing. It is taken out and put back
@@ -148,10 +148,10 @@ impl Walk {
 }
 
 /// Opens the folder; `None` if it was deleted meanwhile.
-fn folder(path: &Path, at: String) -> io::Result<Option<Folder>> {
+fn folder(path: &Path, at: String) -> io::Result<Option<OpenFolder>> {
     match fs::read_dir(path) {
         Err(error) if is_absent(&error) => Ok(None),
-        entries => Ok(Some(Folder {
+        entries => Ok(Some(OpenFolder {
             at,
             entries: entries?,
         })),
@@ -193,8 +193,8 @@ mod tests {
                 fs::write(folder.join(file.to_string()), "").unwrap();
             }
         }
-        let mut walk = Walk {
-            folders: Arc::new(Folders::at(root.path())),
+        let mut walk = ListWalk {
+            folders: Arc::new(StoreFolders::new(root.path())),
             prefix: "videos/".to_owned(),
             open: None,
             opened: 0,

@@ -6,13 +6,13 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
 
-use kinora_system::pool::Pool;
+use kinora_system::pool::BlockingPool;
 use object_store::aws::AmazonS3;
 use object_store::client::HttpError;
 use object_store::path::Path as ObjectPath;
 use object_store::{Attribute, Attributes, GetOptions, ObjectStore};
 
-use super::options::{self, Address, S3Options};
+use super::options::{self, BucketAddress, S3Options};
 use crate::{BlobError, BlobKey};
 
 /// The name of the metadata: the header `x-amz-meta-kinora-sha256`.
@@ -21,29 +21,29 @@ pub(super) const SHA256: &str = "kinora-sha256";
 const READING_THREADS: usize = 8;
 
 /// Shared by all operations.
-pub(super) struct Bucket {
+pub(super) struct S3Bucket {
     pub store: AmazonS3,
     /// Signs URLs for machines that reach the server by another name.
     pub outer: Option<AmazonS3>,
-    pub address: Address,
+    pub address: BucketAddress,
     /// Whether puts are refused.
     read_only: bool,
     /// Set once the server has rejected a create-only put as unsupported.
     pub overwrites: AtomicBool,
-    pub files: Pool,
+    pub files: BlockingPool,
 }
 
 /// An object according to its head.
-pub(super) struct Found {
+pub(super) struct ObjectHead {
     pub bytes: u64,
     /// `None` for an object that another program has put.
     pub sha256: Option<String>,
 }
 
-impl Bucket {
+impl S3Bucket {
     /// Opens no connection.
     pub(super) fn open(
-        address: Address,
+        address: BucketAddress,
         options: &S3Options,
         read_only: bool,
     ) -> Result<Self, BlobError> {
@@ -54,7 +54,7 @@ impl Bucket {
             address,
             read_only,
             overwrites: AtomicBool::new(false),
-            files: Pool::new(READING_THREADS),
+            files: BlockingPool::new(READING_THREADS),
         })
     }
 
@@ -70,13 +70,13 @@ impl Bucket {
     }
 
     /// Reads the head of an object; `None` for an unknown key.
-    pub(super) async fn look(&self, key: &str) -> Result<Option<Found>, BlobError> {
+    pub(super) async fn read_head(&self, key: &str) -> Result<Option<ObjectHead>, BlobError> {
         let path = self.path(key)?;
         let found = self
             .store
             .get_opts(&path, GetOptions::new().with_head(true));
         match found.await {
-            Ok(head) => Ok(Some(Found {
+            Ok(head) => Ok(Some(ObjectHead {
                 bytes: head.meta.size,
                 sha256: sha256(&head.attributes),
             })),

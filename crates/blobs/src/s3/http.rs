@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use kinora_http::{ClientOptions, ExchangeError, Roots, innermost};
+use kinora_http::{ClientOptions, ExchangeError, TrustedRoots, innermost};
 use object_store::ClientOptions as StoreOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
@@ -41,7 +41,7 @@ impl Http {
     /// authorities in `ca_file`, too.
     pub(super) fn new(patience: Duration, ca_file: Option<&Path>) -> io::Result<Self> {
         // Services of credentials have certificates of public authorities.
-        let mut roots = Roots::public();
+        let mut roots = TrustedRoots::public();
         if let Some(file) = ca_file {
             roots = roots.with_file(file).map_err(|error| {
                 let text = format!("results.s3.ca_file, {}: {error}", file.display());

@@ -25,14 +25,14 @@ use url::Url;
 
 use crate::measure::measure_bytes;
 use crate::{BlobError, BlobKey, BlobStore, ByteStream, DirectLink, EntryStream};
-use bucket::{Bucket, failure};
-pub(crate) use options::Address;
+use bucket::{S3Bucket, failure};
+pub(crate) use options::BucketAddress;
 pub use options::{S3Options, S3Variables};
-use put::Body;
+use put::PutBody;
 
 /// A blob store in a bucket. Clones share it.
 #[derive(Clone)]
-pub struct S3Blobs(Arc<Bucket>);
+pub struct S3Blobs(Arc<S3Bucket>);
 
 impl S3Blobs {
     /// The store at `address`. Opens no connection.
@@ -40,11 +40,11 @@ impl S3Blobs {
     /// # Errors
     /// [`BlobError::Misconfigured`].
     pub(crate) fn new(
-        address: Address,
+        address: BucketAddress,
         options: &S3Options,
         read_only: bool,
     ) -> Result<Self, BlobError> {
-        let bucket = Bucket::open(address, options, read_only)?;
+        let bucket = S3Bucket::open(address, options, read_only)?;
         Ok(Self(Arc::new(bucket)))
     }
 }
@@ -62,7 +62,7 @@ impl BlobStore for S3Blobs {
         BlobKey::parse(&file.key)?;
         let (bucket, file, from) = (self.0.clone(), file.clone(), from.to_owned());
         // One unit of work: a caller that stops waiting leaves no upload half done.
-        let put = async move { put::put(&bucket, &file, Body::File(from)).await };
+        let put = async move { put::put(&bucket, &file, PutBody::File(from)).await };
         tokio::spawn(put.in_current_span())
             .await
             .map_err(|error| BlobError::Unavailable(std::io::Error::other(error)))?
@@ -75,7 +75,7 @@ impl BlobStore for S3Blobs {
         // tasks of this runtime thread.
         let hash = self.0.files.run(move || measure_bytes(&name, &body));
         let file = hash.await?;
-        put::put(&self.0, &file, Body::Bytes(bytes)).await?;
+        put::put(&self.0, &file, PutBody::Bytes(bytes)).await?;
         Ok(file)
     }
 
@@ -84,7 +84,7 @@ impl BlobStore for S3Blobs {
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
-        Ok(self.0.look(key).await?.map(|found| found.bytes))
+        Ok(self.0.read_head(key).await?.map(|found| found.bytes))
     }
 
     async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {

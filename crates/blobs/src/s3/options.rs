@@ -20,7 +20,7 @@ const RETRIES: usize = 2;
 const RETRY_TIME: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE_DEFAULT: Duration = Duration::from_secs(20);
 /// The region if neither the settings nor the variables name one.
 const REGION: &str = "us-east-1";
 /// Variables with credentials or the way to them, as in AWS's own programs.
@@ -75,7 +75,7 @@ impl Default for S3Options {
             allow_http: false,
             ca_file: None,
             variables: S3Variables::default(),
-            patience: PATIENCE,
+            patience: PATIENCE_DEFAULT,
         }
     }
 }
@@ -108,12 +108,12 @@ impl fmt::Debug for S3Variables {
 
 /// The bucket and the prefix of all keys, either empty or with a trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct BucketAddress {
     pub bucket: String,
     pub prefix: String,
 }
 
-impl Address {
+impl BucketAddress {
     /// Parses the part of a store's URL after `s3:`: `//BUCKET/PREFIX`.
     pub(crate) fn parse(rest: &str) -> Result<Self, BlobError> {
         const WRONG: BlobError = BlobError::Misconfigured(
@@ -146,7 +146,7 @@ fn is_segment(text: &str) -> bool {
 /// The client, and one that signs URLs for other machines if these reach the server by another
 /// name.
 pub(super) fn open(
-    address: &Address,
+    address: &BucketAddress,
     options: &S3Options,
 ) -> Result<(AmazonS3, Option<AmazonS3>), BlobError> {
     let http = Http::new(options.patience, options.ca_file.as_deref())?;
@@ -167,7 +167,7 @@ pub(super) fn open(
 }
 
 fn client(
-    address: &Address,
+    address: &BucketAddress,
     options: &S3Options,
     endpoint: &str,
     http: &Http,
@@ -281,7 +281,7 @@ mod tests {
             ("//films/", "films", ""),
             ("//films/kinora/results/", "films", "kinora/results/"),
         ] {
-            let found = Address::parse(rest).unwrap();
+            let found = BucketAddress::parse(rest).unwrap();
             assert_eq!((&*found.bucket, &*found.prefix), (bucket, prefix));
         }
         for wrong in [
@@ -296,7 +296,7 @@ mod tests {
             "//films/a#b",
             "//films/ä",
         ] {
-            assert!(misconfigured(Address::parse(wrong)), "{wrong}");
+            assert!(misconfigured(BucketAddress::parse(wrong)), "{wrong}");
         }
     }
 
@@ -350,7 +350,7 @@ mod tests {
             ..S3Options::default()
         };
         assert!(misconfigured(open(
-            &Address::parse("//films").unwrap(),
+            &BucketAddress::parse("//films").unwrap(),
             &options
         )));
     }

@@ -16,7 +16,7 @@ use object_store::{
 };
 use sha2::{Digest, Sha256};
 
-use super::bucket::{Bucket, SHA256, code, unavailable};
+use super::bucket::{S3Bucket, SHA256, code, unavailable};
 use super::read::checksum;
 use crate::BlobError;
 
@@ -27,81 +27,81 @@ const PART_BYTES: u64 = 8 << 20;
 const PARTS_AT_ONCE: usize = 2;
 
 /// The body of a put.
-pub(super) enum Body {
+pub(super) enum PutBody {
     Bytes(Bytes),
     File(PathBuf),
 }
 
 /// The content of a key compared with the file to put there.
-enum Held {
+enum KeyContent {
     Nothing,
     Same,
     Other,
 }
 
 /// Publishes `body` with the key, length and hash in `file`.
-pub(super) async fn put(bucket: &Bucket, file: &StoredFile, body: Body) -> Result<(), BlobError> {
+pub(super) async fn put(bucket: &S3Bucket, file: &StoredFile, body: PutBody) -> Result<(), BlobError> {
     bucket.check_writable()?;
     let source = match body {
-        Body::Bytes(bytes) => Source::Small(bytes),
-        Body::File(from) => open(bucket, file, from).await?,
+        PutBody::Bytes(bytes) => BodySource::Small(bytes),
+        PutBody::File(from) => open(bucket, file, from).await?,
     };
     // Servers that ignore a create-only put would replace an existing object.
-    match held(bucket, file).await? {
-        Held::Nothing => {}
-        Held::Same => return Ok(()),
-        Held::Other => return Err(BlobError::Exists(file.key.clone())),
+    match compare_key(bucket, file).await? {
+        KeyContent::Nothing => {}
+        KeyContent::Same => return Ok(()),
+        KeyContent::Other => return Err(BlobError::Exists(file.key.clone())),
     }
     let sent = match source {
-        Source::Small(bytes) => put_at_once(bucket, file, bytes).await,
-        Source::Big(from) => put_in_parts(bucket, file, from).await,
+        BodySource::Small(bytes) => put_at_once(bucket, file, bytes).await,
+        BodySource::Big(from) => put_in_parts(bucket, file, from).await,
     };
     let Err(error) = sent else {
         return Ok(());
     };
     // Another put may have been first, or this one succeeded although its answer was lost.
-    match held(bucket, file).await? {
-        Held::Nothing => Err(BlobError::Unavailable(error)),
-        Held::Same => Ok(()),
-        Held::Other => Err(BlobError::Exists(file.key.clone())),
+    match compare_key(bucket, file).await? {
+        KeyContent::Nothing => Err(BlobError::Unavailable(error)),
+        KeyContent::Same => Ok(()),
+        KeyContent::Other => Err(BlobError::Exists(file.key.clone())),
     }
 }
 
-async fn held(bucket: &Bucket, file: &StoredFile) -> Result<Held, BlobError> {
+async fn compare_key(bucket: &S3Bucket, file: &StoredFile) -> Result<KeyContent, BlobError> {
     Ok(match checksum(bucket, &file.key).await? {
-        None => Held::Nothing,
-        Some(found) if found == *file => Held::Same,
-        Some(_) => Held::Other,
+        None => KeyContent::Nothing,
+        Some(found) if found == *file => KeyContent::Same,
+        Some(_) => KeyContent::Other,
     })
 }
 
-enum Source {
+enum BodySource {
     Small(Bytes),
     Big(File),
 }
 
 /// Reads a small file, which must match its measures.
-async fn open(bucket: &Bucket, file: &StoredFile, from: PathBuf) -> Result<Source, BlobError> {
+async fn open(bucket: &S3Bucket, file: &StoredFile, from: PathBuf) -> Result<BodySource, BlobError> {
     let file = file.clone();
     let opened = bucket.files.run(move || open_file(&file, &from)).await?;
     Ok(opened?)
 }
 
-fn open_file(file: &StoredFile, from: &Path) -> io::Result<Source> {
+fn open_file(file: &StoredFile, from: &Path) -> io::Result<BodySource> {
     let found = fs::symlink_metadata(from)?;
     if !found.is_file() || found.len() != file.bytes {
         return Err(changed());
     }
     let mut from = File::open(from)?;
     if file.bytes > PART_BYTES {
-        return Ok(Source::Big(from));
+        return Ok(BodySource::Big(from));
     }
     let bytes = next_part(&mut from)?;
     let sha256 = hex::text(&Sha256::digest(&bytes));
     if (bytes.len() as u64, &sha256) != (file.bytes, &file.sha256) {
         return Err(changed());
     }
-    Ok(Source::Small(bytes))
+    Ok(BodySource::Small(bytes))
 }
 
 fn changed() -> io::Error {
@@ -122,7 +122,7 @@ fn attributes(file: &StoredFile) -> Attributes {
     [(name, file.sha256.clone())].into_iter().collect()
 }
 
-async fn put_at_once(bucket: &Bucket, file: &StoredFile, bytes: Bytes) -> io::Result<()> {
+async fn put_at_once(bucket: &S3Bucket, file: &StoredFile, bytes: Bytes) -> io::Result<()> {
     let path = bucket.path(&file.key).map_err(io::Error::other)?;
     let put = |mode| {
         let options = PutOptions {
@@ -153,7 +153,7 @@ async fn put_at_once(bucket: &Bucket, file: &StoredFile, bytes: Bytes) -> io::Re
     put.map(drop).map_err(|error| unavailable(&error))
 }
 
-async fn put_in_parts(bucket: &Bucket, file: &StoredFile, from: File) -> io::Result<()> {
+async fn put_in_parts(bucket: &S3Bucket, file: &StoredFile, from: File) -> io::Result<()> {
     let path = bucket.path(&file.key).map_err(io::Error::other)?;
     let begun = bucket
         .store
@@ -176,7 +176,7 @@ async fn put_in_parts(bucket: &Bucket, file: &StoredFile, from: File) -> io::Res
 }
 
 async fn send_parts(
-    bucket: &Bucket,
+    bucket: &S3Bucket,
     file: &StoredFile,
     mut from: File,
     upload: &mut dyn MultipartUpload,
@@ -217,7 +217,7 @@ const BYTES: usize = 1024;
 
 /// Puts, reads back and removes a small object under a random name, so concurrent probes do not
 /// disturb each other.
-pub(super) async fn probe(bucket: &Bucket) -> Result<(), BlobError> {
+pub(super) async fn probe(bucket: &S3Bucket) -> Result<(), BlobError> {
     let mut name = [0_u8; 8];
     getrandom::fill(&mut name).map_err(io::Error::other)?;
     let path = bucket.object(&format!(".probe-{}", hex::text(&name)))?;

@@ -14,18 +14,18 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore};
 use sha2::{Digest, Sha256};
 
-use super::bucket::{Bucket, Found, failure, sha256, status, unavailable};
+use super::bucket::{S3Bucket, ObjectHead, failure, sha256, status, unavailable};
 use super::http::CHUNK_BYTES;
 use crate::{BlobEntry, BlobError, BlobKey, ByteStream, EntryStream, PAGE_MAX};
 
 /// The answer of servers to a range after the end.
 const RANGE_NOT_SATISFIABLE: u16 = 416;
 
-type Pieces = Fuse<stream::BoxStream<'static, object_store::Result<Bytes>>>;
+type ObjectStream = Fuse<stream::BoxStream<'static, object_store::Result<Bytes>>>;
 
 /// The bytes of the object in `range`, cut at its end.
 pub(super) async fn read(
-    bucket: &Bucket,
+    bucket: &S3Bucket,
     key: &str,
     range: Range<u64>,
 ) -> Result<ByteStream, BlobError> {
@@ -48,8 +48,8 @@ pub(super) async fn read(
 }
 
 /// No bytes of an existing object.
-async fn nothing(bucket: &Bucket, key: &str) -> Result<ByteStream, BlobError> {
-    match bucket.look(key).await? {
+async fn nothing(bucket: &S3Bucket, key: &str) -> Result<ByteStream, BlobError> {
+    match bucket.read_head(key).await? {
         Some(_) => Ok(Box::pin(stream::empty())),
         None => Err(BlobError::NotFound(key.to_owned())),
     }
@@ -59,17 +59,17 @@ fn chunks(found: GetResult) -> ByteStream {
     let is_whole = found.range == (0..found.meta.size);
     // A range has no hash to compare with.
     let wanted = sha256(&found.attributes).filter(|_| is_whole);
-    let reader = Reader {
+    let reader = ChunkReader {
         pieces: found.into_stream().fuse(),
         rest: Bytes::new(),
         held: None,
         check: wanted.map(|wanted| (Sha256::new(), wanted)),
     };
-    Box::pin(stream::try_unfold(reader, Reader::next))
+    Box::pin(stream::try_unfold(reader, ChunkReader::next))
 }
 
-struct Reader {
-    pieces: Pieces,
+struct ChunkReader {
+    pieces: ObjectStream,
     /// The rest of a piece that is longer than a chunk.
     rest: Bytes,
     /// The next chunk, held back until it is known whether it is the last.
@@ -77,7 +77,7 @@ struct Reader {
     check: Option<(Sha256, String)>,
 }
 
-impl Reader {
+impl ChunkReader {
     async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
         loop {
             let Some(chunk) = self.pull().await? else {
@@ -121,8 +121,8 @@ impl Reader {
 }
 
 /// `None` for an unknown key.
-pub(super) async fn checksum(bucket: &Bucket, key: &str) -> Result<Option<StoredFile>, BlobError> {
-    let Some(Found { bytes, sha256 }) = bucket.look(key).await? else {
+pub(super) async fn checksum(bucket: &S3Bucket, key: &str) -> Result<Option<StoredFile>, BlobError> {
+    let Some(ObjectHead { bytes, sha256 }) = bucket.read_head(key).await? else {
         return Ok(None);
     };
     let key = key.to_owned();
@@ -137,7 +137,7 @@ pub(super) async fn checksum(bucket: &Bucket, key: &str) -> Result<Option<Stored
 }
 
 /// Reads the object to its end.
-async fn measure(bucket: &Bucket, key: &str) -> Result<(u64, String), BlobError> {
+async fn measure(bucket: &S3Bucket, key: &str) -> Result<(u64, String), BlobError> {
     let mut chunks = read(bucket, key, 0..u64::MAX).await?;
     let (mut hash, mut bytes) = (Sha256::new(), 0);
     while let Some(chunk) = chunks.try_next().await? {
@@ -155,17 +155,17 @@ enum PageCursor {
 }
 
 /// All entries whose keys begin with `prefix`.
-pub(super) fn pages(bucket: Arc<Bucket>, prefix: &str) -> EntryStream {
+pub(super) fn pages(bucket: Arc<S3Bucket>, prefix: &str) -> EntryStream {
     let prefix = format!("{}{prefix}", bucket.address.prefix);
     let pages = stream::try_unfold(PageCursor::Begin, move |cursor| {
         let (bucket, prefix) = (bucket.clone(), prefix.clone());
         async move { page(&bucket, &prefix, cursor).await }
     });
-    Box::pin(full(pages))
+    Box::pin(skip_empty_pages(pages))
 }
 
 /// Skips a page that contains only foreign names.
-fn full(
+fn skip_empty_pages(
     pages: impl Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send,
 ) -> impl Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send {
     pages.filter(|page| {
@@ -175,7 +175,7 @@ fn full(
 }
 
 async fn page(
-    bucket: &Bucket,
+    bucket: &S3Bucket,
     prefix: &str,
     cursor: PageCursor,
 ) -> Result<Option<(Vec<BlobEntry>, PageCursor)>, BlobError> {
@@ -195,12 +195,12 @@ async fn page(
     let listed = listed.map_err(|error| unavailable(&error))?;
     let own = &bucket.address.prefix;
     let objects = listed.result.objects.iter();
-    let entries = objects.filter_map(|object| entry(own, object)).collect();
+    let entries = objects.filter_map(|object| blob_entry(own, object)).collect();
     let next = listed.page_token.map_or(PageCursor::End, PageCursor::After);
     Ok(Some((entries, next)))
 }
 
-fn entry(prefix: &str, object: &ObjectMeta) -> Option<BlobEntry> {
+fn blob_entry(prefix: &str, object: &ObjectMeta) -> Option<BlobEntry> {
     let key = object.location.as_ref().strip_prefix(prefix)?;
     BlobKey::parse(key).ok()?;
     Some(BlobEntry {

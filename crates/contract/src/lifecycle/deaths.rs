@@ -6,7 +6,7 @@
 
 /// The verdict on a task whose worker died or hung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DeathVerdict {
     /// The task waits again, and the attempt counts.
     Again,
     /// The task waits again, and the attempt does not count: another running task may be the cause.
@@ -17,14 +17,14 @@ pub enum Verdict {
 
 /// Judges a death in attempt number `attempt` of at most `attempts_max`; `alone` is whether the
 /// worker ran nothing else.
-pub const fn judge_death(attempt: u32, attempts_max: u32, alone: bool) -> Verdict {
+pub const fn evaluate_death(attempt: u32, attempts_max: u32, alone: bool) -> DeathVerdict {
     // Example with 3 attempts: tasks A and B run in one worker, and A kills it each time. After two deaths
     // both have one attempt left, so each runs alone from now on. A dies again and fails; B completes.
     // If they shared the third run too, B could not be told from A, so both are spared.
     match (attempt < attempts_max, alone) {
-        (true, _) => Verdict::Again,
-        (false, false) => Verdict::Spared,
-        (false, true) => Verdict::Lost,
+        (true, _) => DeathVerdict::Again,
+        (false, false) => DeathVerdict::Spared,
+        (false, true) => DeathVerdict::Lost,
     }
 }
 
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn only_a_death_alone_uses_up_the_last_attempt() {
-        use Verdict::{Again, Lost, Spared};
+        use DeathVerdict::{Again, Lost, Spared};
         for (attempt, attempts_max, beside_others, alone) in [
             (1, 3, Again, Again),
             (2, 3, Again, Again),
@@ -51,7 +51,7 @@ mod tests {
             (1, 2, Again, Again),
             (2, 2, Spared, Lost),
         ] {
-            let judged = [false, true].map(|alone| judge_death(attempt, attempts_max, alone));
+            let judged = [false, true].map(|alone| evaluate_death(attempt, attempts_max, alone));
             assert_eq!(
                 judged,
                 [beside_others, alone],
@@ -87,13 +87,13 @@ mod tests {
                 let alone = runs_alone(deaths, attempts, attempts_max);
                 attempts += 1;
                 deaths += 1;
-                match judge_death(attempts, attempts_max, alone) {
-                    Verdict::Again => false,
-                    Verdict::Spared => {
+                match evaluate_death(attempts, attempts_max, alone) {
+                    DeathVerdict::Again => false,
+                    DeathVerdict::Spared => {
                         attempts -= 1;
                         false
                     }
-                    Verdict::Lost => true,
+                    DeathVerdict::Lost => true,
                 }
             });
             assert_eq!(lives, Some(attempts_max.max(2)));

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::id::TaskId;
 use crate::lifecycle::files::{keeps_references, reference_keys};
-use crate::lifecycle::record::Record;
-use crate::lifecycle::tally::Ending;
-use crate::task::State;
+use crate::lifecycle::record::TaskRecord;
+use crate::lifecycle::tally::TallyEntry;
+use crate::task::TaskState;
 use crate::time::UnixMs;
 
 /// Work for the store in the same transaction as the change, besides storing the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Effects {
+pub struct TaskEffects {
     /// Blob keys of files that are no longer needed; some may not exist.
     pub garbage: Vec<String>,
     /// Work in progress elsewhere, for a task that ended without a result.
@@ -27,7 +27,7 @@ pub struct Effects {
     /// Whether clients' texts were removed that must leave the disk soon.
     pub erases: bool,
     /// The task's part in the sums over ended tasks, if it ends.
-    pub ending: Option<Ending>,
+    pub ending: Option<TallyEntry>,
 }
 
 /// An upstream job to cancel.
@@ -43,7 +43,7 @@ pub struct CallOff {
 
 /// The parties that a change may concern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct WakeHints {
     /// A task may be ready to claim or to fetch.
     pub work: bool,
     /// A lease of a run or a fetch was withdrawn.
@@ -52,11 +52,11 @@ pub struct Hints {
     pub ended: bool,
 }
 
-impl Effects {
+impl TaskEffects {
     /// The effects of a change from `before` to `after`; `None` stands for a task that does not
     /// exist.
     #[must_use]
-    pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
+    pub fn between(before: Option<&TaskRecord>, after: Option<&TaskRecord>) -> Self {
         let [bytes_before, bytes_after] = [before, after].map(charged_bytes);
         let [tasks_before, tasks_after] = [before, after].map(listed_tasks);
         Self {
@@ -68,27 +68,27 @@ impl Effects {
             bytes: bytes_after - bytes_before,
             tasks: tasks_after - tasks_before,
             erases: before.is_some()
-                && after.is_none_or(|after| matches!(after.task.state, State::Expired)),
+                && after.is_none_or(|after| matches!(after.task.state, TaskState::Expired)),
             ending: before
                 .zip(after)
-                .and_then(|(before, after)| Ending::of(before, after)),
+                .and_then(|(before, after)| TallyEntry::from_change(before, after)),
         }
     }
 
     /// The effects of a deletion at `now_ms`.
     #[must_use]
-    pub fn of_deletion(before: &Record, now_ms: UnixMs) -> Self {
+    pub fn for_deletion(before: &TaskRecord, now_ms: UnixMs) -> Self {
         Self {
-            ending: Ending::of_deletion(before, now_ms),
-            ..Self::of(Some(before), None)
+            ending: TallyEntry::from_deletion(before, now_ms),
+            ..Self::between(Some(before), None)
         }
     }
 }
 
-impl Hints {
+impl WakeHints {
     /// Combines two hints.
     #[must_use]
-    pub const fn or(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self {
             work: self.work || other.work,
             withdrawn: self.withdrawn || other.withdrawn,
@@ -98,19 +98,19 @@ impl Hints {
 
     /// The parties concerned by a task's change from `before` to `after`.
     #[must_use]
-    pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
+    pub fn between(before: Option<&TaskRecord>, after: Option<&TaskRecord>) -> Self {
         // A task that waits may be ready to claim or to fetch. While a fetch is in progress it is neither, so the
         // start of one wakes nobody.
         let work =
-            after.is_some_and(|after| after.is_waiting() && after.references.fetch().is_none());
+            after.is_some_and(|after| after.is_waiting() && after.references.fetch_token().is_none());
         let was_held = before.is_some_and(|record| {
-            record.is_running() || record.is_waiting() && record.references.fetch().is_some()
+            record.is_running() || record.is_waiting() && record.references.fetch_token().is_some()
         });
         let is_withdrawn = match after {
             None => true,
             // Only a cancel keeps the lease of the run that it ends.
             Some(after) if after.is_terminal() => {
-                after.lease.is_some() || before.is_some_and(Record::is_waiting)
+                after.lease.is_some() || before.is_some_and(TaskRecord::is_waiting)
             }
             Some(_) => false,
         };
@@ -122,36 +122,36 @@ impl Hints {
     }
 }
 
-fn charged_bytes(record: Option<&Record>) -> i64 {
+fn charged_bytes(record: Option<&TaskRecord>) -> i64 {
     record.map_or(0, |record| {
         i64::try_from(record.charged_bytes).unwrap_or(i64::MAX)
     })
 }
 
 /// 1 for a task that counts against its project's quota of tasks, otherwise 0.
-fn listed_tasks(record: Option<&Record>) -> i64 {
+fn listed_tasks(record: Option<&TaskRecord>) -> i64 {
     record.map_or(0, |record| i64::from(record.task.status().is_some()))
 }
 
 /// Whether the task ends with this change. A removal of an unfinished task is an end.
-fn ends(before: &Record, after: Option<&Record>) -> bool {
-    !before.is_terminal() && after.is_none_or(Record::is_terminal)
+fn ends(before: &TaskRecord, after: Option<&TaskRecord>) -> bool {
+    !before.is_terminal() && after.is_none_or(TaskRecord::is_terminal)
 }
 
 /// Keys of files that `before` needed or may have created, and `after` does not need.
-fn garbage(before: &Record, after: Option<&Record>) -> Vec<String> {
+fn garbage(before: &TaskRecord, after: Option<&TaskRecord>) -> Vec<String> {
     let mut keys = Vec::new();
     if let Some(lease) = before.running_lease() {
-        let goes_on = after.and_then(Record::running_lease) == Some(lease.clone());
-        let is_result = after.is_some_and(|after| matches!(after.task.state, State::Completed(_)));
+        let goes_on = after.and_then(TaskRecord::running_lease) == Some(lease.clone());
+        let is_result = after.is_some_and(|after| matches!(after.task.state, TaskState::Completed(_)));
         // The run may be writing its files at this moment, under keys with its token. Recording
         // them is harmless: a later attempt has another token and other keys.
         if !goes_on && !is_result {
             keys.extend(lease.file_keys());
         }
     }
-    if let State::Completed(artifact) = &before.task.state
-        && !after.is_some_and(|after| matches!(after.task.state, State::Completed(_)))
+    if let TaskState::Completed(artifact) = &before.task.state
+        && !after.is_some_and(|after| matches!(after.task.state, TaskState::Completed(_)))
     {
         keys.extend(artifact.files().map(|file| file.key.clone()));
     }
@@ -161,8 +161,8 @@ fn garbage(before: &Record, after: Option<&Record>) -> Vec<String> {
     keys
 }
 
-fn call_off(before: &Record, after: Option<&Record>) -> Option<CallOff> {
-    let has_result = after.is_some_and(|after| matches!(after.task.state, State::Completed(_)));
+fn call_off(before: &TaskRecord, after: Option<&TaskRecord>) -> Option<CallOff> {
+    let has_result = after.is_some_and(|after| matches!(after.task.state, TaskState::Completed(_)));
     let goes_on = after.is_some_and(|after| !after.is_terminal());
     // An unfinished task keeps its ticket: the next attempt resumes the same job. A result means
     // that the job has ended by itself. In all other cases nobody will fetch its result, so the

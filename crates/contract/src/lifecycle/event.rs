@@ -8,18 +8,18 @@ use std::fmt;
 use crate::error::Failure;
 use crate::error::Warning;
 use crate::id::TaskId;
-use crate::lifecycle::deaths::Verdict;
+use crate::lifecycle::deaths::DeathVerdict;
 use crate::spec::VideoSpec;
 use crate::task::Artifact;
 use crate::time::{LeaseMs, UnixMs};
 
 /// An event in a task's life. Tokens identify the actor; times are those of the store's clock.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum TaskEvent {
     /// A worker takes the task.
     Claimed {
         /// The new lease.
-        held: Held,
+        held: StoredLease,
         /// The current time.
         now_ms: UnixMs,
     },
@@ -32,14 +32,14 @@ pub enum Event {
         /// New end of the lease by the clock of leases.
         ends_ms: LeaseMs,
         /// Its report.
-        renewal: Renewal,
+        renewal: LeaseRenewal,
     },
     /// The worker ends the task.
     Finished {
         /// Token of its lease.
         token: u64,
         /// The result, or the failure.
-        outcome: Outcome,
+        outcome: RunOutcome,
         /// The current time.
         now_ms: UnixMs,
         /// How long to keep an ended task, in milliseconds.
@@ -50,12 +50,12 @@ pub enum Event {
         /// Token of its lease.
         token: u64,
         /// Whether the attempt counts.
-        attempt: Attempt,
+        attempt: ReleasedAttempt,
     },
     /// The lease ran out, or the worker died.
     WorkerLost {
         /// The verdict on the task ([`crate::lifecycle::judge_death`]).
-        verdict: Verdict,
+        verdict: DeathVerdict,
         /// The current time.
         now_ms: UnixMs,
         /// How long to keep an ended task, in milliseconds.
@@ -116,7 +116,7 @@ pub enum Event {
 }
 
 /// How a run ended.
-pub type Outcome = Result<Artifact, Failure>;
+pub type RunOutcome = Result<Artifact, Failure>;
 
 /// How a fetch ended.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ pub enum FetchOutcome {
 
 /// A worker's report with a renewal.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Renewal {
+pub struct LeaseRenewal {
     /// 0 to 99; a lower value than before changes nothing.
     pub progress: u8,
     /// The engine at work, as `name/version`.
@@ -159,7 +159,7 @@ pub struct Renewal {
 
 /// Why an event was refused. The task is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum EventRefusal {
     /// The token is not that of the task's current run or fetch.
     #[error("the lease is lost: {0}")]
     LeaseLost(LeaseLost),
@@ -171,7 +171,7 @@ pub enum Refused {
     Impossible,
 }
 
-impl From<LeaseLost> for Refused {
+impl From<LeaseLost> for EventRefusal {
     fn from(lost: LeaseLost) -> Self {
         Self::LeaseLost(lost)
     }
@@ -188,7 +188,7 @@ pub struct Lease {
 
 /// A lease as a store keeps it. Both ends are times of the store's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct StoredLease {
     /// Fencing token.
     pub token: u64,
     /// End of the lease by the wall clock, for operators.
@@ -202,7 +202,7 @@ pub struct Held {
 
 /// Whether the attempt of a task that returns to the queue counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub enum ReleasedAttempt {
     /// It counts: something broke.
     Counts,
     /// It does not count, but its project has used its turn: an orderly stop, or a fault of this

@@ -3,8 +3,8 @@
 
 use super::event::Lease;
 use crate::id::TaskId;
-use crate::spec::{Reference, VideoSpec};
-use crate::task::{State, Task};
+use crate::spec::{ReferenceItem, VideoSpec};
+use crate::task::{TaskState, Task};
 
 /// Results: `videos/TASK/TOKEN/NAME`.
 const RESULTS: &str = "videos/";
@@ -31,7 +31,7 @@ impl Lease {
 /// long as the draft, for its final.
 #[must_use]
 pub fn reference_keys(task: &Task) -> Vec<String> {
-    reference_keys_of(task.id, &task.spec)
+    reference_keys_for(task.id, &task.spec)
 }
 
 /// The references that are kept for `task` now: while it is unfinished, and for a draft's final.
@@ -46,7 +46,7 @@ pub fn kept_reference_keys(task: &Task) -> Vec<String> {
 
 /// [`reference_keys`] of a task of which only the identifier and the spec are known.
 #[must_use]
-pub fn reference_keys_of(task: TaskId, spec: &VideoSpec) -> Vec<String> {
+pub fn reference_keys_for(task: TaskId, spec: &VideoSpec) -> Vec<String> {
     (0..spec.inputs.references().len())
         .map(|index| format!("{REFERENCES}{task}/{index}"))
         .collect()
@@ -81,34 +81,34 @@ pub(crate) fn reference_allowance(task: &Task) -> u64 {
     references
         .iter()
         .map(|reference| match reference {
-            Reference::Image(_) => IMAGE_ALLOWANCE_BYTES,
-            Reference::Audio(_) => AUDIO_ALLOWANCE_BYTES,
+            ReferenceItem::Image(_) => IMAGE_ALLOWANCE_BYTES,
+            ReferenceItem::Audio(_) => AUDIO_ALLOWANCE_BYTES,
         })
         .sum()
 }
 
 /// Whether `key` is a file that `task` has, or may still get if it is unfinished.
 #[must_use]
-pub fn names_file(task: &Task, key: &str) -> bool {
+pub fn owns_file(task: &Task, key: &str) -> bool {
     match &task.state {
         // An unfinished task may publish files at any moment, under tokens that are not known yet:
         // none of its files is an orphan.
-        State::Waiting | State::Running => true,
-        State::Completed(artifact) => {
+        TaskState::Waiting | TaskState::Running => true,
+        TaskState::Completed(artifact) => {
             let files = [&artifact.video, &artifact.thumbnail, &artifact.spritesheet];
             files.iter().any(|file| file.key == key)
                 || kept_reference_keys(task).iter().any(|own| own == key)
         }
-        State::Failed(_) | State::Expired => false,
+        TaskState::Failed(_) | TaskState::Expired => false,
     }
 }
 
 /// Whether a task in this state still needs its references.
 pub(crate) fn keeps_references(task: &Task) -> bool {
     match task.state {
-        State::Waiting | State::Running => true,
-        State::Completed(_) => task.spec.draft,
-        State::Failed(_) | State::Expired => false,
+        TaskState::Waiting | TaskState::Running => true,
+        TaskState::Completed(_) => task.spec.draft,
+        TaskState::Failed(_) | TaskState::Expired => false,
     }
 }
 

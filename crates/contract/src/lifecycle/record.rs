@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::event::{Held, Lease, LeaseLost};
+use super::event::{StoredLease, Lease, LeaseLost};
 use super::files::{keeps_references, reference_allowance};
-use crate::spec::Inputs;
-use crate::task::{State, Task};
+use crate::spec::VideoInputs;
+use crate::task::{TaskState, Task};
 use crate::time::LeaseMs;
 
 /// Size of a task without its texts, in bytes: its row with its index entries, and its record in
@@ -16,14 +16,14 @@ const ROW_BYTES: u64 = 1024;
 
 /// A task as a store keeps it.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct TaskRecord {
     /// Order of acceptance.
     pub seq: u64,
     /// The task.
     pub task: Arc<Task>,
     /// Set while running. A cancel keeps it, so that a worker can distinguish a withdrawal from an
     /// expired lease.
-    pub lease: Option<Held>,
+    pub lease: Option<StoredLease>,
     /// The engine's own text for a later attempt, while the task is unfinished.
     pub ticket: Option<Arc<str>>,
     /// Size of the stored references; an allowance until it is known.
@@ -31,7 +31,7 @@ pub struct Record {
     /// Bytes charged to the project.
     pub charged_bytes: u64,
     /// State of the references, while the task waits.
-    pub references: References,
+    pub references: ReferenceState,
     /// Number of deaths of its workers.
     pub deaths: u32,
 }
@@ -39,7 +39,7 @@ pub struct Record {
 /// The state of a task's references. An embedded store records only whether they are stored: its
 /// fetches end with its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum References {
+pub enum ReferenceState {
     /// The task has none, or all are stored.
     AtHand,
     /// They must be fetched.
@@ -59,11 +59,11 @@ pub enum References {
     },
 }
 
-impl References {
+impl ReferenceState {
     /// The state for a stored task.
     #[must_use]
-    pub fn stored(ready: bool, task: &Task) -> Self {
-        if ready || task.spec.inputs == Inputs::Text {
+    pub fn from_stored(ready: bool, task: &Task) -> Self {
+        if ready || task.spec.inputs == VideoInputs::Text {
             Self::AtHand
         } else {
             Self::Wanted { tries: 0 }
@@ -72,7 +72,7 @@ impl References {
 
     /// Token of the fetch in progress.
     #[must_use]
-    pub const fn fetch(self) -> Option<u64> {
+    pub const fn fetch_token(self) -> Option<u64> {
         match self {
             Self::Away { token, .. } => token,
             _ => None,
@@ -89,7 +89,7 @@ impl References {
     }
 }
 
-impl Record {
+impl TaskRecord {
     /// The record of a task that has just been accepted.
     #[must_use]
     pub fn accepted(seq: u64, task: Task) -> Self {
@@ -98,7 +98,7 @@ impl Record {
             seq,
             charged_bytes: cost(&task, reference_bytes),
             reference_bytes,
-            references: References::stored(false, &task),
+            references: ReferenceState::from_stored(false, &task),
             task: Arc::new(task),
             lease: None,
             ticket: None,
@@ -110,7 +110,7 @@ impl Record {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let failure = match &self.task.state {
-            State::Failed(failure) => failure.message.len() as u64,
+            TaskState::Failed(failure) => failure.message.len() as u64,
             _ => 0,
         };
         ROW_BYTES + text_bytes(&self.task) + failure
@@ -119,7 +119,7 @@ impl Record {
     /// Whether the task waits for its references or for a worker.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        matches!(self.task.state, State::Waiting)
+        matches!(self.task.state, TaskState::Waiting)
     }
 
     /// Whether the task waits and no worker has claimed it yet.
@@ -131,13 +131,13 @@ impl Record {
     /// Whether a worker may claim the task.
     #[must_use]
     pub fn is_claimable(&self) -> bool {
-        self.is_waiting() && self.references == References::AtHand
+        self.is_waiting() && self.references == ReferenceState::AtHand
     }
 
     /// Whether a worker runs it.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        matches!(self.task.state, State::Running)
+        matches!(self.task.state, TaskState::Running)
     }
 
     /// Whether the task has ended.
@@ -164,7 +164,7 @@ impl Record {
     ///
     /// # Errors
     /// [`LeaseLost`] with the way in which that run lost it.
-    pub fn judge(&self, token: u64) -> Result<(), LeaseLost> {
+    pub fn check_token(&self, token: u64) -> Result<(), LeaseLost> {
         if self.token() != Some(token) {
             // Another run has the task, or none: the token is not the last one, or a finish cleared
             // it.
@@ -181,18 +181,18 @@ impl Record {
     ///
     /// # Errors
     /// [`LeaseLost`] with the way in which it was lost.
-    pub fn judge_lease(record: Option<&Self>, lease: &Lease) -> Result<(), LeaseLost> {
+    pub fn check_lease(record: Option<&Self>, lease: &Lease) -> Result<(), LeaseLost> {
         record.map_or(Err(LeaseLost::Withdrawn), |record| {
-            record.judge(lease.token)
+            record.check_token(lease.token)
         })
     }
 
     /// A copy of this record with a changed task and the given lease. An ended task keeps only data
     /// that clients can still request.
-    pub(super) fn with(&self, lease: Option<Held>, change: impl FnOnce(&mut Task)) -> Self {
+    pub(super) fn with_task(&self, lease: Option<StoredLease>, change: impl FnOnce(&mut Task)) -> Self {
         let mut task = Task::clone(&self.task);
         change(&mut task);
-        shed(&mut task);
+        drop_unneeded(&mut task);
         // The charge moves by the difference instead of being set: the stored charge may differ
         // from today's formula, because an earlier version computed it, and the project's sum must
         // stay equal to the sum of its rows.
@@ -214,7 +214,7 @@ impl Record {
     }
 
     /// A copy of this record with another state of its references.
-    pub(super) fn with_references(&self, references: References) -> Self {
+    pub(super) fn with_references(&self, references: ReferenceState) -> Self {
         Self {
             references,
             ..self.clone()
@@ -226,12 +226,12 @@ impl Record {
 /// it is a draft whose final may need them; and all texts of an expired one, which only answers 410.
 /// The kinds and the number of references stay: an edit of the video depends on what it was made
 /// from.
-fn shed(task: &mut Task) {
+fn drop_unneeded(task: &mut Task) {
     if keeps_references(task) {
         return;
     }
     task.spec.inputs.clear_urls();
-    if matches!(task.state, State::Expired) {
+    if matches!(task.state, TaskState::Expired) {
         task.spec.prompt = String::new();
         task.spec.negative_prompt = None;
         task.metadata = BTreeMap::new();
@@ -242,7 +242,7 @@ fn shed(task: &mut Task) {
 /// are kept, and result files.
 fn cost(task: &Task, reference_bytes: u64) -> u64 {
     let result = match &task.state {
-        State::Completed(artifact) => artifact.files().iter().map(|file| file.bytes).sum(),
+        TaskState::Completed(artifact) => artifact.files().iter().map(|file| file.bytes).sum(),
         _ => 0,
     };
     let references = if keeps_references(task) {

@@ -1,17 +1,17 @@
 //! Sums over ended tasks, by project, model and day, and the part that one task adds when it ends. The
 //! sums outlive the tasks, and show how much video was made and how long engines worked for it. Each task
-//! is counted once: only the change that ends it has an [`Ending`].
+//! is counted once: only the change that ends it has an [`TallyEntry`].
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::FailureCode;
-use crate::lifecycle::record::Record;
-use crate::task::{State, Task};
+use crate::lifecycle::record::TaskRecord;
+use crate::task::{TaskState, Task};
 use crate::time::UnixMs;
 
-const CANCELLED: Tally = Tally {
+const CANCELLED: TaskTally = TaskTally {
     completed: 0,
     failed: 0,
     cancelled: 1,
@@ -21,7 +21,7 @@ const CANCELLED: Tally = Tally {
 
 /// One ended task's part in the sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ending {
+pub struct TallyEntry {
     /// The project that owned the task.
     pub project: String,
     /// Canonical identifier of its model.
@@ -29,44 +29,44 @@ pub struct Ending {
     /// Day of the end, in days since 1970 (UTC).
     pub day: u64,
     /// The amounts to add.
-    pub tally: Tally,
+    pub tally: TaskTally,
 }
 
-impl Ending {
+impl TallyEntry {
     /// The part of a task that ends with the change from `before` to `after`; otherwise `None`.
-    pub(super) fn of(before: &Record, after: &Record) -> Option<Self> {
+    pub(super) fn from_change(before: &TaskRecord, after: &TaskRecord) -> Option<Self> {
         let task = &after.task;
         let counted = match &task.state {
-            State::Completed(artifact) => Tally {
+            TaskState::Completed(artifact) => TaskTally {
                 completed: 1,
                 video_ms: millis(artifact.duration_seconds),
-                ..Tally::default()
+                ..TaskTally::default()
             },
             // By its code: a cancel is a failure with a reason of its own, and operators want them
             // apart.
-            State::Failed(failure) if failure.code == FailureCode::Cancelled.as_str() => CANCELLED,
-            State::Failed(_) => Tally {
+            TaskState::Failed(failure) if failure.code == FailureCode::Cancelled.as_str() => CANCELLED,
+            TaskState::Failed(_) => TaskTally {
                 failed: 1,
-                ..Tally::default()
+                ..TaskTally::default()
             },
-            State::Waiting | State::Running | State::Expired => return None,
+            TaskState::Waiting | TaskState::Running | TaskState::Expired => return None,
         };
-        (!before.is_terminal()).then(|| Self::at(task, task.finished_at_ms.unwrap_or(0), counted))
+        (!before.is_terminal()).then(|| Self::new(task, task.finished_at_ms.unwrap_or(0), counted))
     }
 
     /// The part of an unfinished task that is deleted: it counts as cancelled.
-    pub(super) fn of_deletion(before: &Record, now_ms: UnixMs) -> Option<Self> {
-        (!before.is_terminal()).then(|| Self::at(&before.task, now_ms, CANCELLED))
+    pub(super) fn from_deletion(before: &TaskRecord, now_ms: UnixMs) -> Option<Self> {
+        (!before.is_terminal()).then(|| Self::new(&before.task, now_ms, CANCELLED))
     }
 
-    fn at(task: &Task, ended_ms: UnixMs, counted: Tally) -> Self {
+    fn new(task: &Task, ended_ms: UnixMs, counted: TaskTally) -> Self {
         let begun_ms = task.started_at_ms.unwrap_or(ended_ms);
         Self {
             project: task.project.clone(),
             model: task.spec.model.clone(),
             // The clock may have been set back during the run.
             day: day_of(ended_ms.max(begun_ms)),
-            tally: Tally {
+            tally: TaskTally {
                 engine_ms: ended_ms.saturating_sub(begun_ms),
                 ..counted
             },
@@ -84,7 +84,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Sums over ended tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tally {
+pub struct TaskTally {
     /// Tasks that completed.
     pub completed: u64,
     /// Tasks that failed, without cancelled ones.
@@ -97,7 +97,7 @@ pub struct Tally {
     pub engine_ms: u64,
 }
 
-impl Tally {
+impl TaskTally {
     /// Adds `other`.
     pub const fn add(&mut self, other: Self) {
         self.completed = self.completed.saturating_add(other.completed);

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::FailureCode;
-use crate::spec::{FrameSize, Inputs, SPEC_VERSION, Seconds, VideoSpec};
-use crate::task::{Artifact, Phase, Priority, State, StoredFile, Task};
+use crate::spec::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, VideoSpec};
+use crate::task::{Artifact, TaskPhase, Priority, TaskState, StoredFile, Task};
 use crate::{Failure, Size, TaskId};
 
 const NOW: u64 = 1_000_000;
@@ -19,8 +19,8 @@ const FETCH: u64 = 3;
 
 fn task(images: usize) -> Task {
     let inputs = match images {
-        0 => Inputs::Text,
-        _ => Inputs::References {
+        0 => VideoInputs::Text,
+        _ => VideoInputs::References {
             images: vec!["https://example.org/i".to_owned(); images],
             audios: Vec::new(),
         },
@@ -33,7 +33,7 @@ fn task(images: usize) -> Task {
             model: "model".to_owned(),
             prompt: "a boat".to_owned(),
             negative_prompt: Some("rain".to_owned()),
-            seconds: Seconds::Fixed(5),
+            seconds: VideoLength::Fixed(5),
             frame: FrameSize::Fixed(Size::new(64, 64)),
             seed: 1,
             generate_audio: true,
@@ -44,7 +44,7 @@ fn task(images: usize) -> Task {
         },
         metadata: BTreeMap::new(),
         priority: Priority::Normal,
-        state: State::Waiting,
+        state: TaskState::Waiting,
         progress: 0,
         created_at_ms: NOW,
         started_at_ms: None,
@@ -80,12 +80,12 @@ fn failure() -> Failure {
     FailureCode::GenerationFailed.into()
 }
 
-fn waiting(images: usize) -> Record {
-    Record::accepted(1, task(images))
+fn waiting(images: usize) -> TaskRecord {
+    TaskRecord::accepted(1, task(images))
 }
 
-fn held(token: u64) -> Held {
-    Held {
+fn held(token: u64) -> StoredLease {
+    StoredLease {
         token,
         until_ms: NOW + 30,
         ends_ms: 30,
@@ -93,15 +93,15 @@ fn held(token: u64) -> Held {
     }
 }
 
-fn claim(token: u64) -> Event {
-    Event::Claimed {
+fn claim(token: u64) -> TaskEvent {
+    TaskEvent::Claimed {
         held: held(token),
         now_ms: NOW,
     }
 }
 
-fn finish(token: u64, outcome: Outcome) -> Event {
-    Event::Finished {
+fn finish(token: u64, outcome: RunOutcome) -> TaskEvent {
+    TaskEvent::Finished {
         token,
         outcome,
         now_ms: NOW,
@@ -109,23 +109,23 @@ fn finish(token: u64, outcome: Outcome) -> Event {
     }
 }
 
-fn cancel() -> Event {
-    Event::Cancelled {
+fn cancel() -> TaskEvent {
+    TaskEvent::Cancelled {
         failure: FailureCode::Cancelled.into(),
         now_ms: NOW,
         retention_ms: KEPT_MS,
     }
 }
 
-fn deleted() -> Event {
-    Event::Deleted { now_ms: NOW }
+fn deleted() -> TaskEvent {
+    TaskEvent::Deleted { now_ms: NOW }
 }
 
-fn fetch_ended(token: u64, outcome: FetchOutcome) -> Event {
-    Event::FetchEnded { token, outcome }
+fn fetch_ended(token: u64, outcome: FetchOutcome) -> TaskEvent {
+    TaskEvent::FetchEnded { token, outcome }
 }
 
-fn fetch_failed(token: u64) -> Event {
+fn fetch_failed(token: u64) -> TaskEvent {
     fetch_ended(
         token,
         FetchOutcome::Failed {
@@ -137,7 +137,7 @@ fn fetch_failed(token: u64) -> Event {
 }
 
 /// Applies the events, each of which must be allowed.
-fn after(record: Record, events: impl IntoIterator<Item = Event>) -> Record {
+fn after(record: TaskRecord, events: impl IntoIterator<Item = TaskEvent>) -> TaskRecord {
     events.into_iter().fold(record, |record, event| {
         let shown = format!("{event:?}");
         let transition = record.apply(event);
@@ -146,13 +146,13 @@ fn after(record: Record, events: impl IntoIterator<Item = Event>) -> Record {
     })
 }
 
-fn running() -> Record {
+fn running() -> TaskRecord {
     after(waiting(0), [claim(TOKEN)])
 }
 
 /// A named record in each state.
-fn records() -> Vec<(&'static str, Record)> {
-    let begun = Event::FetchBegun {
+fn records() -> Vec<(&'static str, TaskRecord)> {
+    let begun = TaskEvent::FetchBegun {
         token: FETCH,
         until_ms: 30,
     };
@@ -163,7 +163,7 @@ fn records() -> Vec<(&'static str, Record)> {
         ("fetching", after(waiting(2), [begun.clone()])),
         ("paused", after(waiting(2), [begun, back])),
         ("running", running()),
-        ("again", after(running(), [released(Attempt::Counts)])),
+        ("again", after(running(), [released(ReleasedAttempt::Counts)])),
         (
             "completed",
             after(running(), [finish(TOKEN, Ok(artifact()))]),
@@ -176,39 +176,39 @@ fn records() -> Vec<(&'static str, Record)> {
                 running(),
                 [
                     finish(TOKEN, Ok(artifact())),
-                    Event::Expired { now_ms: NOW },
+                    TaskEvent::Expired { now_ms: NOW },
                 ],
             ),
         ),
     ]
 }
 
-fn released(attempt: Attempt) -> Event {
-    Event::Released {
+fn released(attempt: ReleasedAttempt) -> TaskEvent {
+    TaskEvent::Released {
         token: TOKEN,
         attempt,
     }
 }
 
-fn lost(verdict: Verdict) -> Event {
-    Event::WorkerLost {
+fn lost(verdict: DeathVerdict) -> TaskEvent {
+    TaskEvent::WorkerLost {
         verdict,
         now_ms: NOW,
         retention_ms: KEPT_MS,
     }
 }
 
-fn renewed(token: u64) -> Event {
-    Event::Renewed {
+fn renewed(token: u64) -> TaskEvent {
+    TaskEvent::Renewed {
         token,
         until_ms: NOW + 60,
         ends_ms: 60,
-        renewal: Renewal::default(),
+        renewal: LeaseRenewal::default(),
     }
 }
 
 /// Each event, with the names of the states that allow it.
-fn events() -> Vec<(Event, Vec<&'static str>)> {
+fn events() -> Vec<(TaskEvent, Vec<&'static str>)> {
     let unfinished = ["ready", "wanted", "fetching", "paused", "running", "again"];
     let ended = ["completed", "failed", "cancelled"];
     let all = records().iter().map(|(name, _)| *name).collect();
@@ -217,36 +217,36 @@ fn events() -> Vec<(Event, Vec<&'static str>)> {
         (renewed(TOKEN), vec!["running"]),
         (finish(TOKEN, Ok(artifact())), vec!["running"]),
         (finish(TOKEN, Err(failure())), vec!["running"]),
-        (released(Attempt::Counts), vec!["running"]),
-        (released(Attempt::Forgiven), vec!["running"]),
-        (released(Attempt::ReferencesLost), vec!["running"]),
-        (lost(Verdict::Again), vec!["running"]),
-        (lost(Verdict::Spared), vec!["running"]),
-        (lost(Verdict::Lost), vec!["running"]),
+        (released(ReleasedAttempt::Counts), vec!["running"]),
+        (released(ReleasedAttempt::Forgiven), vec!["running"]),
+        (released(ReleasedAttempt::ReferencesLost), vec!["running"]),
+        (lost(DeathVerdict::Again), vec!["running"]),
+        (lost(DeathVerdict::Spared), vec!["running"]),
+        (lost(DeathVerdict::Lost), vec!["running"]),
         (renewed(TOKEN + 1), vec![]),
         (finish(TOKEN + 1, Ok(artifact())), vec![]),
         (
-            Event::FetchBegun {
+            TaskEvent::FetchBegun {
                 token: 4,
                 until_ms: 30,
             },
             vec!["wanted"],
         ),
-        (Event::FetchDue, vec!["fetching", "paused"]),
+        (TaskEvent::FetchDue, vec!["fetching", "paused"]),
         (fetch_ended(FETCH, FetchOutcome::AtHand), vec!["fetching"]),
         (fetch_failed(FETCH), vec!["fetching"]),
         (fetch_failed(FETCH + 1), vec![]),
-        (Event::ReferencesStored { bytes: 5 }, unfinished.into()),
+        (TaskEvent::ReferencesStored { bytes: 5 }, unfinished.into()),
         (cancel(), unfinished.into()),
         (
-            Event::WaitedTooLong {
+            TaskEvent::WaitedTooLong {
                 now_ms: NOW,
                 retention_ms: KEPT_MS,
             },
             vec!["ready", "wanted", "fetching", "paused"],
         ),
-        (Event::Expired { now_ms: NOW }, ended.into()),
-        (Event::Postponed { expires_at_ms: 9 }, ended.into()),
+        (TaskEvent::Expired { now_ms: NOW }, ended.into()),
+        (TaskEvent::Postponed { expires_at_ms: 9 }, ended.into()),
         (deleted(), all),
     ]
 }
@@ -264,7 +264,7 @@ fn every_event_happens_in_its_states_and_in_no_other() {
 
 #[test]
 fn a_refusal_says_how_a_lease_was_lost() {
-    let refused = |name: &str, event: Event| {
+    let refused = |name: &str, event: TaskEvent| {
         let (_, record) = records()
             .into_iter()
             .find(|(other, _)| *other == name)
@@ -272,8 +272,8 @@ fn a_refusal_says_how_a_lease_was_lost() {
         record.apply(event).map(|_| ()).unwrap_err()
     };
     let (withdrawn, superseded) = (
-        Refused::LeaseLost(LeaseLost::Withdrawn),
-        Refused::LeaseLost(LeaseLost::Superseded),
+        EventRefusal::LeaseLost(LeaseLost::Withdrawn),
+        EventRefusal::LeaseLost(LeaseLost::Superseded),
     );
     assert_eq!(refused("cancelled", renewed(TOKEN)), withdrawn);
     assert_eq!(refused("completed", renewed(TOKEN)), superseded);
@@ -281,9 +281,9 @@ fn a_refusal_says_how_a_lease_was_lost() {
     assert_eq!(refused("running", renewed(TOKEN + 1)), superseded);
     assert_eq!(refused("failed", fetch_failed(FETCH)), withdrawn);
     assert_eq!(refused("running", fetch_failed(FETCH)), superseded);
-    assert_eq!(refused("completed", cancel()), Refused::Ended);
-    assert_eq!(refused("wanted", claim(8)), Refused::Impossible);
-    let gone = Record::judge_lease(
+    assert_eq!(refused("completed", cancel()), EventRefusal::Ended);
+    assert_eq!(refused("wanted", claim(8)), EventRefusal::Impossible);
+    let gone = TaskRecord::check_lease(
         None,
         &Lease {
             task: task(0).id,
@@ -293,18 +293,18 @@ fn a_refusal_says_how_a_lease_was_lost() {
     assert_eq!(gone, Err(LeaseLost::Withdrawn));
 }
 
-fn effects(record: &Record, event: Event) -> Effects {
+fn effects(record: &TaskRecord, event: TaskEvent) -> TaskEffects {
     record.apply(event).unwrap().effects
 }
 
-fn keys(effects: &Effects) -> BTreeSet<&str> {
+fn keys(effects: &TaskEffects) -> BTreeSet<&str> {
     effects.garbage.iter().map(String::as_str).collect()
 }
 
 #[test]
 fn files_become_garbage_when_nobody_needs_them_any_more() {
     let fetched = fetch_ended(FETCH, FetchOutcome::AtHand);
-    let begun = Event::FetchBegun {
+    let begun = TaskEvent::FetchBegun {
         token: FETCH,
         until_ms: 30,
     };
@@ -316,7 +316,7 @@ fn files_become_garbage_when_nobody_needs_them_any_more() {
     let result: BTreeSet<&str> = ["made/video", "made/thumbnail", "made/sheet"].into();
     let both = |one: &BTreeSet<&'static str>| one.clone();
     assert_eq!(keys(&effects(&run, renewed(TOKEN))), BTreeSet::new());
-    assert_eq!(keys(&effects(&run, released(Attempt::Forgiven))), of_run);
+    assert_eq!(keys(&effects(&run, released(ReleasedAttempt::Forgiven))), of_run);
     let failed = effects(&run, finish(TOKEN, Err(failure())));
     assert_eq!(keys(&failed), &of_run | &references);
     assert_eq!(keys(&effects(&run, cancel())), &of_run | &references);
@@ -330,20 +330,20 @@ fn files_become_garbage_when_nobody_needs_them_any_more() {
     let made = draft.apply(finish(TOKEN, Ok(artifact()))).unwrap();
     assert_eq!(keys(&made.effects), BTreeSet::new());
     let made = made.after.unwrap();
-    let expired = effects(&made, Event::Expired { now_ms: NOW });
+    let expired = effects(&made, TaskEvent::Expired { now_ms: NOW });
     assert_eq!(keys(&expired), &both(&result) | &references);
     assert!(expired.erases && made.apply(cancel()).is_err());
 }
 
 #[test]
 fn an_upstream_job_is_called_off_unless_there_is_a_result_or_another_attempt() {
-    let ticket = Event::Renewed {
+    let ticket = TaskEvent::Renewed {
         token: TOKEN,
         until_ms: 0,
         ends_ms: 0,
-        renewal: Renewal {
+        renewal: LeaseRenewal {
             ticket: Some("job 1".to_owned()),
-            ..Renewal::default()
+            ..LeaseRenewal::default()
         },
     };
     let run = after(running(), [ticket]);
@@ -351,20 +351,20 @@ fn an_upstream_job_is_called_off_unless_there_is_a_result_or_another_attempt() {
     for event in [
         cancel(),
         finish(TOKEN, Err(failure())),
-        lost(Verdict::Lost),
+        lost(DeathVerdict::Lost),
         deleted(),
     ] {
         assert_eq!(called_off(event).as_deref(), Some("job 1"));
     }
     for event in [
         finish(TOKEN, Ok(artifact())),
-        released(Attempt::Counts),
-        lost(Verdict::Again),
+        released(ReleasedAttempt::Counts),
+        lost(DeathVerdict::Again),
         renewed(TOKEN),
     ] {
         assert_eq!(called_off(event), None);
     }
-    let again = after(run, [released(Attempt::Counts), claim(8)]);
+    let again = after(run, [released(ReleasedAttempt::Counts), claim(8)]);
     assert_eq!(
         again.ticket.as_deref(),
         Some("job 1"),
@@ -374,23 +374,23 @@ fn an_upstream_job_is_called_off_unless_there_is_a_result_or_another_attempt() {
 
 #[test]
 fn a_task_is_counted_when_it_ends_and_never_again() {
-    let ending = |record: &Record, event| effects(record, event).ending.map(|ending| ending.tally);
-    let worked = |engine_ms: u64| Tally {
+    let ending = |record: &TaskRecord, event| effects(record, event).ending.map(|ending| ending.tally);
+    let worked = |engine_ms: u64| TaskTally {
         engine_ms,
-        ..Tally::default()
+        ..TaskTally::default()
     };
     let mut run = running();
     Arc::make_mut(&mut run.task).started_at_ms = Some(NOW - 250);
-    let completed = Tally {
+    let completed = TaskTally {
         completed: 1,
         video_ms: 5_000,
         ..worked(250)
     };
-    let failed = Tally {
+    let failed = TaskTally {
         failed: 1,
         ..worked(250)
     };
-    let cancelled = Tally {
+    let cancelled = TaskTally {
         cancelled: 1,
         ..worked(250)
     };
@@ -398,25 +398,25 @@ fn a_task_is_counted_when_it_ends_and_never_again() {
     assert_eq!(ending(&run, done.clone()), Some(completed));
     let broken = finish(TOKEN, Err(failure()));
     assert_eq!(ending(&run, broken), Some(failed));
-    assert_eq!(ending(&run, lost(Verdict::Lost)), Some(failed));
+    assert_eq!(ending(&run, lost(DeathVerdict::Lost)), Some(failed));
     assert_eq!(ending(&run, cancel()), Some(cancelled));
     // No engine has worked for it.
-    let unseen = Tally {
+    let unseen = TaskTally {
         engine_ms: 0,
         ..cancelled
     };
     assert_eq!(ending(&waiting(0), cancel()), Some(unseen));
     assert_eq!(ending(&run, deleted()), Some(cancelled));
     for event in [
-        released(Attempt::Counts),
-        lost(Verdict::Again),
+        released(ReleasedAttempt::Counts),
+        lost(DeathVerdict::Again),
         renewed(TOKEN),
     ] {
         assert_eq!(ending(&run, event), None);
     }
     let ended = after(run, [done]);
-    let expired = Event::Expired { now_ms: NOW };
-    for event in [Event::Postponed { expires_at_ms: 9 }, expired, deleted()] {
+    let expired = TaskEvent::Expired { now_ms: NOW };
+    for event in [TaskEvent::Postponed { expires_at_ms: 9 }, expired, deleted()] {
         assert_eq!(ending(&ended, event), None);
     }
     let day = effects(&running(), cancel()).ending.map(|one| one.day);
@@ -425,21 +425,21 @@ fn a_task_is_counted_when_it_ends_and_never_again() {
 
 #[test]
 fn hints_go_to_those_whom_a_change_concerns() {
-    let begun = Event::FetchBegun {
+    let begun = TaskEvent::FetchBegun {
         token: FETCH,
         until_ms: 30,
     };
-    let hints = |record: &Record, event: Event| {
+    let hints = |record: &TaskRecord, event: TaskEvent| {
         let after = record.apply(event).unwrap().after;
-        let hints = Hints::of(Some(record), after.as_ref());
+        let hints = WakeHints::between(Some(record), after.as_ref());
         (hints.work, hints.withdrawn, hints.ended)
     };
-    let new = Hints::of(None, Some(&waiting(0)));
+    let new = WakeHints::between(None, Some(&waiting(0)));
     assert_eq!((new.work, new.withdrawn, new.ended), (true, false, false));
     assert_eq!(hints(&waiting(2), begun.clone()), (false, false, false));
     assert_eq!(hints(&waiting(0), claim(1)), (false, false, false));
     assert_eq!(
-        hints(&running(), released(Attempt::Counts)),
+        hints(&running(), released(ReleasedAttempt::Counts)),
         (true, false, false)
     );
     assert_eq!(hints(&running(), cancel()), (false, true, true));
@@ -465,20 +465,20 @@ proptest! {
         steps in prop::collection::vec((0_usize..23, 0_u8..=120), 1..60),
     ) {
         let mut record = waiting(images);
-        let (mut bytes, mut tasks) = (Effects::of(None, Some(&record)).bytes, 1);
+        let (mut bytes, mut tasks) = (TaskEffects::between(None, Some(&record)).bytes, 1);
         let mut token = TOKEN;
         for (step, progress) in steps {
             let mut event = events()[step].0.clone();
             match &mut event {
-                Event::Claimed { held, .. } => {
+                TaskEvent::Claimed { held, .. } => {
                     token += 10;
                     held.token = token;
                 }
-                Event::Renewed { token: of, renewal, .. } => {
+                TaskEvent::Renewed { token: of, renewal, .. } => {
                     *of = token;
                     renewal.progress = progress;
                 }
-                Event::Finished { token: of, .. } | Event::Released { token: of, .. } => *of = token,
+                TaskEvent::Finished { token: of, .. } | TaskEvent::Released { token: of, .. } => *of = token,
                 _ => {}
             }
             let Ok(transition) = record.apply(event) else { continue };
@@ -492,17 +492,17 @@ proptest! {
             prop_assert_eq!(next.is_running(), next.running_lease().is_some());
             prop_assert!(!next.is_terminal() || next.ticket.is_none());
             prop_assert_eq!(u64::try_from(bytes).unwrap(), next.charged_bytes);
-            prop_assert_eq!(tasks, i64::from(is != Phase::Expired));
+            prop_assert_eq!(tasks, i64::from(is != TaskPhase::Expired));
             record = next;
         }
     }
 }
 
 /// Whether the task has or had a result.
-fn was_completed(record: &Record) -> bool {
+fn was_completed(record: &TaskRecord) -> bool {
     match record.task.state {
-        State::Completed(_) => true,
-        State::Expired => record.task.progress == 100,
+        TaskState::Completed(_) => true,
+        TaskState::Expired => record.task.progress == 100,
         _ => false,
     }
 }

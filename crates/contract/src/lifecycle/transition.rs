@@ -1,41 +1,41 @@
 //! The state machine of a task: which events it accepts in which state, and the record afterwards. An
 //! event that does not fit is refused and changes nothing; a stale token never gets further than
-//! [`Record::judge`].
+//! [`TaskRecord::check_token`].
 
-use super::deaths::Verdict;
-use super::effects::Effects;
-use super::event::{Attempt, Held, LeaseLost};
-use super::event::{Event, FetchOutcome, Outcome, Refused, Renewal};
-use super::record::{Record, References};
+use super::deaths::DeathVerdict;
+use super::effects::TaskEffects;
+use super::event::{ReleasedAttempt, StoredLease, LeaseLost};
+use super::event::{TaskEvent, FetchOutcome, RunOutcome, EventRefusal, LeaseRenewal};
+use super::record::{TaskRecord, ReferenceState};
 use crate::error::{Failure, FailureCode};
-use crate::task::{State, Task};
+use crate::task::{TaskState, Task};
 use crate::time::{LeaseMs, UnixMs};
 
 /// A change of a task.
 #[derive(Clone, Debug)]
-pub struct Transition {
+pub struct TaskTransition {
     /// The task afterwards; `None` if it is removed.
-    pub after: Option<Record>,
+    pub after: Option<TaskRecord>,
     /// The effects outside the task.
-    pub effects: Effects,
+    pub effects: TaskEffects,
 }
 
 /// The time of a task's end, and how long to keep the task from then on.
 #[derive(Clone, Copy)]
-struct End {
+struct TaskEnd {
     now_ms: UnixMs,
     retention_ms: u64,
 }
 
-impl Record {
+impl TaskRecord {
     /// The record after `event`, with its effects.
     ///
     /// # Errors
-    /// [`Refused`] if the task's state does not allow the event; then nothing may change.
-    pub fn apply(&self, event: Event) -> Result<Transition, Refused> {
+    /// [`EventRefusal`] if the task's state does not allow the event; then nothing may change.
+    pub fn apply(&self, event: TaskEvent) -> Result<TaskTransition, EventRefusal> {
         // A deletion leaves no record to compare with, and only the event knows its time.
         let deletion = match &event {
-            Event::Deleted { now_ms } => Some(Effects::of_deletion(self, *now_ms)),
+            TaskEvent::Deleted { now_ms } => Some(TaskEffects::for_deletion(self, *now_ms)),
             _ => None,
         };
         let after = self.after(event)?;
@@ -44,25 +44,25 @@ impl Record {
             // A second barrier behind the checks of each event: whatever they miss, no stored task
             // takes a step that the table of phases does not allow.
             if was != is && !was.may_become(is) {
-                return Err(Refused::Impossible);
+                return Err(EventRefusal::Impossible);
             }
         }
-        Ok(Transition {
-            effects: deletion.unwrap_or_else(|| Effects::of(Some(self), after.as_ref())),
+        Ok(TaskTransition {
+            effects: deletion.unwrap_or_else(|| TaskEffects::between(Some(self), after.as_ref())),
             after,
         })
     }
 
-    fn after(&self, event: Event) -> Result<Option<Self>, Refused> {
+    fn after(&self, event: TaskEvent) -> Result<Option<Self>, EventRefusal> {
         let after = match event {
-            Event::Claimed { held, now_ms } => self.claimed(held, now_ms)?,
-            Event::Renewed {
+            TaskEvent::Claimed { held, now_ms } => self.claimed(held, now_ms)?,
+            TaskEvent::Renewed {
                 token,
                 until_ms,
                 ends_ms,
                 renewal,
             } => self.renewed(token, until_ms, ends_ms, renewal)?,
-            Event::Finished {
+            TaskEvent::Finished {
                 token,
                 outcome,
                 now_ms,
@@ -70,56 +70,56 @@ impl Record {
             } => self.finished(
                 token,
                 outcome,
-                End {
+                TaskEnd {
                     now_ms,
                     retention_ms,
                 },
             )?,
-            Event::Released { token, attempt } => self.released(token, attempt)?,
-            Event::WorkerLost {
+            TaskEvent::Released { token, attempt } => self.released(token, attempt)?,
+            TaskEvent::WorkerLost {
                 verdict,
                 now_ms,
                 retention_ms,
             } => self.worker_lost(
                 verdict,
-                End {
+                TaskEnd {
                     now_ms,
                     retention_ms,
                 },
             )?,
-            Event::FetchBegun { token, until_ms } => self.fetch_begun(token, until_ms)?,
-            Event::FetchDue => self.fetch_due()?,
-            Event::FetchEnded { token, outcome } => self.fetch_ended(token, outcome)?,
-            Event::ReferencesStored { bytes } => self.references_stored(bytes)?,
-            Event::Cancelled {
+            TaskEvent::FetchBegun { token, until_ms } => self.fetch_begun(token, until_ms)?,
+            TaskEvent::FetchDue => self.fetch_due()?,
+            TaskEvent::FetchEnded { token, outcome } => self.fetch_ended(token, outcome)?,
+            TaskEvent::ReferencesStored { bytes } => self.references_stored(bytes)?,
+            TaskEvent::Cancelled {
                 failure,
                 now_ms,
                 retention_ms,
             } => self.cancelled(
                 failure,
-                End {
+                TaskEnd {
                     now_ms,
                     retention_ms,
                 },
             )?,
-            Event::WaitedTooLong {
+            TaskEvent::WaitedTooLong {
                 now_ms,
                 retention_ms,
-            } => self.waited_too_long(End {
+            } => self.waited_too_long(TaskEnd {
                 now_ms,
                 retention_ms,
             })?,
-            Event::Expired { now_ms } => self.expired(now_ms)?,
-            Event::Postponed { expires_at_ms } => self.postponed(expires_at_ms)?,
-            Event::Deleted { .. } => return Ok(None),
+            TaskEvent::Expired { now_ms } => self.expired(now_ms)?,
+            TaskEvent::Postponed { expires_at_ms } => self.postponed(expires_at_ms)?,
+            TaskEvent::Deleted { .. } => return Ok(None),
         };
         Ok(Some(after))
     }
 
-    fn claimed(&self, held: Held, now_ms: UnixMs) -> Result<Self, Refused> {
+    fn claimed(&self, held: StoredLease, now_ms: UnixMs) -> Result<Self, EventRefusal> {
         self.expect(self.is_claimable())?;
-        Ok(self.with(Some(held), |task| {
-            task.state = State::Running;
+        Ok(self.with_task(Some(held), |task| {
+            task.state = TaskState::Running;
             task.attempt = task.attempt.saturating_add(1);
             start(task, now_ms);
         }))
@@ -130,17 +130,17 @@ impl Record {
         token: u64,
         until_ms: UnixMs,
         ends_ms: LeaseMs,
-        renewal: Renewal,
-    ) -> Result<Self, Refused> {
-        self.judge(token)?;
+        renewal: LeaseRenewal,
+    ) -> Result<Self, EventRefusal> {
+        self.check_token(token)?;
         // A renewal may arrive late, after the time when the lease ended but before a sweep has
         // judged it. It counts then: the worker is alive, and nobody else has the task.
-        let held = self.lease.clone().map(|held| Held {
+        let held = self.lease.clone().map(|held| StoredLease {
             until_ms,
             ends_ms,
             ..held
         });
-        let mut after = self.with(held, |task| {
+        let mut after = self.with_task(held, |task| {
             // Never falls, and only completed tasks have 100.
             task.progress = task.progress.max(renewal.progress.min(99));
             if renewal.engine.is_some() {
@@ -159,46 +159,46 @@ impl Record {
         Ok(after)
     }
 
-    fn finished(&self, token: u64, outcome: Outcome, at: End) -> Result<Self, Refused> {
-        self.judge(token)?;
-        Ok(self.with(None, |task| {
+    fn finished(&self, token: u64, outcome: RunOutcome, at: TaskEnd) -> Result<Self, EventRefusal> {
+        self.check_token(token)?;
+        Ok(self.with_task(None, |task| {
             task.state = match outcome {
                 Ok(artifact) => {
                     task.progress = 100;
-                    State::Completed(Box::new(artifact))
+                    TaskState::Completed(Box::new(artifact))
                 }
-                Err(failure) => State::Failed(failure),
+                Err(failure) => TaskState::Failed(failure),
             };
             end(task, at);
         }))
     }
 
-    fn released(&self, token: u64, attempt: Attempt) -> Result<Self, Refused> {
-        self.judge(token)?;
-        let after = self.with(None, |task| {
-            task.state = State::Waiting;
+    fn released(&self, token: u64, attempt: ReleasedAttempt) -> Result<Self, EventRefusal> {
+        self.check_token(token)?;
+        let after = self.with_task(None, |task| {
+            task.state = TaskState::Waiting;
             // The claim counted this attempt; taking it back makes the task as fresh as before.
-            if attempt != Attempt::Counts {
+            if attempt != ReleasedAttempt::Counts {
                 task.attempt = task.attempt.saturating_sub(1);
             }
         });
         Ok(match attempt {
-            Attempt::ReferencesLost => {
+            ReleasedAttempt::ReferencesLost => {
                 // As after a submit: without the files, the next worker could not run it.
-                let lost = References::stored(false, &after.task);
+                let lost = ReferenceState::from_stored(false, &after.task);
                 after.with_references(lost)
             }
-            Attempt::Counts | Attempt::Forgiven => after,
+            ReleasedAttempt::Counts | ReleasedAttempt::Forgiven => after,
         })
     }
 
-    fn worker_lost(&self, verdict: Verdict, at: End) -> Result<Self, Refused> {
+    fn worker_lost(&self, verdict: DeathVerdict, at: TaskEnd) -> Result<Self, EventRefusal> {
         self.expect(self.is_running())?;
         let mut after = match verdict {
-            Verdict::Lost => return Ok(self.failed(FailureCode::WorkerLost.into(), at)),
-            Verdict::Again => self.with(None, |task| task.state = State::Waiting),
-            Verdict::Spared => self.with(None, |task| {
-                task.state = State::Waiting;
+            DeathVerdict::Lost => return Ok(self.failed(FailureCode::WorkerLost.into(), at)),
+            DeathVerdict::Again => self.with_task(None, |task| task.state = TaskState::Waiting),
+            DeathVerdict::Spared => self.with_task(None, |task| {
+                task.state = TaskState::Waiting;
                 task.attempt = task.attempt.saturating_sub(1);
             }),
         };
@@ -207,45 +207,45 @@ impl Record {
         Ok(after)
     }
 
-    fn fetch_begun(&self, token: u64, until_ms: LeaseMs) -> Result<Self, Refused> {
-        let is_wanted = matches!(self.references, References::Wanted { .. });
+    fn fetch_begun(&self, token: u64, until_ms: LeaseMs) -> Result<Self, EventRefusal> {
+        let is_wanted = matches!(self.references, ReferenceState::Wanted { .. });
         self.expect(self.is_waiting() && is_wanted)?;
-        Ok(self.with_references(References::Away {
+        Ok(self.with_references(ReferenceState::Away {
             tries: self.references.tries().saturating_add(1),
             until_ms,
             token: Some(token),
         }))
     }
 
-    fn fetch_due(&self) -> Result<Self, Refused> {
-        let is_away = matches!(self.references, References::Away { .. });
+    fn fetch_due(&self) -> Result<Self, EventRefusal> {
+        let is_away = matches!(self.references, ReferenceState::Away { .. });
         self.expect(self.is_waiting() && is_away)?;
         let tries = self.references.tries();
-        Ok(self.with_references(References::Wanted { tries }))
+        Ok(self.with_references(ReferenceState::Wanted { tries }))
     }
 
     /// Ends a task only if it still waits for this very fetch, never during another process's run.
-    fn fetch_ended(&self, token: u64, outcome: FetchOutcome) -> Result<Self, Refused> {
+    fn fetch_ended(&self, token: u64, outcome: FetchOutcome) -> Result<Self, EventRefusal> {
         if self.is_terminal() {
             return Err(LeaseLost::Withdrawn.into());
         }
-        if !self.is_waiting() || self.references.fetch() != Some(token) {
+        if !self.is_waiting() || self.references.fetch_token() != Some(token) {
             return Err(LeaseLost::Superseded.into());
         }
         Ok(match outcome {
-            FetchOutcome::AtHand => self.with_references(References::AtHand),
+            FetchOutcome::AtHand => self.with_references(ReferenceState::AtHand),
             FetchOutcome::Failed {
                 failure,
                 now_ms,
                 retention_ms,
             } => self.failed(
                 failure,
-                End {
+                TaskEnd {
                     now_ms,
                     retention_ms,
                 },
             ),
-            FetchOutcome::Back { not_before_ms } => self.with_references(References::Away {
+            FetchOutcome::Back { not_before_ms } => self.with_references(ReferenceState::Away {
                 tries: self.references.tries(),
                 until_ms: not_before_ms,
                 token: None,
@@ -253,7 +253,7 @@ impl Record {
         })
     }
 
-    fn references_stored(&self, bytes: u64) -> Result<Self, Refused> {
+    fn references_stored(&self, bytes: u64) -> Result<Self, EventRefusal> {
         self.expect(!self.is_terminal())?;
         // The allowance of the submit is replaced by the real size.
         let without = self.charged_bytes.saturating_sub(self.reference_bytes);
@@ -264,54 +264,54 @@ impl Record {
         })
     }
 
-    fn cancelled(&self, failure: Failure, at: End) -> Result<Self, Refused> {
+    fn cancelled(&self, failure: Failure, at: TaskEnd) -> Result<Self, EventRefusal> {
         self.expect(!self.is_terminal())?;
         let mut after = self.failed(failure, at);
-        // The worker still holds a token. Keeping it lets `judge` tell it that the owner withdrew
+        // The worker still holds a token. Keeping it lets `check_token` tell it that the owner withdrew
         // the task, so that the worker stops quietly instead of reporting a lost lease.
         after.lease.clone_from(&self.lease);
         Ok(after)
     }
 
-    fn waited_too_long(&self, at: End) -> Result<Self, Refused> {
+    fn waited_too_long(&self, at: TaskEnd) -> Result<Self, EventRefusal> {
         self.expect(self.awaits_first_worker())?;
         Ok(self.failed(FailureCode::TaskExpired.into(), at))
     }
 
     /// From now on the task answers 410, for the full time however late this happens.
-    fn expired(&self, now_ms: UnixMs) -> Result<Self, Refused> {
+    fn expired(&self, now_ms: UnixMs) -> Result<Self, EventRefusal> {
         self.expect(self.has_files_to_expire())?;
-        Ok(self.with(self.lease.clone(), |task| {
-            task.state = State::Expired;
+        Ok(self.with_task(self.lease.clone(), |task| {
+            task.state = TaskState::Expired;
             // From here on `expires_at_ms` is the start of the tombstone. A sweep that ran late
             // must not shorten the time for which the task answers 410.
             task.expires_at_ms = task.expires_at_ms.max(Some(now_ms));
         }))
     }
 
-    fn postponed(&self, expires_at_ms: UnixMs) -> Result<Self, Refused> {
+    fn postponed(&self, expires_at_ms: UnixMs) -> Result<Self, EventRefusal> {
         self.expect(self.has_files_to_expire())?;
-        Ok(self.with(self.lease.clone(), |task| {
+        Ok(self.with_task(self.lease.clone(), |task| {
             task.expires_at_ms = Some(expires_at_ms);
         }))
     }
 
     fn has_files_to_expire(&self) -> bool {
-        matches!(self.task.state, State::Completed(_) | State::Failed(_))
+        matches!(self.task.state, TaskState::Completed(_) | TaskState::Failed(_))
     }
 
-    fn failed(&self, failure: Failure, at: End) -> Self {
-        self.with(None, |task| {
-            task.state = State::Failed(failure);
+    fn failed(&self, failure: Failure, at: TaskEnd) -> Self {
+        self.with_task(None, |task| {
+            task.state = TaskState::Failed(failure);
             end(task, at);
         })
     }
 
-    fn expect(&self, possible: bool) -> Result<(), Refused> {
+    fn expect(&self, possible: bool) -> Result<(), EventRefusal> {
         match (possible, self.is_terminal()) {
             (true, _) => Ok(()),
-            (false, true) => Err(Refused::Ended),
-            (false, false) => Err(Refused::Impossible),
+            (false, true) => Err(EventRefusal::Ended),
+            (false, false) => Err(EventRefusal::Impossible),
         }
     }
 }
@@ -325,7 +325,7 @@ fn start(task: &mut Task, now_ms: UnixMs) {
 
 /// Records the end of the task; not before its start, even if the clock was set back. The retention
 /// counts from that time: if the step back is wrong, the result does not expire too early.
-fn end(task: &mut Task, at: End) {
+fn end(task: &mut Task, at: TaskEnd) {
     let begun_ms = task.started_at_ms.unwrap_or(0).max(task.created_at_ms);
     let ended_ms = at.now_ms.max(begun_ms);
     task.finished_at_ms = Some(ended_ms);

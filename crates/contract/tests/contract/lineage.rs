@@ -2,11 +2,11 @@
 //! carried over from them.
 
 use kinora_contract::error::FailureCode;
-use kinora_contract::lineage::{edit_spec, final_spec};
+use kinora_contract::derived_spec::{edit_spec, final_spec};
 use kinora_contract::validate::EditRequest;
 use kinora_contract::{
-    Artifact, Edit, ErrorCode, FrameSize, Inputs, Intent, Priority, Refusal, Resolution, Seconds,
-    Size, State, StoredFile, SubmitRequest, Task, TaskId, VideoSpec, validate,
+    Artifact, EditSpec, ErrorCode, FrameSize, VideoInputs, SubmitIntent, Priority, RequestRefusal, Resolution, VideoLength,
+    Size, TaskState, StoredFile, SubmitRequest, Task, TaskId, VideoSpec, validate,
 };
 use serde_json::{Value, json};
 
@@ -18,18 +18,18 @@ const EXPIRES_MS: u64 = NOW_MS + 1000;
 fn spec(body: Value) -> VideoSpec {
     let request = SubmitRequest::from_fields(body.as_object().unwrap().clone()).unwrap();
     match validate(&request, &catalog(), 11).unwrap().intent {
-        Intent::New(spec) => *spec,
+        SubmitIntent::New(spec) => *spec,
         other => panic!("{other:?}"),
     }
 }
 
-fn completed() -> State {
+fn completed() -> TaskState {
     let file = StoredFile {
         key: "k".to_owned(),
         bytes: 1,
         sha256: "0".repeat(64),
     };
-    State::Completed(Box::new(Artifact {
+    TaskState::Completed(Box::new(Artifact {
         video: file.clone(),
         thumbnail: file.clone(),
         spritesheet: file,
@@ -42,7 +42,7 @@ fn completed() -> State {
     }))
 }
 
-fn task(spec: VideoSpec, state: State) -> Task {
+fn task(spec: VideoSpec, state: TaskState) -> Task {
     Task {
         id: TaskId::from_parts(NOW_MS - 60_000, [3; 10]),
         project: "p".to_owned(),
@@ -84,15 +84,15 @@ fn edit() -> EditRequest {
     }
 }
 
-fn unfinished_states() -> [State; 3] {
+fn unfinished_states() -> [TaskState; 3] {
     [
-        State::Waiting,
-        State::Running,
-        State::Failed(FailureCode::Cancelled.into()),
+        TaskState::Waiting,
+        TaskState::Running,
+        TaskState::Failed(FailureCode::Cancelled.into()),
     ]
 }
 
-fn assert_refused(outcome: Result<VideoSpec, Refusal>, code: ErrorCode, param: &str) {
+fn assert_refused(outcome: Result<VideoSpec, RequestRefusal>, code: ErrorCode, param: &str) {
     let refusal = outcome.unwrap_err();
     assert_eq!(refusal.code, code);
     assert_eq!(refusal.param.as_deref(), Some(param));
@@ -120,7 +120,7 @@ fn a_final_takes_everything_from_its_draft_and_renders_at_full_size() {
         ..draft.spec
     };
     assert_eq!(made, expected);
-    assert_eq!((made.seed, made.seconds), (42, Seconds::Fixed(9)));
+    assert_eq!((made.seed, made.seconds), (42, VideoLength::Fixed(9)));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn only_a_completed_draft_of_the_same_model_can_be_made_final() {
     assert!(final_spec(Some(&usable), "kinora-a1", NOW_MS).is_ok());
     assert_no_final(None, "kinora-a1", NOW_MS);
     assert_no_final(Some(&usable), "kinora-a2", NOW_MS);
-    for state in unfinished_states().into_iter().chain([State::Expired]) {
+    for state in unfinished_states().into_iter().chain([TaskState::Expired]) {
         usable.state = state;
         usable.expires_at_ms = None;
         assert_no_final(Some(&usable), "kinora-a1", NOW_MS);
@@ -169,18 +169,18 @@ fn a_final_is_no_draft_of_another_final() {
 fn an_edit_takes_length_and_size_as_measured_and_the_rest_from_its_request() {
     let source = draft();
     let made = edit_spec(Some(&source), edit(), NOW_MS).unwrap();
-    assert_eq!(made.seconds, Seconds::Fixed(7));
+    assert_eq!(made.seconds, VideoLength::Fixed(7));
     assert_eq!(made.frame, FrameSize::Fixed(Size::new(640, 480)));
     assert_eq!(made.render_size(), Some(Size::new(640, 480)));
     assert_eq!((made.model.as_str(), made.seed), ("kinora-b1", 5));
     assert_eq!(made.prompt, "a fox in snow");
     assert_eq!(made.negative_prompt.as_deref(), Some("fog"));
-    assert_eq!(made.inputs, Inputs::Text);
+    assert_eq!(made.inputs, VideoInputs::Text);
     assert_eq!(
         (made.draft, made.final_of, made.generate_audio),
         (false, None, false)
     );
-    let expected = Edit {
+    let expected = EditSpec {
         task_id: source.id,
         strength: 0.25,
     };
@@ -196,7 +196,7 @@ fn an_edit_shows_the_images_of_its_own_request() {
     };
     let made = edit_spec(Some(&draft()), request, NOW_MS).unwrap();
     let audios = Vec::new();
-    assert_eq!(made.inputs, Inputs::References { images, audios });
+    assert_eq!(made.inputs, VideoInputs::References { images, audios });
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn only_a_completed_video_can_be_edited_until_its_last_millisecond() {
     assert!(edit_spec(Some(&source), edit(), EXPIRES_MS - 1).is_ok());
     assert_no_edit(None, NOW_MS);
     assert_no_edit(Some(&source), EXPIRES_MS);
-    for state in unfinished_states().into_iter().chain([State::Expired]) {
+    for state in unfinished_states().into_iter().chain([TaskState::Expired]) {
         source.state = state;
         source.expires_at_ms = None;
         assert_no_edit(Some(&source), NOW_MS);

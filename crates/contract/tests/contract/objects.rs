@@ -3,7 +3,7 @@
 
 use kinora_contract::error::{Failure, FailureCode};
 use kinora_contract::{
-    Artifact, Edit, Intent, Links, Priority, State, StoredFile, SubmitRequest, Task, VideoObject,
+    Artifact, EditSpec, SubmitIntent, ResultLinks, Priority, TaskState, StoredFile, SubmitRequest, Task, VideoObject,
     VideoSpec, Warning, WarningCode, validate,
 };
 use proptest::collection::vec;
@@ -55,12 +55,12 @@ fn spec() -> impl Strategy<Value = VideoSpec> {
     let lineage = (of(task_id()), of(task_id()));
     (new_body(), any::<u32>(), lineage).prop_map(|(body, seed, (final_of, edited))| {
         let request = SubmitRequest::from_fields(body).unwrap();
-        let Intent::New(spec) = validate(&request, &catalog(), seed).unwrap().intent else {
+        let SubmitIntent::New(spec) = validate(&request, &catalog(), seed).unwrap().intent else {
             panic!("a new video was asked for");
         };
         VideoSpec {
             final_of,
-            edit: edited.map(|task_id| Edit {
+            edit: edited.map(|task_id| EditSpec {
                 task_id,
                 strength: 0.6,
             }),
@@ -69,7 +69,7 @@ fn spec() -> impl Strategy<Value = VideoSpec> {
     })
 }
 
-fn state() -> impl Strategy<Value = State> {
+fn state() -> impl Strategy<Value = TaskState> {
     let file = |name: &str| StoredFile {
         key: format!("results/{name}"),
         bytes: 1,
@@ -77,7 +77,7 @@ fn state() -> impl Strategy<Value = State> {
     };
     let (video, thumbnail, spritesheet) = (file("v.mp4"), file("p.webp"), file("s.jpg"));
     let completed = (0.04_f64..16.0, any::<bool>()).prop_map(move |(seconds, has_audio)| {
-        State::Completed(Box::new(Artifact {
+        TaskState::Completed(Box::new(Artifact {
             video: video.clone(),
             thumbnail: thumbnail.clone(),
             spritesheet: spritesheet.clone(),
@@ -92,17 +92,17 @@ fn state() -> impl Strategy<Value = State> {
     let codes = select(FailureCode::ALL);
     let failed = (codes, of("reference_images\\[[0-9]\\]")).prop_map(|(code, param)| {
         let failure = Failure::from(code);
-        State::Failed(match param {
-            Some(param) => failure.of(param),
+        TaskState::Failed(match param {
+            Some(param) => failure.with_param(param),
             None => failure,
         })
     });
     prop_oneof![
-        Just(State::Waiting),
-        Just(State::Running),
+        Just(TaskState::Waiting),
+        Just(TaskState::Running),
         completed,
         failed,
-        Just(State::Expired)
+        Just(TaskState::Expired)
     ]
 }
 
@@ -141,15 +141,15 @@ fn task() -> impl Strategy<Value = Task> {
     })
 }
 
-fn links(_: &Task) -> Links {
-    Links {
+fn links(_: &Task) -> ResultLinks {
+    ResultLinks {
         video: "https://videos.example/v.mp4".to_owned(),
         thumbnail: "https://videos.example/p.webp".to_owned(),
     }
 }
 
 fn object(task: &Task, queue_position: Option<u64>) -> Option<Map<String, Value>> {
-    let object = VideoObject::of(task, queue_position, links)?;
+    let object = VideoObject::from_task(task, queue_position, links)?;
     let Value::Object(fields) = serde_json::to_value(object).unwrap() else {
         panic!("a task object is an object");
     };
@@ -162,7 +162,7 @@ proptest! {
     #[test]
     fn only_documented_fields_in_their_states(task in task(), position in of(any::<u64>())) {
         let Some(fields) = object(&task, position) else {
-            prop_assert_eq!(&task.state, &State::Expired);
+            prop_assert_eq!(&task.state, &TaskState::Expired);
             return Ok(());
         };
         let status = fields["status"].as_str().unwrap();
@@ -191,11 +191,11 @@ proptest! {
     #[test]
     fn the_status_follows_the_state_and_a_rescued_task_does_not_fall_back(task in task()) {
         let expected = match (&task.state, task.started_at_ms) {
-            (State::Waiting, None) => Some("queued"),
-            (State::Waiting, Some(_)) | (State::Running, _) => Some("in_progress"),
-            (State::Completed(_), _) => Some("completed"),
-            (State::Failed(_), _) => Some("failed"),
-            (State::Expired, _) => None,
+            (TaskState::Waiting, None) => Some("queued"),
+            (TaskState::Waiting, Some(_)) | (TaskState::Running, _) => Some("in_progress"),
+            (TaskState::Completed(_), _) => Some("completed"),
+            (TaskState::Failed(_), _) => Some("failed"),
+            (TaskState::Expired, _) => None,
         };
         let fields = object(&task, None);
         let status = fields.as_ref().and_then(|fields| fields["status"].as_str());
@@ -214,7 +214,7 @@ proptest! {
             prop_assert!(fields[name].is_string(), "{name}");
         }
         prop_assert!(fields["metadata"].is_object() && fields["seed"].is_u64());
-        if let State::Failed(failure) = &task.state {
+        if let TaskState::Failed(failure) = &task.state {
             let error = &fields["error"];
             prop_assert_eq!(error.as_object().unwrap().len(), 2 + usize::from(failure.param.is_some()));
             prop_assert_eq!(error.get("param").and_then(Value::as_str), failure.param.as_deref());
@@ -242,12 +242,12 @@ proptest! {
     #[test]
     fn addresses_are_asked_for_only_when_completed(task in task()) {
         let mut asked = 0;
-        let made = VideoObject::of(&task, None, |task| {
+        let made = VideoObject::from_task(&task, None, |task| {
             asked += 1;
             links(task)
         });
-        let completed = matches!(task.state, State::Completed(_));
+        let completed = matches!(task.state, TaskState::Completed(_));
         prop_assert_eq!(asked, u32::from(completed));
-        prop_assert_eq!(made.is_none(), task.state == State::Expired);
+        prop_assert_eq!(made.is_none(), task.state == TaskState::Expired);
     }
 }

@@ -2,7 +2,7 @@
 
 use kinora_contract::request::{FIELDS, FieldKey};
 use kinora_contract::{
-    Catalog, Features, ModelCard, Refusal, Submission, SubmitRequest, built_in_cards, validate,
+    ModelCatalog, Features, ModelCard, RequestRefusal, ValidatedRequest, SubmitRequest, built_in_cards, validate,
 };
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,7 @@ fn card() -> ModelCard {
     card
 }
 
-fn send(card: ModelCard, fields: &[(&str, Value)]) -> Result<Submission, Refusal> {
+fn send(card: ModelCard, fields: &[(&str, Value)]) -> Result<ValidatedRequest, RequestRefusal> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(card.id));
     body.insert("prompt".to_owned(), json!("a red balloon"));
@@ -47,7 +47,7 @@ fn send(card: ModelCard, fields: &[(&str, Value)]) -> Result<Submission, Refusal
         body.insert((*name).to_owned(), value.clone());
     }
     let request = SubmitRequest::from_fields(body)?;
-    validate(&request, &Catalog::new(vec![card]).unwrap(), 7)
+    validate(&request, &ModelCatalog::new(vec![card]).unwrap(), 7)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! and a spec that a store can keep and a caller can ask for again.
 
 use kinora_contract::{
-    Form, FrameSize, Inputs, Intent, Seconds, SubmitRequest, VideoSpec, validate,
+    FormFields, FrameSize, VideoInputs, SubmitIntent, VideoLength, SubmitRequest, VideoSpec, validate,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn parsed(body: &Body) -> SubmitRequest {
 }
 
 fn by_form(parts: &[(String, String)]) -> SubmitRequest {
-    let mut form = Form::default();
+    let mut form = FormFields::default();
     for (name, text) in parts {
         form.push(name, text.clone()).unwrap();
     }
@@ -26,7 +26,7 @@ fn by_form(parts: &[(String, String)]) -> SubmitRequest {
 
 fn new_spec(request: &SubmitRequest, random_seed: u32) -> VideoSpec {
     match validate(request, &catalog(), random_seed).unwrap().intent {
-        Intent::New(spec) => *spec,
+        SubmitIntent::New(spec) => *spec,
         other => panic!("{other:?}"),
     }
 }
@@ -36,8 +36,8 @@ fn asking_for(spec: &VideoSpec, sound_and_draft: bool) -> Body {
     let mut body = json!({"model": spec.model, "prompt": spec.prompt, "seed": spec.seed});
     body["negative_prompt"] = json!(spec.negative_prompt);
     body["seconds"] = match spec.seconds {
-        Seconds::Fixed(seconds) => json!(seconds),
-        Seconds::Auto => json!("auto"),
+        VideoLength::Fixed(seconds) => json!(seconds),
+        VideoLength::Auto => json!("auto"),
     };
     match spec.frame {
         FrameSize::Fixed(size) => body["size"] = json!(size),
@@ -47,12 +47,12 @@ fn asking_for(spec: &VideoSpec, sound_and_draft: bool) -> Body {
         }
     }
     match &spec.inputs {
-        Inputs::Text => {}
-        Inputs::Frames { first, last } => {
+        VideoInputs::Text => {}
+        VideoInputs::Frames { first, last } => {
             body["first_frame"] = json!(first);
             body["last_frame"] = json!(last);
         }
-        Inputs::References { images, audios } => {
+        VideoInputs::References { images, audios } => {
             body["reference_images"] = json!(images);
             body["reference_audios"] = json!((!audios.is_empty()).then_some(audios));
         }
@@ -103,7 +103,7 @@ proptest! {
 
     #[test]
     fn no_form_parts_panic(parts in vec((any_name(), "(\\[[a-z_]*\\]?)?", any::<String>()), 0..9)) {
-        let mut form = Form::default();
+        let mut form = FormFields::default();
         for (name, index, text) in parts {
             if form.push(&format!("{name}{index}"), text).is_err() {
                 return Ok(());

@@ -1,7 +1,7 @@
 //! Generated requests: accepted ones of every kind, and arbitrary fields with arbitrary values.
 //! Generated specs and times stay within what a store may hold.
 
-use kinora_contract::{AspectRatio, Catalog, Resolution, TaskId};
+use kinora_contract::{AspectRatio, ModelCatalog, Resolution, TaskId};
 use kinora_contract::{ModelCard, built_in_cards};
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 pub(crate) type Body = Map<String, Value>;
 
-pub(crate) fn catalog() -> Catalog {
-    Catalog::new(built_in_cards()).unwrap()
+pub(crate) fn catalog() -> ModelCatalog {
+    ModelCatalog::new(built_in_cards()).unwrap()
 }
 
 pub(crate) fn task_id() -> impl Strategy<Value = TaskId> {

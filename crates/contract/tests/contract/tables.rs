@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use kinora_contract::limits::{FORM_PARTS_MAX, REFERENCES_MAX};
 use kinora_contract::{
-    Catalog, ErrorCode, Features, Form, Intent, Refusal, Submission, SubmitRequest, built_in_cards,
+    ModelCatalog, ErrorCode, Features, FormFields, SubmitIntent, RequestRefusal, ValidatedRequest, SubmitRequest, built_in_cards,
     validate,
 };
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ use crate::cases::{ACCEPTED, Case, Expected, REFUSALS, load};
 /// The seed for requests that leave it to chance; the table of accepted requests counts on it.
 const RANDOM_SEED: u32 = 7;
 
-fn full() -> Catalog {
-    Catalog::new(built_in_cards()).unwrap()
+fn full() -> ModelCatalog {
+    ModelCatalog::new(built_in_cards()).unwrap()
 }
 
 /// What a deployment offers whose engine takes text only.
-fn text_only() -> Catalog {
+fn text_only() -> ModelCatalog {
     let engine = Features {
         text_to_video: true,
         audio_output: true,
@@ -31,17 +31,17 @@ fn text_only() -> Catalog {
     for card in &mut cards {
         card.capabilities.features = card.capabilities.features.restricted_to(engine);
     }
-    Catalog::new(cards).unwrap()
+    ModelCatalog::new(cards).unwrap()
 }
 
-type Outcome = Result<Submission, Refusal>;
+type Outcome = Result<ValidatedRequest, RequestRefusal>;
 
-fn by_json(body: &[u8], catalog: &Catalog) -> Outcome {
+fn by_json(body: &[u8], catalog: &ModelCatalog) -> Outcome {
     validate(&SubmitRequest::from_json(body)?, catalog, RANDOM_SEED)
 }
 
-fn by_form(parts: &[(String, String)], catalog: &Catalog) -> Outcome {
-    let mut form = Form::default();
+fn by_form(parts: &[(String, String)], catalog: &ModelCatalog) -> Outcome {
+    let mut form = FormFields::default();
     for (name, text) in parts {
         form.push(name, text.clone())?;
     }
@@ -49,7 +49,7 @@ fn by_form(parts: &[(String, String)], catalog: &Catalog) -> Outcome {
 }
 
 /// Every way in which a case can be sent, with what comes of it.
-fn outcomes(case: &Case, catalog: &Catalog) -> Vec<(&'static str, Outcome)> {
+fn outcomes(case: &Case, catalog: &ModelCatalog) -> Vec<(&'static str, Outcome)> {
     let json = case
         .json
         .as_ref()
@@ -62,7 +62,7 @@ fn outcomes(case: &Case, catalog: &Catalog) -> Vec<(&'static str, Outcome)> {
 }
 
 /// What is wrong with the refusals of `case`, one line each.
-fn complaints(case: &Case, catalog: &Catalog, expected: &Expected) -> Vec<String> {
+fn complaints(case: &Case, catalog: &ModelCatalog, expected: &Expected) -> Vec<String> {
     let hint = case.column("message_has").and_then(Value::as_str);
     let judge = |(way, outcome): (&str, Outcome)| {
         let name = &case.name;
@@ -137,12 +137,12 @@ fn a_deployment_that_takes_text_only_refuses_just_what_needs_more() {
     }
 }
 
-fn assert_made(case: &Case, way: &str, submission: &Submission) {
+fn assert_made(case: &Case, way: &str, submission: &ValidatedRequest) {
     let name = &case.name;
     let (kind, made) = match &submission.intent {
-        Intent::New(spec) => ("new", serde_json::to_value(spec).unwrap()),
-        Intent::FinalOf { model, draft } => ("final", json!({"model": model, "draft": draft})),
-        Intent::EditOf(edit) => (
+        SubmitIntent::New(spec) => ("new", serde_json::to_value(spec).unwrap()),
+        SubmitIntent::FinalOf { model, draft } => ("final", json!({"model": model, "draft": draft})),
+        SubmitIntent::EditOf(edit) => (
             "edit",
             json!({
                 "model": edit.model, "source": edit.source, "prompt": edit.prompt,
@@ -199,7 +199,7 @@ fn every_code_that_a_body_alone_can_earn_is_in_the_table() {
 fn the_bound_on_all_reference_items_holds_on_a_model_that_takes_more() {
     let mut cards = built_in_cards();
     cards[0].capabilities.features.reference_images_max = 20;
-    let catalog = Catalog::new(cards).unwrap();
+    let catalog = ModelCatalog::new(cards).unwrap();
     let outcome = |images: usize, audios: usize| {
         let body = json!({
             "model": "kinora-a1", "prompt": "x",
@@ -222,7 +222,7 @@ fn the_bound_on_all_reference_items_holds_on_a_model_that_takes_more() {
 fn an_edit_refuses_what_it_cannot_follow_on_any_model() {
     let mut cards = built_in_cards();
     cards[0].capabilities.features.edit = true;
-    let catalog = Catalog::new(cards).unwrap();
+    let catalog = ModelCatalog::new(cards).unwrap();
     for (field, value) in [("generate_audio", json!(false)), ("draft", json!(false))] {
         let body = json!({
             "model": "kinora-a1", "prompt": "x", field: value,
@@ -238,7 +238,7 @@ fn an_edit_refuses_what_it_cannot_follow_on_any_model() {
 fn the_final_of_a_draft_is_no_edit_on_any_model() {
     let mut cards = built_in_cards();
     cards[0].capabilities.features.edit = true;
-    let catalog = Catalog::new(cards).unwrap();
+    let catalog = ModelCatalog::new(cards).unwrap();
     let id = "video_01k3v8r2n8p5c1w9g7d4x6m2ta";
     for (field, value) in [("edit_task_id", json!(id)), ("edit_strength", json!(0.5))] {
         let body = json!({"model": "kinora-a1", "draft_task_id": id, field: value});
@@ -252,7 +252,7 @@ fn the_final_of_a_draft_is_no_edit_on_any_model() {
 fn an_alias_is_accepted_and_the_spec_carries_the_identifier() {
     let mut cards = built_in_cards();
     cards[0].aliases.push("sora-2".to_owned());
-    let catalog = Catalog::new(cards).unwrap();
+    let catalog = ModelCatalog::new(cards).unwrap();
     let submission = by_json(br#"{"model":"sora-2","prompt":"x"}"#, &catalog).unwrap();
     assert_eq!(submission.model(), "kinora-a1");
 }

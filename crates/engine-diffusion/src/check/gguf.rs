@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-use super::header::{Format, Header, HeaderError, TENSORS_MAX, Tensor};
+use super::header::{WeightFormat, WeightHeader, HeaderError, TENSORS_MAX, TensorInfo};
 
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
 
@@ -64,11 +64,11 @@ fn block(kind: u32) -> Option<(u64, u64)> {
     })
 }
 
-struct Parser<R> {
+struct GgufParser<R> {
     reader: io::Take<R>,
 }
 
-impl<R: Read> Parser<R> {
+impl<R: Read> GgufParser<R> {
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], HeaderError> {
         let mut bytes = [0; N];
         self.reader.read_exact(&mut bytes)?;
@@ -159,8 +159,8 @@ struct TensorLocation {
     offset: u64,
 }
 
-pub(super) fn parse(reader: impl Read) -> Result<Header, HeaderError> {
-    let mut parser = Parser {
+pub(super) fn parse(reader: impl Read) -> Result<WeightHeader, HeaderError> {
+    let mut parser = GgufParser {
         reader: reader.take(HEADER_BYTES_MAX),
     };
     parser.skip(MAGIC.len() as u64)?;
@@ -197,7 +197,7 @@ pub(super) fn parse(reader: impl Read) -> Result<Header, HeaderError> {
     finish(locations, header.next_multiple_of(alignment), &shapes)
 }
 
-fn location<R: Read>(parser: &mut Parser<R>) -> Result<TensorLocation, HeaderError> {
+fn location<R: Read>(parser: &mut GgufParser<R>) -> Result<TensorLocation, HeaderError> {
     let name = parser.name()?;
     let dimensions = parser.u32()?;
     if dimensions > DIMENSIONS_MAX {
@@ -216,7 +216,7 @@ fn finish(
     locations: Vec<TensorLocation>,
     data: u64,
     shapes: &HashMap<String, Vec<u64>>,
-) -> Result<Header, HeaderError> {
+) -> Result<WeightHeader, HeaderError> {
     let mut data_end = data;
     let mut tensors = Vec::with_capacity(locations.len());
     for location in locations {
@@ -240,13 +240,13 @@ fn finish(
         };
         data_end = data_end.max(end);
         let shape = shapes.get(&location.name).cloned();
-        tensors.push(Tensor {
+        tensors.push(TensorInfo {
             shape: shape.unwrap_or_else(|| location.sides.iter().rev().copied().collect()),
             name: location.name,
         });
     }
-    Ok(Header {
-        format: Format::Gguf,
+    Ok(WeightHeader {
+        format: WeightFormat::Gguf,
         tensors,
         data_end,
     })

@@ -8,14 +8,14 @@ pub(super) const TENSORS_MAX: usize = 1 << 16;
 
 /// A format of weight files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum WeightFormat {
     /// <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>
     Gguf,
     /// <https://github.com/huggingface/safetensors#format>
     Safetensors,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for WeightFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gguf => "GGUF",
@@ -26,22 +26,22 @@ impl fmt::Display for Format {
 
 /// The content of a weight file according to its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub format: Format,
-    pub tensors: Vec<Tensor>,
+pub(super) struct WeightHeader {
+    pub format: WeightFormat,
+    pub tensors: Vec<TensorInfo>,
     /// The end of the last tensor, from the beginning of the file.
     pub data_end: u64,
 }
 
 /// One tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tensor {
+pub(super) struct TensorInfo {
     pub name: String,
     /// Outermost dimension first, as in PyTorch.
     pub shape: Vec<u64>,
 }
 
-impl Tensor {
+impl TensorInfo {
     pub(super) fn elements(&self) -> u64 {
         self.shape
             .iter()

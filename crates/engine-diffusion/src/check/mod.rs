@@ -4,7 +4,7 @@
 
 mod gguf;
 mod header;
-mod judge;
+mod role_check;
 mod safetensors;
 #[cfg(test)]
 mod sample;
@@ -14,15 +14,15 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-pub use header::Format;
-use header::{Header, HeaderError};
+pub use header::WeightFormat;
+use header::{WeightHeader, HeaderError};
 
 use crate::family::Role;
 use crate::settings::Settings;
 
 /// The result of checking a model's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct ModelReport {
     /// One entry per given file, in the order of the settings.
     pub files: Vec<FileReport>,
     /// Required files that were not given, with the reason.
@@ -39,19 +39,19 @@ pub struct FileReport {
     /// Its length in bytes; 0 if it cannot be opened.
     pub bytes: u64,
     /// Its format, if its header was readable.
-    pub format: Option<Format>,
+    pub format: Option<WeightFormat>,
     /// The number of tensors.
     pub tensors: usize,
     /// Description of the weights, derived from names and shapes.
     pub contents: Option<String>,
     /// The faults found.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// A fault of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum FileProblem {
     /// The file does not exist.
     #[error("there is no such file")]
     Missing,
@@ -80,7 +80,7 @@ pub enum Problem {
     Misfit(String),
 }
 
-impl Report {
+impl ModelReport {
     /// Whether no faults were found.
     pub fn is_good(&self) -> bool {
         self.missing.is_empty() && self.files.iter().all(|file| file.problems.is_empty())
@@ -94,7 +94,7 @@ impl Report {
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-impl fmt::Display for Report {
+impl fmt::Display for ModelReport {
     /// A line per file and per fault, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for file in &self.files {
@@ -120,7 +120,7 @@ impl fmt::Display for Report {
 }
 
 /// Opens every file in `settings`, reads its header, and reports the faults.
-pub fn check(settings: &Settings) -> Report {
+pub fn check(settings: &Settings) -> ModelReport {
     let mut files = Vec::new();
     let mut headers = Vec::new();
     for (role, path) in settings.files() {
@@ -139,32 +139,32 @@ pub fn check(settings: &Settings) -> Report {
                 report.format = Some(header.format);
                 report.tensors = header.tensors.len();
                 if header.data_end > bytes {
-                    report.problems.push(Problem::Truncated {
+                    report.problems.push(FileProblem::Truncated {
                         needed: header.data_end,
                         present: bytes,
                     });
                 }
                 headers.push((role, header));
             }
-            Err(error) => report.problems.push(of(error)),
+            Err(error) => report.problems.push(problem_from(error)),
         }
         files.push(report);
     }
     for (role, header) in &headers {
-        let judgement = judge::file(*role, header, settings);
+        let judgement = role_check::check_file(*role, header, settings);
         if let Some(file) = files.iter_mut().find(|file| file.role == *role) {
             file.contents = judgement.contents;
             file.problems.extend(judgement.problems);
         }
     }
-    Report {
-        missing: judge::missing(settings, &headers),
+    ModelReport {
+        missing: role_check::missing_files(settings, &headers),
         files,
     }
 }
 
 /// Reads the header of the file at `path`; also returns the file's length.
-fn read_header(path: &Path) -> Result<(Header, u64), HeaderError> {
+fn read_header(path: &Path) -> Result<(WeightHeader, u64), HeaderError> {
     let mut file = File::open(path).map_err(HeaderError::Io)?;
     let metadata = file.metadata().map_err(HeaderError::Io)?;
     // A pipe or a device might never end.
@@ -182,7 +182,7 @@ fn read_header(path: &Path) -> Result<(Header, u64), HeaderError> {
 }
 
 /// Parses the header at the start of `reader`; the file has `bytes` bytes and begins with `magic`.
-fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<Header, HeaderError> {
+fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<WeightHeader, HeaderError> {
     if magic == *gguf::MAGIC {
         gguf::parse(reader)
     } else {
@@ -190,12 +190,12 @@ fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<Header, Header
     }
 }
 
-fn of(error: HeaderError) -> Problem {
+fn problem_from(error: HeaderError) -> FileProblem {
     match error {
-        HeaderError::Io(error) if error.kind() == io::ErrorKind::NotFound => Problem::Missing,
-        HeaderError::Io(error) => Problem::Unreadable(error.to_string()),
-        HeaderError::UnknownFormat => Problem::UnknownFormat,
-        HeaderError::Broken(why) => Problem::BrokenHeader(why),
+        HeaderError::Io(error) if error.kind() == io::ErrorKind::NotFound => FileProblem::Missing,
+        HeaderError::Io(error) => FileProblem::Unreadable(error.to_string()),
+        HeaderError::UnknownFormat => FileProblem::UnknownFormat,
+        HeaderError::Broken(why) => FileProblem::BrokenHeader(why),
     }
 }
 

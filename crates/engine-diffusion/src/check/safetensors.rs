@@ -6,7 +6,7 @@ use std::io::Read;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::header::{Format, Header, HeaderError, TENSORS_MAX, Tensor};
+use super::header::{WeightFormat, WeightHeader, HeaderError, TENSORS_MAX, TensorInfo};
 
 /// The limit of the reference implementation.
 const HEADER_BYTES_MAX: u64 = 100_000_000;
@@ -14,7 +14,7 @@ const LENGTH_BYTES: u64 = 8;
 const METADATA: &str = "__metadata__";
 
 #[derive(serde::Deserialize)]
-struct Entry {
+struct TensorEntry {
     #[serde(rename = "dtype")]
     _kind: String,
     shape: Vec<u64>,
@@ -22,19 +22,19 @@ struct Entry {
 }
 
 /// The entries in order, without the metadata.
-struct Entries(Vec<(String, Entry)>);
+struct TensorEntries(Vec<(String, TensorEntry)>);
 
-impl<'de> Deserialize<'de> for Entries {
+impl<'de> Deserialize<'de> for TensorEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Entries;
+        struct EntriesVisitor;
+        impl<'de> Visitor<'de> for EntriesVisitor {
+            type Value = TensorEntries;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("tensors by name")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TensorEntries, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if name == METADATA {
@@ -46,14 +46,14 @@ impl<'de> Deserialize<'de> for Entries {
                     }
                     entries.push((name, map.next_value()?));
                 }
-                Ok(Entries(entries))
+                Ok(TensorEntries(entries))
             }
         }
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(EntriesVisitor)
     }
 }
 
-pub(super) fn parse(mut reader: impl Read, bytes: u64) -> Result<Header, HeaderError> {
+pub(super) fn parse(mut reader: impl Read, bytes: u64) -> Result<WeightHeader, HeaderError> {
     let mut length = [0; LENGTH_BYTES as usize];
     if reader.read_exact(&mut length).is_err() {
         return Err(HeaderError::UnknownFormat);
@@ -69,7 +69,7 @@ pub(super) fn parse(mut reader: impl Read, bytes: u64) -> Result<Header, HeaderE
         return Err(HeaderError::Broken("it is truncated".to_owned()));
     }
     let text = brace.as_slice().chain(reader.take(length - 1));
-    let Entries(entries) =
+    let TensorEntries(entries) =
         serde_json::from_reader(text).map_err(|error| HeaderError::Broken(error.to_string()))?;
     let mut data_end = data;
     let mut tensors = Vec::with_capacity(entries.len());
@@ -79,13 +79,13 @@ pub(super) fn parse(mut reader: impl Read, bytes: u64) -> Result<Header, HeaderE
             return Err(HeaderError::Broken(format!("{name} ends before it begins")));
         };
         data_end = data_end.max(end);
-        tensors.push(Tensor {
+        tensors.push(TensorInfo {
             name,
             shape: entry.shape,
         });
     }
-    Ok(Header {
-        format: Format::Safetensors,
+    Ok(WeightHeader {
+        format: WeightFormat::Safetensors,
         tensors,
         data_end,
     })

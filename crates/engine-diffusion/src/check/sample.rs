@@ -1,10 +1,10 @@
 //! Headers of synthetic weight files for tests: valid ones, for tests to damage.
 
 /// A tensor to write: its name and shape, outermost dimension first.
-pub(super) type Shape<'a> = (&'a str, &'a [u64]);
+pub(super) type NamedShape<'a> = (&'a str, &'a [u64]);
 
 /// A GGUF file with `f16` tensors full of zeros, and one key.
-pub(super) fn gguf(tensors: &[Shape<'_>]) -> Vec<u8> {
+pub(super) fn gguf(tensors: &[NamedShape<'_>]) -> Vec<u8> {
     let mut file = b"GGUF".to_vec();
     file.extend(3_u32.to_le_bytes());
     file.extend((tensors.len() as u64).to_le_bytes());
@@ -33,7 +33,7 @@ fn text(file: &mut Vec<u8>, text: &str) {
 }
 
 /// A safetensors file with `F16` tensors full of zeros.
-pub(super) fn safetensors(tensors: &[Shape<'_>]) -> Vec<u8> {
+pub(super) fn safetensors(tensors: &[NamedShape<'_>]) -> Vec<u8> {
     let mut offset = 0_u64;
     let mut entries = vec![r#""__metadata__":{"format":"pt"}"#.to_owned()];
     for (name, shape) in tensors {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::header::Header;
-use super::sample::{Shape, gguf, safetensors};
+use super::header::WeightHeader;
+use super::sample::{NamedShape, gguf, safetensors};
 use super::*;
 use crate::{Family, Variant};
 
@@ -25,7 +25,7 @@ fn wan_tensors(blocks: u64, channels: u64) -> Vec<(String, Vec<u64>)> {
     tensors
 }
 
-fn borrowed(tensors: &[(String, Vec<u64>)]) -> Vec<Shape<'_>> {
+fn borrowed(tensors: &[(String, Vec<u64>)]) -> Vec<NamedShape<'_>> {
     let mut borrowed = Vec::new();
     for (name, shape) in tensors {
         borrowed.push((name.as_str(), shape.as_slice()));
@@ -41,7 +41,7 @@ fn umt5() -> Vec<(String, Vec<u64>)> {
     tensors
 }
 
-const VAE: &[Shape<'static>] = &[
+const VAE: &[NamedShape<'static>] = &[
     ("decoder.middle.0.residual.0.gamma", &[4, 1, 1, 1]),
     ("encoder.conv1.weight", &[4, 3, 3, 3, 3]),
     ("decoder.conv2.bias", &[3]),
@@ -63,7 +63,7 @@ fn wan(folder: &Path) -> Settings {
     )
 }
 
-fn problems(report: &Report, role: Role) -> Vec<String> {
+fn problems(report: &ModelReport, role: Role) -> Vec<String> {
     let file = report.files.iter().find(|file| file.role == role).unwrap();
     file.problems.iter().map(ToString::to_string).collect()
 }
@@ -187,7 +187,7 @@ fn a_vace_model_is_told_from_a_plain_one() {
     assert!(problems(&report, Role::DiffusionModel)[0].contains("wan-vace"));
 }
 
-fn parse(bytes: &[u8]) -> Result<Header, HeaderError> {
+fn parse(bytes: &[u8]) -> Result<WeightHeader, HeaderError> {
     let magic = bytes.first_chunk().copied().unwrap_or_default();
     super::parse(bytes, bytes.len() as u64, magic)
 }
@@ -226,7 +226,7 @@ proptest! {
 
     #[test]
     fn no_bit_flip_makes_it_panic(place: usize, bit in 0_u8..8, kind: bool) {
-        let tensors: &[Shape<'_>] = &[("blocks.0.a", &[2, 3]), ("b", &[4])];
+        let tensors: &[NamedShape<'_>] = &[("blocks.0.a", &[2, 3]), ("b", &[4])];
         let mut file = if kind { gguf(tensors) } else { safetensors(tensors) };
         let place = place % file.len();
         file[place] ^= 1 << bit;

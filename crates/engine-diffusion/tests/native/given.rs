@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Inputs, Size, VideoSpec};
-use kinora_engine::{Engine, EngineError, Footage, Materials, Picture, Playback};
+use kinora_contract::{VideoInputs, Size, VideoSpec};
+use kinora_engine::{Engine, EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback};
 
 use crate::support::{Film, SIZE, film, frames, picture, spec};
 
 /// Clips that start from pictures: others come of other pictures.
 pub(crate) fn first_and_last(engine: &dyn Engine) -> Film {
     let from = |first: u8, last: Option<u8>| {
-        let materials = Materials {
+        let materials = JobMaterials {
             first_frame: Some(picture(first)),
             last_frame: last.map(picture),
-            ..Materials::default()
+            ..JobMaterials::default()
         };
         let spec = spec(engine, frames(last.is_some()));
         film(engine, &spec, &materials)
@@ -40,7 +40,7 @@ pub(crate) fn first_and_last(engine: &dyn Engine) -> Film {
 #[derive(Debug)]
 struct Grey(u8);
 
-impl Footage for Grey {
+impl SourceVideo for Grey {
     fn size(&self) -> Size {
         SIZE
     }
@@ -53,14 +53,14 @@ impl Footage for Grey {
         3
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         Ok(Box::new(Shown(self.0, 3)))
     }
 }
 
 struct Shown(u8, u32);
 
-impl Playback for Shown {
+impl VideoPlayback for Shown {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         let Some(left) = self.1.checked_sub(1) else {
             return Ok(None);
@@ -73,17 +73,17 @@ impl Playback for Shown {
 /// A source and a reference image, of VACE.
 pub(crate) fn source_and_reference(engine: &dyn Engine) {
     let edited = |grey: u8, strength: f64| {
-        let materials = Materials {
+        let materials = JobMaterials {
             source: Some(Arc::new(Grey(grey))),
-            ..Materials::default()
+            ..JobMaterials::default()
         };
-        let edit = kinora_contract::Edit {
+        let edit = kinora_contract::EditSpec {
             task_id: "video_00000000000000000000000000".parse().unwrap(),
             strength,
         };
         let spec = VideoSpec {
             edit: Some(edit),
-            ..spec(engine, Inputs::Text)
+            ..spec(engine, VideoInputs::Text)
         };
         film(engine, &spec, &materials)
     };
@@ -93,17 +93,17 @@ pub(crate) fn source_and_reference(engine: &dyn Engine) {
     assert_eq!(edited(10, 1.0), edited(240, 1.0), "at 1.0 it is not");
 
     let referred = |grey: u8| {
-        let inputs = Inputs::References {
+        let inputs = VideoInputs::References {
             images: vec!["https://a.example/1.png".to_owned()],
             audios: Vec::new(),
         };
-        let picture = Picture {
+        let picture = RgbPicture {
             size: SIZE,
             rgb: vec![grey; SIZE.pixels() as usize * 3],
         };
-        let materials = Materials {
+        let materials = JobMaterials {
             images: vec![picture],
-            ..Materials::default()
+            ..JobMaterials::default()
         };
         film(engine, &spec(engine, inputs), &materials)
     };

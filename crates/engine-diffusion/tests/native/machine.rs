@@ -1,7 +1,7 @@
 //! How the library is told to use the machine: what that must not change, and what it must.
 
-use kinora_contract::{FrameSize, Inputs, Size, VideoSpec};
-use kinora_engine::Materials;
+use kinora_contract::{FrameSize, VideoInputs, Size, VideoSpec};
+use kinora_engine::JobMaterials;
 use kinora_engine_diffusion::{Family, Settings, Variant};
 
 use crate::support::{SIZE, film, open, settings, spec, watched};
@@ -29,7 +29,7 @@ fn where_weights_lie_changes_no_frame() {
     let Some(settings) = least() else { return };
     let made = |settings: Settings| {
         let engine = open(settings);
-        film(&engine, &spec(&engine, Inputs::Text), &Materials::default())
+        film(&engine, &spec(&engine, VideoInputs::Text), &JobMaterials::default())
     };
     let plain = made(settings.clone());
     let offloaded = Settings {
@@ -57,9 +57,9 @@ fn tiles_and_full_previews_have_the_size_of_the_clip() {
     for size in [SIZE, TILED] {
         let spec = VideoSpec {
             frame: FrameSize::Fixed(size),
-            ..spec(&engine, Inputs::Text)
+            ..spec(&engine, VideoInputs::Text)
         };
-        let (_, shown) = watched(&engine, &spec, &Materials::default());
+        let (_, shown) = watched(&engine, &spec, &JobMaterials::default());
         let sizes: Vec<Size> = shown.iter().map(|(_, picture)| picture.size).collect();
         println!("previews of {sizes:?}");
         let covers = |shown: &Size| shown.width >= size.width && shown.height >= size.height;

@@ -10,8 +10,8 @@ mod machine;
 mod support;
 
 use kinora_contract::limits::PROMPT_CHARS_MAX;
-use kinora_contract::{FrameSize, Inputs, Size, VideoSpec};
-use kinora_engine::{Materials, Planner, conformance};
+use kinora_contract::{FrameSize, VideoInputs, Size, VideoSpec};
+use kinora_engine::{JobMaterials, ClipPlanner, conformance};
 use kinora_engine_diffusion::{Family, Model, Native, Settings, check};
 use support::{FPS, film, frames, open, picture, settings, spec, watched};
 
@@ -53,13 +53,13 @@ fn from_words_and_pictures_to_frames() {
 }
 
 /// A request of words alone, or of a first frame where words are not enough.
-fn simplest(engine: &Native) -> (VideoSpec, Materials) {
+fn simplest(engine: &Native) -> (VideoSpec, JobMaterials) {
     match engine.describe().features.text_to_video {
-        true => (spec(engine, Inputs::Text), Materials::default()),
+        true => (spec(engine, VideoInputs::Text), JobMaterials::default()),
         false => {
-            let materials = Materials {
+            let materials = JobMaterials {
                 first_frame: Some(picture(90)),
-                ..Materials::default()
+                ..JobMaterials::default()
             };
             (spec(engine, frames(false)), materials)
         }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
+use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
 use kinora_engine::{
-    CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, SAMPLE_RATE_HZ, Sink,
+    CHANNELS, ClipPlan, JobControl, Engine, EngineError, FrameJob, JobMaterials, RgbPicture, SAMPLE_RATE_HZ, ClipSink,
 };
 use kinora_engine_diffusion::{Model, Native, Settings};
 
@@ -54,13 +54,13 @@ pub(crate) fn open(settings: Settings) -> Native {
 }
 
 /// A request, with sound where the model makes any.
-pub(crate) fn spec(engine: &dyn Engine, inputs: Inputs) -> VideoSpec {
+pub(crate) fn spec(engine: &dyn Engine, inputs: VideoInputs) -> VideoSpec {
     VideoSpec {
         version: SPEC_VERSION,
         model: "test".to_owned(),
         prompt: "a fox (16:9) in the snow (well :.)".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(1),
+        seconds: VideoLength::Fixed(1),
         frame: FrameSize::Fixed(SIZE),
         seed: 7,
         generate_audio: engine.describe().features.audio_output,
@@ -72,17 +72,17 @@ pub(crate) fn spec(engine: &dyn Engine, inputs: Inputs) -> VideoSpec {
 }
 
 /// A request that starts from a picture, and ends with one where `last` says so.
-pub(crate) fn frames(last: bool) -> Inputs {
-    Inputs::Frames {
+pub(crate) fn frames(last: bool) -> VideoInputs {
+    VideoInputs::Frames {
         first: "https://a.example/1.png".to_owned(),
         last: last.then(|| "https://a.example/2.png".to_owned()),
     }
 }
 
 /// A picture with a slope, so that no two of its pixels are alike.
-pub(crate) fn picture(grey: u8) -> Picture {
+pub(crate) fn picture(grey: u8) -> RgbPicture {
     let slope = (0..SIZE.pixels() as u32 * 3).map(|i| grey.saturating_add((i % 16) as u8));
-    Picture {
+    RgbPicture {
         size: SIZE,
         rgb: slope.collect(),
     }
@@ -95,7 +95,7 @@ pub(crate) struct Film {
     pub pcm: Vec<f32>,
 }
 
-impl Sink for Film {
+impl ClipSink for Film {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         self.frames.push(rgb.to_vec());
         Ok(())
@@ -108,28 +108,28 @@ impl Sink for Film {
 }
 
 /// Makes a clip, and looks at what holds for each.
-pub(crate) fn film(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Film {
+pub(crate) fn film(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> Film {
     watched(engine, spec, materials).0
 }
 
 /// A preview, and the fraction done when it was seen.
-type Shown = (f64, Picture);
+type Shown = (f64, RgbPicture);
 
 /// The same, with what was shown meanwhile.
 pub(crate) fn watched(
     engine: &dyn Engine,
     spec: &VideoSpec,
-    materials: &Materials,
+    materials: &JobMaterials,
 ) -> (Film, Vec<Shown>) {
     let clip = engine.plan(spec, materials).unwrap();
     let mut film = Film::default();
-    let job = Job {
+    let job = FrameJob {
         spec,
         materials,
         clip,
     };
     let begin = Instant::now();
-    let (control, mut shown) = (Control::default(), Vec::new());
+    let (control, mut shown) = (JobControl::default(), Vec::new());
     let mut look = || {
         let picture = control.preview.take();
         shown.extend(picture.map(|picture| (control.progress.fraction(), picture)));
@@ -154,7 +154,7 @@ pub(crate) fn watched(
     (film, shown)
 }
 
-fn looked_at(film: &Film, clip: &Clip) {
+fn looked_at(film: &Film, clip: &ClipPlan) {
     assert_eq!(film.frames.len(), clip.frames as usize);
     let flat = |frame: &Vec<u8>| frame.iter().all(|byte| *byte == frame[0]);
     assert!(!film.frames.iter().any(flat), "frames have contents");

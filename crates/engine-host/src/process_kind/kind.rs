@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kinora_engine::{
-    Engine, EngineError, EngineKind, FilesReport, FrameKind, KindError, Output, Planner, Program,
+    Engine, EngineError, EngineKind, FilesReport, FrameKind, KindError, EngineOutput, ClipPlanner, EngineProgram,
     ProgramFiles,
 };
 use serde::Deserialize;
 
-use crate::process_kind::planner::{Describe, PromisedPlanner};
+use crate::process_kind::planner::{DescribeTable, PromisedPlanner};
 
 /// A command that speaks the engine protocol.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -39,7 +39,7 @@ pub struct ProcessKind {
     /// Folders and files to change.
     #[serde(default)]
     writable: Vec<PathBuf>,
-    describe: Describe,
+    describe: DescribeTable,
 }
 
 impl ProcessKind {
@@ -95,8 +95,8 @@ impl EngineKind for ProcessKind {
         self.describe.check()
     }
 
-    fn output(&self) -> Output<'_> {
-        Output::Frames(self)
+    fn output(&self) -> EngineOutput<'_> {
+        EngineOutput::Frames(self)
     }
 
     fn device(&self) -> Option<String> {
@@ -105,8 +105,8 @@ impl EngineKind for ProcessKind {
 }
 
 impl FrameKind for ProcessKind {
-    fn planner(&self, name: &str) -> Result<Arc<dyn Planner>, KindError> {
-        let Describe {
+    fn planner(&self, name: &str) -> Result<Arc<dyn ClipPlanner>, KindError> {
+        let DescribeTable {
             version,
             is_trained,
             ..
@@ -135,8 +135,8 @@ impl FrameKind for ProcessKind {
         })
     }
 
-    fn program(&self) -> Option<Program> {
-        Some(Program {
+    fn program(&self) -> Option<EngineProgram> {
+        Some(EngineProgram {
             command: self.command.clone(),
             environment: self.environment.clone(),
             folder: self.working_folder.clone(),

@@ -2,9 +2,9 @@
 //! (`[engines.describe]`). Refuses numbers that no engine has.
 
 use kinora_contract::limits::SECONDS_MAX;
-use kinora_contract::{Features, Seconds, VideoSpec};
+use kinora_contract::{Features, VideoLength, VideoSpec};
 use kinora_engine::{
-    Clip, Description, EngineError, Grid, KindError, Materials, Planner, Promises, frames_of_edit,
+    ClipPlan, EngineDescription, EngineError, RenderGrid, KindError, JobMaterials, ClipPlanner, EngineCapabilities, frames_of_edit,
     refuse_unsupported,
 };
 use serde::Deserialize;
@@ -18,7 +18,7 @@ const FRAMES_MAX: u32 = 3_600;
 /// own rate if it has one. The host renders them on the engine's grid and crops the centre.
 #[derive(Clone, Debug)]
 pub struct PromisedPlanner {
-    description: Description,
+    description: EngineDescription,
     /// 0: any.
     fps: u32,
 }
@@ -29,9 +29,9 @@ fn unsupported<T>(what: &str) -> Result<T, EngineError> {
 
 impl PromisedPlanner {
     /// A planner for the engine `name` with the promised capabilities.
-    pub fn new(name: &str, version: &str, is_trained: bool, promises: Promises) -> Self {
+    pub fn new(name: &str, version: &str, is_trained: bool, promises: EngineCapabilities) -> Self {
         Self {
-            description: Description {
+            description: EngineDescription {
                 name: name.to_owned(),
                 version: version.to_owned(),
                 features: promises.features,
@@ -43,7 +43,7 @@ impl PromisedPlanner {
     }
 
     /// An edit has the size of its source, and its length at the engine's own rate, or else its rate.
-    fn edited(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn edited(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         let source = materials.source.as_deref();
         let fps = match (self.fps, source) {
             (0, Some(source)) => source.fps().min(FPS_MAX),
@@ -56,7 +56,7 @@ impl PromisedPlanner {
                 "the source video is missing".to_owned(),
             ));
         };
-        Ok(Clip {
+        Ok(ClipPlan {
             size: source.size(),
             fps,
             frames,
@@ -65,16 +65,16 @@ impl PromisedPlanner {
     }
 }
 
-impl Planner for PromisedPlanner {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for PromisedPlanner {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
     fn decides_length(&self, spec: &VideoSpec) -> bool {
-        spec.seconds == Seconds::Auto && spec.edit.is_none()
+        spec.seconds == VideoLength::Auto && spec.edit.is_none()
     }
 
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         refuse_unsupported(self.description.features, spec)?;
         let fps = match self.fps {
             0 => FPS_DEFAULT,
@@ -82,14 +82,14 @@ impl Planner for PromisedPlanner {
         };
         let clip = match (&spec.edit, spec.render_size(), spec.seconds) {
             (Some(_), ..) => self.edited(spec, materials)?,
-            (None, Some(size), seconds) => Clip {
+            (None, Some(size), seconds) => ClipPlan {
                 size,
                 fps,
                 frames: match seconds {
-                    Seconds::Fixed(seconds) => seconds.saturating_mul(fps),
+                    VideoLength::Fixed(seconds) => seconds.saturating_mul(fps),
                     // The engine decides while it works; plan (and reserve) for the longest
                     // allowed clip.
-                    Seconds::Auto => SECONDS_MAX * fps,
+                    VideoLength::Auto => SECONDS_MAX * fps,
                 },
                 audio: spec.generate_audio,
             },
@@ -110,12 +110,12 @@ const FPS_MAX: u32 = 120;
 /// The table.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Describe {
+pub(crate) struct DescribeTable {
     features: Features,
     #[serde(default = "one")]
     size_multiple: u32,
     #[serde(default)]
-    frames: Frames,
+    frames: FrameSteps,
     /// Frames per second; 0: any.
     #[serde(default)]
     fps: u32,
@@ -130,13 +130,13 @@ pub(crate) struct Describe {
 /// `{ step = 4, offset = 1 }`: clips have 4 n + 1 frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Frames {
+struct FrameSteps {
     step: u32,
     #[serde(default)]
     offset: u32,
 }
 
-impl Default for Frames {
+impl Default for FrameSteps {
     fn default() -> Self {
         Self { step: 1, offset: 0 }
     }
@@ -154,11 +154,11 @@ fn first_version() -> String {
     "1".to_owned()
 }
 
-impl Describe {
-    pub(crate) fn promises(&self) -> Promises {
-        Promises {
+impl DescribeTable {
+    pub(crate) fn promises(&self) -> EngineCapabilities {
+        EngineCapabilities {
             features: self.features,
-            grid: Grid {
+            grid: RenderGrid {
                 size_multiple: self.size_multiple,
                 frame_step: self.frames.step,
                 frame_offset: self.frames.offset,
@@ -190,8 +190,8 @@ fn wrong(what: &str) -> Result<(), KindError> {
 mod tests {
     use std::sync::Arc;
 
-    use kinora_contract::{Edit, FrameSize, Inputs, SPEC_VERSION, Size, TaskId};
-    use kinora_engine::{Footage, Playback};
+    use kinora_contract::{EditSpec, FrameSize, VideoInputs, SPEC_VERSION, Size, TaskId};
+    use kinora_engine::{SourceVideo, VideoPlayback};
 
     use super::*;
 
@@ -201,7 +201,7 @@ mod tests {
 
     fn planner_at(fps: &str, features: &str) -> PromisedPlanner {
         let table = format!("{fps}\nfeatures = {{ {features} }}");
-        let describe: Describe = toml::from_str(&table).unwrap();
+        let describe: DescribeTable = toml::from_str(&table).unwrap();
         PromisedPlanner::new("wan", "1", true, describe.promises())
     }
 
@@ -211,11 +211,11 @@ mod tests {
             model: "model".to_owned(),
             prompt: "A kite over a beach".to_owned(),
             negative_prompt: None,
-            seconds: Seconds::Fixed(5),
+            seconds: VideoLength::Fixed(5),
             frame: FrameSize::Fixed(Size::new(854, 480)),
             seed: 11,
             generate_audio: false,
-            inputs: Inputs::Text,
+            inputs: VideoInputs::Text,
             draft: false,
             final_of: None,
             edit: None,
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_clip_has_the_requested_size_and_length_at_the_engine_s_rate() {
-        let clip = planner("text_to_video = true").plan(&spec(), &Materials::default());
+        let clip = planner("text_to_video = true").plan(&spec(), &JobMaterials::default());
         let clip = clip.unwrap();
         assert_eq!(
             (clip.size, clip.fps, clip.frames),
@@ -236,7 +236,7 @@ mod tests {
     #[derive(Debug)]
     struct Source;
 
-    impl Footage for Source {
+    impl SourceVideo for Source {
         fn size(&self) -> Size {
             Size::new(640, 360)
         }
@@ -249,7 +249,7 @@ mod tests {
             60
         }
 
-        fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+        fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
             unsupported("a plan needs no frames")
         }
     }
@@ -258,15 +258,15 @@ mod tests {
     fn an_engine_that_takes_any_rate_makes_clips_at_the_default_one_and_edits_at_that_of_their_source()
      {
         let edit = VideoSpec {
-            edit: Some(Edit {
+            edit: Some(EditSpec {
                 task_id: TaskId::from_parts(0, [0; 10]),
                 strength: 0.5,
             }),
             ..spec()
         };
-        let materials = Materials {
+        let materials = JobMaterials {
             source: Some(Arc::new(Source)),
-            ..Materials::default()
+            ..JobMaterials::default()
         };
         let features = "text_to_video = true, edit = true";
         for (fps, made, edited) in [
@@ -275,7 +275,7 @@ mod tests {
             ("fps = 16", (16, 80), (16, 32)),
         ] {
             let planner = planner_at(fps, features);
-            let clip = planner.plan(&spec(), &Materials::default()).unwrap();
+            let clip = planner.plan(&spec(), &JobMaterials::default()).unwrap();
             assert_eq!((clip.fps, clip.frames), made, "{fps}");
             let clip = planner.plan(&edit, &materials).unwrap();
             assert_eq!((clip.fps, clip.frames), edited, "{fps}");
@@ -287,18 +287,18 @@ mod tests {
         let planner = planner("text_to_video = true, auto_duration = true");
         assert!(!planner.decides_length(&spec()));
         let spec = VideoSpec {
-            seconds: Seconds::Auto,
+            seconds: VideoLength::Auto,
             ..spec()
         };
         assert!(planner.decides_length(&spec));
-        let clip = planner.plan(&spec, &Materials::default()).unwrap();
+        let clip = planner.plan(&spec, &JobMaterials::default()).unwrap();
         assert_eq!(clip.frames, 15 * 16);
     }
 
     #[test]
     fn what_the_operator_did_not_promise_is_refused() {
         let refused = |planner: PromisedPlanner, spec: VideoSpec| {
-            let plan = planner.plan(&spec, &Materials::default());
+            let plan = planner.plan(&spec, &JobMaterials::default());
             matches!(plan, Err(EngineError::Unsupported(_)))
         };
         let text = || planner("text_to_video = true");
@@ -317,11 +317,11 @@ mod tests {
                 ..spec()
             },
             VideoSpec {
-                seconds: Seconds::Auto,
+                seconds: VideoLength::Auto,
                 ..spec()
             },
             VideoSpec {
-                inputs: Inputs::Frames {
+                inputs: VideoInputs::Frames {
                     first: "a".to_owned(),
                     last: None,
                 },

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The purpose of a confined process, which decides its system calls and devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Role {
+pub enum SandboxRole {
     /// Native code that generates frames: threads, system libraries, accelerators.
     Engine,
     /// Decodes one film on one thread, with access to nothing else.
@@ -21,7 +21,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The purpose of the process.
-    pub role: Role,
+    pub role: SandboxRole,
     /// Files, and folders with all their contents, that it may read.
     pub read: Vec<PathBuf>,
     /// A folder that it may read and write. Created when the process starts, accessible only to its
@@ -33,7 +33,7 @@ pub struct Confinement {
 
 impl Confinement {
     /// A confinement without any files.
-    pub fn of(role: Role) -> Self {
+    pub fn of(role: SandboxRole) -> Self {
         Self {
             role,
             read: Vec::new(),

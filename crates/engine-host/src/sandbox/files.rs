@@ -11,7 +11,7 @@ use landlock::{
     path_beneath_rules,
 };
 
-use super::confinement::{Confinement, Role};
+use super::confinement::{Confinement, SandboxRole};
 
 /// The requested features: Linux 6.12. Older kernels apply those they know.
 const ASKED: ABI = ABI::V6;
@@ -98,7 +98,7 @@ pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) -> boo
 }
 
 fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError> {
-    let is_command = confinement.role == Role::Command;
+    let is_command = confinement.role == SandboxRole::Command;
     let mut read = AccessFs::ReadFile | AccessFs::ReadDir;
     // A writable folder contains files and folders, but no devices; an engine's no sockets either.
     let mut write = AccessFs::from_all(ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
@@ -122,7 +122,7 @@ fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError
         .add_rules(path_beneath_rules(&confinement.scratch, write))?
         .add_rules(path_beneath_rules(&confinement.write, write))?;
     // Everything that the decoder needs is already loaded: it opens only its film.
-    if confinement.role == Role::Decoder {
+    if confinement.role == SandboxRole::Decoder {
         return ruleset.restrict_self();
     }
     let control = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -131,7 +131,7 @@ fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError
         .add_rules(path_beneath_rules(SYSTEM, read))?
         .add_rules(path_beneath_rules(programs, read))?
         .add_rules(path_beneath_rules(library_folders(), read))?
-        .add_rules(path_beneath_rules(held(), write))?
+        .add_rules(path_beneath_rules(hold_folder(), write))?
         .add_rules(path_beneath_rules(devices(), control | AccessFs::ReadDir))?
         .restrict_self()
 }
@@ -159,7 +159,7 @@ fn library_folders() -> Vec<PathBuf> {
 
 /// The folder of the file that tells a test that this process is paused (`HOLD_AT=NAME:N:FILE`).
 /// `None` in normal builds.
-fn held() -> Option<PathBuf> {
+fn hold_folder() -> Option<PathBuf> {
     if !kinora_system::crash::ARMED {
         return None;
     }

@@ -4,7 +4,7 @@
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use super::confinement::Role;
+use super::confinement::SandboxRole;
 
 /// An accelerator's library opens several hundred files.
 const ENGINE_FILES_MAX: u64 = 1_024;
@@ -18,10 +18,10 @@ const DECODER_DATA_BYTES_MAX: u64 = 2 << 30;
 const DECODER_CPU_SECONDS_MAX: u64 = 600;
 
 /// Limits the process, and prevents other processes of its user from inspecting it.
-pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
+pub(super) fn limit(role: SandboxRole, lacking: &mut Vec<String>) {
     let (files, file_bytes) = match role {
-        Role::Engine | Role::Command => (ENGINE_FILES_MAX, ENGINE_FILE_BYTES_MAX),
-        Role::Decoder => (DECODER_FILES_MAX, 0),
+        SandboxRole::Engine | SandboxRole::Command => (ENGINE_FILES_MAX, ENGINE_FILE_BYTES_MAX),
+        SandboxRole::Decoder => (DECODER_FILES_MAX, 0),
     };
     let mut limits = vec![
         // A core dump would contain prompts, pictures and weights.
@@ -29,7 +29,7 @@ pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
         ("nofile", Resource::Nofile, files),
         ("fsize", Resource::Fsize, file_bytes),
     ];
-    if role == Role::Decoder {
+    if role == SandboxRole::Decoder {
         limits.push(("data", Resource::Data, DECODER_DATA_BYTES_MAX));
         limits.push(("cpu", Resource::Cpu, DECODER_CPU_SECONDS_MAX));
     }

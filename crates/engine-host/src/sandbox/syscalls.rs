@@ -13,7 +13,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, apply_filter,
 };
 
-use super::confinement::Role;
+use super::confinement::SandboxRole;
 
 /// `fcntl` commands that choose the process to signal when a file is ready (fcntl(2)), which could
 /// be another process.
@@ -179,7 +179,7 @@ const OLDER: &[c_long] = &[
 const OLDER: &[c_long] = &[];
 
 /// Restricts this thread, and those that it starts, to the calls of `role`.
-pub(super) fn filter(role: Role, lacking: &mut Vec<String>) {
+pub(super) fn filter(role: SandboxRole, lacking: &mut Vec<String>) {
     let program = program(role);
     let applied = program.and_then(|program| {
         apply_filter(&program).map_err(|error| format!("this kernel refuses the filter ({error})"))
@@ -189,13 +189,13 @@ pub(super) fn filter(role: Role, lacking: &mut Vec<String>) {
     }
 }
 
-fn program(role: Role) -> Result<BpfProgram, String> {
+fn program(role: SandboxRole) -> Result<BpfProgram, String> {
     let arch = std::env::consts::ARCH.try_into();
     let arch = arch.map_err(|_| "not written for this processor".to_owned())?;
     let mut rules = BTreeMap::new();
     let more: &[&[c_long]] = match role {
-        Role::Engine | Role::Command => &[ENGINE, OLDER],
-        Role::Decoder => &[],
+        SandboxRole::Engine | SandboxRole::Command => &[ENGINE, OLDER],
+        SandboxRole::Decoder => &[],
     };
     for call in ALL.iter().chain(more.iter().copied().flatten()) {
         rules.insert(*call, Vec::new());
@@ -233,7 +233,7 @@ fn all_but(argument: u8, values: &[u64]) -> Result<SeccompRule, BackendError> {
 }
 
 /// Calls allowed only with certain arguments.
-fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
+fn conditional(role: SandboxRole) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
     // The filter is compiled for this process: a BPF program cannot ask for the caller's id.
     let own = u64::from(getpid().as_raw_nonzero().get().unsigned_abs());
     // A process id has 32 bits; the kernel ignores the rest of the register.
@@ -251,7 +251,7 @@ fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
             rule(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?,
         ),
     ];
-    if role == Role::Engine {
+    if role == SandboxRole::Engine {
         // Threads only, no processes. The newer `clone3` hides its flags behind a pointer;
         // libraries fall back to `clone` without it.
         let thread = libc::CLONE_THREAD.unsigned_abs().into();
@@ -309,6 +309,6 @@ mod tests {
         ] {
             assert!(!listed(&call), "{call}");
         }
-        assert!(program(Role::Engine).is_ok() && program(Role::Decoder).is_ok());
+        assert!(program(SandboxRole::Engine).is_ok() && program(SandboxRole::Decoder).is_ok());
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use kinora_contract::limits::ENGINE_MESSAGES_MAX;
 use kinora_contract::{Clock, FailureCode, ManualClock, Size, SteadyMs, UnixMs};
-use kinora_engine::{Clip, Control, Engine, EngineError, Job, Materials, Sink};
-use kinora_engine_host::{HostOptions, HostedEngine, Open};
+use kinora_engine::{ClipPlan, JobControl, Engine, EngineError, FrameJob, JobMaterials, ClipSink};
+use kinora_engine_host::{HostOptions, HostedEngine, OpenRequest};
 use kinora_engine_storyboard::Storyboard;
 
 use crate::support::{clock, spec};
@@ -84,7 +84,7 @@ fn program(script: &str, options: Options) -> Program {
             command.args(["-c", &script]).arg(&path);
             command
         }),
-        open: Open::new("program", serde_json::Value::Null),
+        open: OpenRequest::new("program", serde_json::Value::Null),
         promises: None,
         devices: options.devices,
         processes: 1,
@@ -102,14 +102,14 @@ fn program(script: &str, options: Options) -> Program {
 
 impl Program {
     fn run(&self) -> Result<(), EngineError> {
-        self.run_with(&Control::default())
+        self.run_with(&JobControl::default())
     }
 
-    fn run_with(&self, control: &Control) -> Result<(), EngineError> {
-        let work = Job {
+    fn run_with(&self, control: &JobControl) -> Result<(), EngineError> {
+        let work = FrameJob {
             spec: &spec(SIZE, false),
-            materials: &Materials::default(),
-            clip: Clip {
+            materials: &JobMaterials::default(),
+            clip: ClipPlan {
                 size: SIZE,
                 fps: 24,
                 frames: 48,
@@ -131,7 +131,7 @@ impl Program {
 /// Takes everything and keeps nothing.
 struct Nothing;
 
-impl Sink for Nothing {
+impl ClipSink for Nothing {
     fn frame(&mut self, _: &[u8]) -> Result<(), EngineError> {
         Ok(())
     }
@@ -163,7 +163,7 @@ fn within_a_declared_phase_being_alive_is_progress() {
         let script = format!(
             "hello()\nsend(b'o')\nwait_for(b'j')\n{before}\nfor _ in range({TIMES}): send(b'k')\nend()"
         );
-        let control = Control::default();
+        let control = JobControl::default();
         program(&script, Options::default())
             .run_with(&control)
             .unwrap();
@@ -232,7 +232,7 @@ wait_for(b"j")
         ..Options::default()
     };
     let program = program(&script, options);
-    let control = Control::default();
+    let control = JobControl::default();
     control.cancel.cancel_at_progress();
     thread::scope(|scope| {
         let first = scope.spawn(|| program.run_with(&control));
@@ -312,10 +312,10 @@ fn on_devices(devices: &[&str], script: &str) -> Program {
 #[test]
 fn warming_up_opens_a_process_at_every_seat_and_jobs_find_them() {
     let program = on_devices(&["0", "1", "2"], OPENS);
-    program.engine.warm_up(&Control::default());
+    program.engine.warm_up(&JobControl::default());
     let starts = || ["0", "1", "2"].map(|device| program.file(&format!("starts {device}")));
     assert_eq!(starts(), ["x", "x", "x"]);
-    program.engine.warm_up(&Control::default());
+    program.engine.warm_up(&JobControl::default());
     thread::scope(|scope| {
         let jobs = [(); 3].map(|()| scope.spawn(|| program.run()));
         for job in jobs {
@@ -328,7 +328,7 @@ fn warming_up_opens_a_process_at_every_seat_and_jobs_find_them() {
 #[test]
 fn a_process_that_does_not_open_while_warming_up_is_started_again_by_a_job() {
     let program = on_devices(&["broken"], OPENS);
-    program.engine.warm_up(&Control::default());
+    program.engine.warm_up(&JobControl::default());
     assert_eq!(program.file("starts broken"), "x");
     program.run().unwrap();
     assert_eq!(program.file("starts broken"), "xx");
@@ -342,7 +342,7 @@ hello()
 time.sleep(1000)
 "#;
     let program = on_devices(&["0"], script);
-    let control = Control::default();
+    let control = JobControl::default();
     thread::scope(|scope| {
         let warming = scope.spawn(|| program.engine.warm_up(&control));
         while !program.path().join("opening").exists() {
@@ -375,7 +375,7 @@ end()
 wait_for(b"j")
 "#;
     let program = program(script, Options::default());
-    let control = Control::default();
+    let control = JobControl::default();
     program.run_with(&control).unwrap();
     assert!((control.progress.fraction() - 0.5).abs() < 1e-6);
     program.run().unwrap();
@@ -446,7 +446,7 @@ fn a_flood_of_messages_ends_its_process() {
                 clock: Some(clock),
                 ..Options::default()
             };
-            let control = Control::default();
+            let control = JobControl::default();
             let ended = program(&script, options).run_with(&control);
             let error = ended.unwrap_err().to_string();
             assert!(error.contains("too many messages"), "{message}: {error}");
@@ -476,7 +476,7 @@ while True:
         ..Options::default()
     };
     let ended = program(script, options).run();
-    let Err(EngineError::Told { code, cause }) = ended else {
+    let Err(EngineError::CodedFailure { code, cause }) = ended else {
         panic!("{ended:?}");
     };
     assert_eq!(code, FailureCode::GenerationTimeout);

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use kinora_contract::Size;
 use kinora_engine::{
-    Clip, Control, Engine, EngineError, Footage, Job, Materials, Picture, Playback, Sink,
+    ClipPlan, JobControl, Engine, EngineError, SourceVideo, FrameJob, JobMaterials, RgbPicture, VideoPlayback, ClipSink,
 };
-use kinora_engine_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms, Open};
+use kinora_engine_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms, OpenRequest};
 use kinora_engine_storyboard::Storyboard;
-use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
+use kinora_media::{FilmFormat, FilmOpener, MediaError, ProbeInfo, UndecodablePolicy};
 
 use crate::support::{clock, spec};
 
@@ -30,8 +30,8 @@ const PLAY: &str = r"printf 's\004\000\000\000\000\000\000\000'";
 const REQUEST: &str = r"printf 'n\004\000\000\000\000\000\000\000'";
 const DONE: &str = r#"printf 'e\023\000\000\000{"outcome": "done"}'"#;
 
-fn picture() -> Picture {
-    Picture {
+fn picture() -> RgbPicture {
+    RgbPicture {
         size: SIZE,
         rgb: vec![7; SIZE.pixels() as usize * 3],
     }
@@ -52,7 +52,7 @@ struct Source {
     frames: Arc<AtomicU32>,
 }
 
-impl Footage for Source {
+impl SourceVideo for Source {
     fn size(&self) -> Size {
         SIZE
     }
@@ -65,7 +65,7 @@ impl Footage for Source {
         100_000
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         self.plays.fetch_add(1, Ordering::Relaxed);
         Ok(Box::new(Frames(self.frames.clone())))
     }
@@ -73,7 +73,7 @@ impl Footage for Source {
 
 struct Frames(Arc<AtomicU32>);
 
-impl Playback for Frames {
+impl VideoPlayback for Frames {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(Some(vec![7; SIZE.pixels() as usize * 3]))
@@ -85,7 +85,7 @@ struct Taken {
     bytes: usize,
 }
 
-impl Sink for Taken {
+impl ClipSink for Taken {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         self.bytes += rgb.len();
         Ok(())
@@ -99,18 +99,18 @@ impl Sink for Taken {
 
 /// What came of a job in a child that says `script`, and how many bytes of it were believed.
 fn job(script: &str, source: &Arc<Source>) -> (Result<(), EngineError>, usize) {
-    watched_job(script, source, &Control::default())
+    watched_job(script, source, &JobControl::default())
 }
 
 fn watched_job(
     script: &str,
     source: &Arc<Source>,
-    control: &Control,
+    control: &JobControl,
 ) -> (Result<(), EngineError>, usize) {
-    let source: Arc<dyn Footage> = source.clone();
-    let materials = Materials {
+    let source: Arc<dyn SourceVideo> = source.clone();
+    let materials = JobMaterials {
         source: Some(source),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
     job_of(&engine(script), &materials, control)
 }
@@ -119,7 +119,7 @@ fn watched_job(
 fn engine(script: &str) -> HostedEngine {
     let options = HostOptions {
         command: sh(format!("{OPENED}; {script}; exec sleep 1000")),
-        open: Open::new("hostile", serde_json::Value::Null),
+        open: OpenRequest::new("hostile", serde_json::Value::Null),
         promises: None,
         devices: Vec::new(),
         processes: 1,
@@ -134,13 +134,13 @@ fn engine(script: &str) -> HostedEngine {
 
 fn job_of(
     engine: &HostedEngine,
-    materials: &Materials,
-    control: &Control,
+    materials: &JobMaterials,
+    control: &JobControl,
 ) -> (Result<(), EngineError>, usize) {
-    let work = Job {
+    let work = FrameJob {
         spec: &spec(SIZE, true),
         materials,
-        clip: Clip {
+        clip: ClipPlan {
             size: SIZE,
             fps: 24,
             frames: 48,
@@ -215,7 +215,7 @@ fn sound_and_previews_are_progress_and_being_alive_is_not() {
         ),
         (r"k\000\000\000\000", false),
     ] {
-        let control = Control::default();
+        let control = JobControl::default();
         let script = format!(
             "{UNTIL_JOB}; n=0; while [ $n -lt {TIMES} ]; do printf '{message}'; n=$((n+1)); done; exit 1"
         );
@@ -243,29 +243,29 @@ fn frames_that_nobody_takes_are_not_made() {
 #[test]
 fn a_frame_may_be_requested_before_the_materials_are_read() {
     let source = Arc::<Source>::default();
-    let playing: Arc<dyn Footage> = source.clone();
-    let materials = Materials {
+    let playing: Arc<dyn SourceVideo> = source.clone();
+    let materials = JobMaterials {
         images: vec![picture(); 4],
         source: Some(playing),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
     let bytes = 5 * picture().rgb.len();
     let script = format!(r#"{UNTIL_JOB}; {PLAY}; {REQUEST}; head -c {bytes} >/dev/null; {DONE}"#);
-    let ended = job_of(&engine(&script), &materials, &Control::default()).0;
+    let ended = job_of(&engine(&script), &materials, &JobControl::default()).0;
     ended.unwrap();
     assert_eq!(source.frames.load(Ordering::Relaxed), 1);
 }
 
 #[test]
 fn a_process_that_leaves_its_orders_unread_gets_no_more_of_them() {
-    let materials = Materials {
+    let materials = JobMaterials {
         images: vec![picture()],
-        ..Materials::default()
+        ..JobMaterials::default()
     };
     // A second job in the same process would crash.
     let engine = engine(&format!("{UNTIL_JOB}; {DONE}; sleep 5; exit 1"));
     for _ in 0..2 {
-        job_of(&engine, &materials, &Control::default()).0.unwrap();
+        job_of(&engine, &materials, &JobControl::default()).0.unwrap();
     }
 }
 
@@ -284,7 +284,7 @@ const ASKED: FilmFormat = FilmFormat {
     seconds: Some(2),
     seconds_max: 15,
     audio: None,
-    undecodable: Undecodable::Refuse,
+    undecodable: UndecodablePolicy::Refuse,
 };
 
 fn film() -> &'static Path {

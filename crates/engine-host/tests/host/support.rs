@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kinora_contract::{
-    Clock, FrameSize, Inputs, RunningClock, SPEC_VERSION, Seconds, Size, VideoSpec,
+    Clock, FrameSize, VideoInputs, RunningClock, SPEC_VERSION, VideoLength, Size, VideoSpec,
 };
 
 /// A clip of two seconds from text.
@@ -14,11 +14,11 @@ pub(crate) fn spec(size: Size, generate_audio: bool) -> VideoSpec {
         model: "model".to_owned(),
         prompt: "A kite over a beach".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(2),
+        seconds: VideoLength::Fixed(2),
         frame: FrameSize::Fixed(size),
         seed: 11,
         generate_audio,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,

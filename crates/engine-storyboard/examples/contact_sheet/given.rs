@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{Edit, FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{EngineError, Footage, Materials, Picture, Playback, Sound};
+use kinora_contract::{EditSpec, FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_engine::{EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback, StereoSound};
 
 /// The value that follows `--name`, the first of them.
 pub(crate) fn argument(name: &str) -> Option<String> {
@@ -27,7 +27,7 @@ fn arguments(name: &str) -> Vec<String> {
 }
 
 /// A PNG of 8 bits per component.
-fn picture(path: &str) -> Result<Picture, Box<dyn Error>> {
+fn picture(path: &str) -> Result<RgbPicture, Box<dyn Error>> {
     let mut decoder = png::Decoder::new(BufReader::new(File::open(path)?));
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     let mut reader = decoder.read_info()?;
@@ -42,15 +42,15 @@ fn picture(path: &str) -> Result<Picture, Box<dyn Error>> {
             .collect(),
     };
     let size = Size::new(info.width, info.height);
-    Ok(Picture { size, rgb })
+    Ok(RgbPicture { size, rgb })
 }
 
 /// Interleaved stereo `f32`, little endian, 48 kHz: `ffmpeg … -f f32le -ac 2 -ar 48000`.
-fn sound(path: &str) -> Result<Sound, Box<dyn Error>> {
+fn sound(path: &str) -> Result<StereoSound, Box<dyn Error>> {
     let bytes = std::fs::read(path)?;
     let samples = bytes.as_chunks::<4>().0.iter();
     let pcm = samples.map(|one| f32::from_le_bytes(*one)).collect();
-    Ok(Sound { pcm })
+    Ok(StereoSound { pcm })
 }
 
 /// A file of raw frames: `ffmpeg … -f rawvideo -pix_fmt rgb24`.
@@ -72,7 +72,7 @@ impl Raw {
     }
 }
 
-impl Footage for Raw {
+impl SourceVideo for Raw {
     fn size(&self) -> Size {
         self.size
     }
@@ -85,7 +85,7 @@ impl Footage for Raw {
         self.frames
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         let file = File::open(&self.path).map_err(|error| failed(&error))?;
         let frame_bytes = self.size.pixels() as usize * 3;
         Ok(Box::new(Playing(BufReader::new(file), frame_bytes)))
@@ -94,7 +94,7 @@ impl Footage for Raw {
 
 struct Playing(BufReader<File>, usize);
 
-impl Playback for Playing {
+impl VideoPlayback for Playing {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         let mut rgb = vec![0; self.1];
         match self.0.read_exact(&mut rgb) {
@@ -110,7 +110,7 @@ fn failed(error: &std::io::Error) -> EngineError {
 }
 
 /// The materials that the command line names.
-pub(crate) fn materials(size: Size) -> Result<Materials, Box<dyn Error>> {
+pub(crate) fn materials(size: Size) -> Result<JobMaterials, Box<dyn Error>> {
     let one = |name: &str| argument(name).map(|path| picture(&path)).transpose();
     let raw = argument("source")
         .map(|path| Raw::open(&path, size))
@@ -126,7 +126,7 @@ pub(crate) fn materials(size: Size) -> Result<Materials, Box<dyn Error>> {
         None if !script.is_empty() => Some(made()?),
         raw => raw,
     };
-    Ok(Materials {
+    Ok(JobMaterials {
         first_frame: one("first-frame")?,
         last_frame: one("last-frame")?,
         images: arguments("image")
@@ -137,7 +137,7 @@ pub(crate) fn materials(size: Size) -> Result<Materials, Box<dyn Error>> {
             .iter()
             .map(|path| sound(path))
             .collect::<Result<_, _>>()?,
-        source: source.map(|raw| Arc::new(raw) as Arc<dyn Footage>),
+        source: source.map(|raw| Arc::new(raw) as Arc<dyn SourceVideo>),
         script,
     })
 }
@@ -151,8 +151,8 @@ fn script(size: Size) -> Result<Vec<Arc<VideoSpec>>, Box<dyn Error>> {
     let mut links: Vec<Arc<VideoSpec>> = Vec::new();
     for prompt in arguments("made-from") {
         let edit = (!links.is_empty()).then(|| edit(1.0));
-        let seconds = Seconds::Fixed(seconds()?);
-        let text = Materials::default();
+        let seconds = VideoLength::Fixed(seconds()?);
+        let text = JobMaterials::default();
         links.push(Arc::new(VideoSpec {
             prompt,
             edit,
@@ -163,26 +163,26 @@ fn script(size: Size) -> Result<Vec<Arc<VideoSpec>>, Box<dyn Error>> {
     Ok(links)
 }
 
-fn edit(strength: f64) -> Edit {
-    Edit {
+fn edit(strength: f64) -> EditSpec {
+    EditSpec {
         task_id: TaskId::from_parts(1, [1; 10]),
         strength,
     }
 }
 
 /// The spec that the command line and its `materials` make.
-pub(crate) fn spec(size: Size, materials: &Materials) -> Result<VideoSpec, Box<dyn Error>> {
+pub(crate) fn spec(size: Size, materials: &JobMaterials) -> Result<VideoSpec, Box<dyn Error>> {
     let or = |name: &str, default: &str| argument(name).unwrap_or(default.to_owned());
     let url = || "https://example.com/reference".to_owned();
     let inputs = if materials.first_frame.is_some() {
-        Inputs::Frames {
+        VideoInputs::Frames {
             first: url(),
             last: materials.last_frame.as_ref().map(|_| url()),
         }
     } else if materials.images.is_empty() {
-        Inputs::Text
+        VideoInputs::Text
     } else {
-        Inputs::References {
+        VideoInputs::References {
             images: materials.images.iter().map(|_| url()).collect(),
             audios: materials.audios.iter().map(|_| url()).collect(),
         }
@@ -194,8 +194,8 @@ pub(crate) fn spec(size: Size, materials: &Materials) -> Result<VideoSpec, Box<d
         prompt: or("prompt", "a red balloon over green hills"),
         negative_prompt: argument("avoid"),
         seconds: match or("seconds", "5").as_str() {
-            "auto" => Seconds::Auto,
-            fixed => Seconds::Fixed(fixed.parse()?),
+            "auto" => VideoLength::Auto,
+            fixed => VideoLength::Fixed(fixed.parse()?),
         },
         frame: FrameSize::Fixed(size),
         seed: or("seed", "42").parse()?,

@@ -23,7 +23,7 @@ use std::io::{BufWriter, Write};
 
 use given::argument;
 use kinora_contract::Size;
-use kinora_engine::{Control, Engine, EngineError, Job, Planner, Sink};
+use kinora_engine::{JobControl, Engine, EngineError, FrameJob, ClipPlanner, ClipSink};
 use kinora_engine_storyboard::Storyboard;
 
 /// Keeps chosen frames, reduced, and passes everything on to files.
@@ -43,7 +43,7 @@ fn sink_error(error: std::io::Error) -> EngineError {
     EngineError::Sink(Box::new(error))
 }
 
-impl Sink for Sheet {
+impl ClipSink for Sheet {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         if self.wanted.contains(&self.at) {
             let width = self.size.width as usize;
@@ -118,12 +118,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         pcm: file("pcm")?,
     };
     let start = std::time::Instant::now();
-    let job = Job {
+    let job = FrameJob {
         spec: &spec,
         materials: &materials,
         clip,
     };
-    engine.generate(&job, &mut sheet, &Control::default())?;
+    engine.generate(&job, &mut sheet, &JobControl::default())?;
     let took = start.elapsed().as_secs_f64();
     let (mut low, mut high) = (f64::MAX, 0.0_f64);
     for change in &sheet.changes {

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{Edit, Size, VideoSpec};
-use kinora_engine::{EngineError, Footage, Materials, Planner, Playback};
+use kinora_contract::{EditSpec, Size, VideoSpec};
+use kinora_engine::{EngineError, SourceVideo, JobMaterials, ClipPlanner, VideoPlayback};
 use kinora_engine_storyboard::Storyboard;
 use list::Row;
 use page::Page;
@@ -39,7 +39,7 @@ struct Clip {
     at: usize,
 }
 
-impl Footage for Clip {
+impl SourceVideo for Clip {
     fn size(&self) -> Size {
         self.size
     }
@@ -52,12 +52,12 @@ impl Footage for Clip {
         self.frames.len() as u32
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Playback for Clip {
+impl VideoPlayback for Clip {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         self.at += 1;
         Ok(self.frames.get(self.at - 1).cloned())
@@ -99,11 +99,11 @@ fn argument(name: &str, default: &str) -> String {
 }
 
 /// What a row is rendered from: its spec, and for an edit the clip of another row.
-fn order(row: &Row, all: &[Row], ask: &Ask) -> Result<(VideoSpec, Materials), Box<dyn Error>> {
+fn order(row: &Row, all: &[Row], ask: &Ask) -> Result<(VideoSpec, JobMaterials), Box<dyn Error>> {
     let seed = row.edit_of.unwrap_or(row.number);
     let mut spec = shots::spec(&row.prompt, ask.size, ask.seconds, seed);
     spec.negative_prompt = (!row.avoid.is_empty()).then(|| row.avoid.clone());
-    let mut materials = Materials::default();
+    let mut materials = JobMaterials::default();
     if let Some(number) = row.edit_of {
         let source = all.iter().find(|one| one.number == number);
         let source = source.ok_or("an edit of a row that is not there")?;
@@ -118,7 +118,7 @@ fn order(row: &Row, all: &[Row], ask: &Ask) -> Result<(VideoSpec, Materials), Bo
             at: 0,
         }));
         materials.script = vec![Arc::new(plain)];
-        spec.edit = Some(Edit {
+        spec.edit = Some(EditSpec {
             task_id: TaskId::from_parts(1, [1; 10]),
             strength: STRENGTH,
         });

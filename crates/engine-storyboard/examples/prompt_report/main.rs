@@ -11,7 +11,7 @@ use std::error::Error;
 mod account;
 
 use account::account;
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
+use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
 
 /// Number of words listed as lost most often.
 const WORST: usize = 40;
@@ -75,11 +75,11 @@ fn spec(prompt: &str) -> VideoSpec {
         model: "storyboard".to_owned(),
         prompt: prompt.to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(5),
+        seconds: VideoLength::Fixed(5),
         frame: FrameSize::Fixed(Size::new(640, 360)),
         seed: 1,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,

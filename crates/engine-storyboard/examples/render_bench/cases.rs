@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{Edit, FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{EngineError, Footage, Materials, Picture, Playback};
+use kinora_contract::{EditSpec, FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_engine::{EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback};
 
 const SECONDS: u32 = 5;
 const PROMPTS: [(&str, &str); 16] = [
@@ -59,7 +59,7 @@ const OTHERS: [&str; 7] = [
 ];
 
 /// A picture of `width` by `height` with fine and coarse detail.
-fn picture(width: u32, height: u32, phase: u32) -> Picture {
+fn picture(width: u32, height: u32, phase: u32) -> RgbPicture {
     let texel = |index: u32| {
         let (x, y) = (index % width, index / width);
         [
@@ -69,7 +69,7 @@ fn picture(width: u32, height: u32, phase: u32) -> Picture {
         ]
         .map(|part| part as u8)
     };
-    Picture {
+    RgbPicture {
         size: Size::new(width, height),
         rgb: (0..width * height).flat_map(texel).collect(),
     }
@@ -78,11 +78,11 @@ fn picture(width: u32, height: u32, phase: u32) -> Picture {
 /// A source video: one picture that slides.
 #[derive(Clone, Debug)]
 struct Sliding {
-    picture: Arc<Picture>,
+    picture: Arc<RgbPicture>,
     at: u32,
 }
 
-impl Footage for Sliding {
+impl SourceVideo for Sliding {
     fn size(&self) -> Size {
         self.picture.size
     }
@@ -95,12 +95,12 @@ impl Footage for Sliding {
         SECONDS * 24
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Playback for Sliding {
+impl VideoPlayback for Sliding {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         self.at += 1;
         let mut rgb = self.picture.rgb.clone();
@@ -112,16 +112,16 @@ impl Playback for Sliding {
 /// One clip to render.
 pub(crate) struct Case {
     pub(crate) spec: VideoSpec,
-    pub(crate) materials: Materials,
+    pub(crate) materials: JobMaterials,
 }
 
-fn spec(prompt: &str, inputs: Inputs, size: Size) -> VideoSpec {
+fn spec(prompt: &str, inputs: VideoInputs, size: Size) -> VideoSpec {
     VideoSpec {
         version: 1,
         model: "storyboard".to_owned(),
         prompt: prompt.to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(SECONDS),
+        seconds: VideoLength::Fixed(SECONDS),
         frame: FrameSize::Fixed(size),
         seed: 42,
         generate_audio: true,
@@ -145,12 +145,12 @@ pub(crate) fn case(name: &str, size: Size) -> Option<Case> {
         None => (name, false),
     };
     let (prompt, (inputs, materials)) = match PROMPTS.iter().find(|(one, _)| *one == name) {
-        Some((_, prompt)) => (*prompt, (Inputs::Text, Materials::default())),
+        Some((_, prompt)) => (*prompt, (VideoInputs::Text, JobMaterials::default())),
         None => (PROMPTS[0].1, given(name, size)?),
     };
     let mut spec = spec(prompt, inputs, size);
     spec.draft = draft;
-    spec.edit = materials.source.as_ref().map(|_| Edit {
+    spec.edit = materials.source.as_ref().map(|_| EditSpec {
         task_id: TaskId::from_parts(1, [1; 10]),
         strength: 0.6,
     });
@@ -158,22 +158,22 @@ pub(crate) fn case(name: &str, size: Size) -> Option<Case> {
 }
 
 /// What a case that is not painted from words alone is made from.
-fn given(name: &str, size: Size) -> Option<(Inputs, Materials)> {
+fn given(name: &str, size: Size) -> Option<(VideoInputs, JobMaterials)> {
     match name {
         "first frame" => Some(frames(false)),
         "first and last frame" => Some(frames(true)),
         "4 images" => Some(images(4, 1400, 1000)),
         "2 images of 33 megapixels" => Some(images(2, 5800, 5600)),
         "edit" => {
-            let source: Arc<dyn Footage> = Arc::new(Sliding {
+            let source: Arc<dyn SourceVideo> = Arc::new(Sliding {
                 picture: Arc::new(picture(size.width, size.height, 0)),
                 at: 0,
             });
-            let materials = Materials {
+            let materials = JobMaterials {
                 source: Some(source),
-                ..Materials::default()
+                ..JobMaterials::default()
             };
-            Some((Inputs::Text, materials))
+            Some((VideoInputs::Text, materials))
         }
         _ => None,
     }
@@ -183,26 +183,26 @@ fn url() -> String {
     "https://example.com/a.png".to_owned()
 }
 
-fn frames(last: bool) -> (Inputs, Materials) {
-    let materials = Materials {
+fn frames(last: bool) -> (VideoInputs, JobMaterials) {
+    let materials = JobMaterials {
         first_frame: Some(picture(1600, 1200, 0)),
         last_frame: last.then(|| picture(1200, 1600, 90)),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
-    let inputs = Inputs::Frames {
+    let inputs = VideoInputs::Frames {
         first: url(),
         last: last.then(url),
     };
     (inputs, materials)
 }
 
-fn images(count: u32, width: u32, height: u32) -> (Inputs, Materials) {
+fn images(count: u32, width: u32, height: u32) -> (VideoInputs, JobMaterials) {
     let all = (0..count).map(|nth| picture(width, height + nth * 200, nth * 50));
-    let materials = Materials {
+    let materials = JobMaterials {
         images: all.collect(),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
-    let inputs = Inputs::References {
+    let inputs = VideoInputs::References {
         images: vec![url(); count as usize],
         audios: Vec::new(),
     };

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use kinora_contract::Size;
-use kinora_engine::{Control, Engine, EngineError, Job, Planner, Sink};
+use kinora_engine::{JobControl, Engine, EngineError, FrameJob, ClipPlanner, ClipSink};
 use kinora_engine_storyboard::Storyboard;
 
 use crate::cases::Case;
@@ -68,7 +68,7 @@ struct Nowhere {
     wait_us: u64,
 }
 
-impl Sink for Nowhere {
+impl ClipSink for Nowhere {
     fn frame(&mut self, _: &[u8]) -> Result<(), EngineError> {
         let waited_us = self.before.elapsed().as_micros() as u64;
         self.first_us.get_or_insert(waited_us);
@@ -109,12 +109,12 @@ pub(crate) fn once(case: &Case) -> Result<Figures, EngineError> {
         wait_us: 0,
     };
     let clip = engine.plan(&case.spec, &case.materials)?;
-    let job = Job {
+    let job = FrameJob {
         spec: &case.spec,
         materials: &case.materials,
         clip,
     };
-    engine.generate(&job, &mut sink, &Control::default())?;
+    engine.generate(&job, &mut sink, &JobControl::default())?;
     Ok(Figures {
         frames: u64::from(clip.frames),
         took_us: start.elapsed().as_micros() as u64,

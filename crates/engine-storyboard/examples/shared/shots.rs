@@ -1,8 +1,8 @@
 //! Clips for the examples that look at frames: a spec from a prompt, and the chosen frames of
 //! its clip. The engine stops after the last of them, so that one early frame costs little.
 
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{Control, Engine, EngineError, Job, Materials, Planner, Sink};
+use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_engine::{JobControl, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink};
 use kinora_engine_storyboard::Storyboard;
 
 /// A clip from words alone.
@@ -12,11 +12,11 @@ pub(crate) fn spec(prompt: &str, size: Size, seconds: u32, seed: u32) -> VideoSp
         model: "storyboard".to_owned(),
         prompt: prompt.to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(seconds),
+        seconds: VideoLength::Fixed(seconds),
         frame: FrameSize::Fixed(size),
         seed,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -30,7 +30,7 @@ struct Chosen {
     kept: Vec<Vec<u8>>,
 }
 
-impl Sink for Chosen {
+impl ClipSink for Chosen {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         if self.wanted.contains(&self.at) {
             self.kept.push(rgb.to_vec());
@@ -51,7 +51,7 @@ impl Sink for Chosen {
 /// in order of time: each `[height][width][3] u8`.
 pub(crate) fn frames(
     spec: &VideoSpec,
-    materials: &Materials,
+    materials: &JobMaterials,
     shares: &[f64],
 ) -> Result<Vec<Vec<u8>>, EngineError> {
     let engine = Storyboard::default();
@@ -65,12 +65,12 @@ pub(crate) fn frames(
         at: 0,
         kept: Vec::new(),
     };
-    let job = Job {
+    let job = FrameJob {
         spec,
         materials,
         clip,
     };
-    match engine.generate(&job, &mut sink, &Control::default()) {
+    match engine.generate(&job, &mut sink, &JobControl::default()) {
         Err(EngineError::Cancelled) | Ok(()) => Ok(sink.kept),
         Err(error) => Err(error),
     }

@@ -4,16 +4,16 @@ use std::f32::consts::TAU;
 
 use tiny_skia::Transform;
 
-use super::quadruped::gait::{Bend, Gait, Leg};
-use super::rig::{Pose, Rig};
-use super::{Look, Moment};
+use super::quadruped::gait::{LegBend, FootGait, TwoBoneLeg};
+use super::rig::{PartPose, Rig};
+use super::{SubjectColours, ActMoment};
 use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Stance, Subject};
 
 /// The stance of a bird.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keeps {
+enum BirdStance {
     Air,
     /// On a branch, which is a part of the drawing.
     Branch,
@@ -23,8 +23,8 @@ enum Keeps {
 
 /// The pose of the whole bird at an instant.
 #[derive(Clone, Copy, Debug)]
-struct Figure {
-    keeps: Keeps,
+struct BirdPose {
+    keeps: BirdStance,
     /// Height of the open wings, from 1.0 (up) to -1.0; nothing when folded.
     beat: Option<f32>,
     /// Offset of the whole bird and of its trunk, down, and pitch of the trunk, degrees nose down.
@@ -39,14 +39,14 @@ struct Figure {
     breath: f32,
     eye: f32,
     asleep: bool,
-    legs: Option<[Bend; 2]>,
+    legs: Option<[LegBend; 2]>,
     /// How far legs are tucked back in flight, degrees.
     tuck: f32,
     upside_down: bool,
 }
 
 /// Two legs: strides from one foot to the other.
-const STRUT: Gait = Gait {
+const STRUT: FootGait = FootGait {
     turns: [0.0, 0.5, 0.0, 0.5],
     duty: 0.6,
     reach: 0.62,
@@ -66,7 +66,7 @@ const FLOCK: [(f32, f32, f32); 7] = [
     (88.0, 29.0, 0.21),
 ];
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     if subject == Subject::Flock {
         return flock(pen, look, m);
     }
@@ -74,17 +74,17 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
         return;
     };
     let figure = figure(subject, rig, m);
-    rig.draw(pen, look, &|name| part(&figure, name));
+    rig.draw(pen, look, &|name| part_pose(&figure, name));
 }
 
 /// Several flying birds, each with its own wingbeat.
-fn flock(pen: &mut Pen, look: &Look, m: &Moment) {
+fn flock(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let Some(rig) = Rig::named(&super::drawing(Subject::Birds)) else {
         return;
     };
     for (nth, (x, y, size)) in FLOCK.into_iter().enumerate() {
         // Each bird has its own pace and phase, so that the flock does not beat as one.
-        let own = Moment {
+        let own = ActMoment {
             t: m.t * (1.0 + 0.05 * nth as f32) + nth as f32 * 1.7,
             ..*m
         };
@@ -93,29 +93,29 @@ fn flock(pen: &mut Pen, look: &Look, m: &Moment) {
         let onto = Transform::from_translate(x + dx, y + dy)
             .pre_scale(size, size)
             .pre_translate(-50.0, -50.0);
-        pen.within(onto, |pen| rig.draw(pen, look, &|name| part(&figure, name)));
+        pen.within(onto, |pen| rig.draw(pen, look, &|name| part_pose(&figure, name)));
     }
 }
 
 /// The stance of `subject` during `act`.
-fn keeps(subject: Subject, act: Act) -> Keeps {
+fn bird_stance(subject: Subject, act: Act) -> BirdStance {
     let stance = subject.facts().stance;
     let earthbound = matches!(subject, Subject::Penguin | Subject::Chicken);
     match (act, stance) {
-        (Act::Fly | Act::Rise | Act::Fall | Act::Land, _) if !earthbound => Keeps::Air,
-        (Act::Swim, Stance::Floats) => Keeps::Water,
-        (Act::Walk | Act::Run | Act::Dance | Act::Jump, Stance::Floats) => Keeps::Feet,
-        (_, Stance::Floats) => Keeps::Water,
-        (Act::Stand | Act::Sit | Act::Sleep | Act::Eat, Stance::Flies) => Keeps::Branch,
-        (_, Stance::Flies) => Keeps::Air,
-        _ => Keeps::Feet,
+        (Act::Fly | Act::Rise | Act::Fall | Act::Land, _) if !earthbound => BirdStance::Air,
+        (Act::Swim, Stance::Floats) => BirdStance::Water,
+        (Act::Walk | Act::Run | Act::Dance | Act::Jump, Stance::Floats) => BirdStance::Feet,
+        (_, Stance::Floats) => BirdStance::Water,
+        (Act::Stand | Act::Sit | Act::Sleep | Act::Eat, Stance::Flies) => BirdStance::Branch,
+        (_, Stance::Flies) => BirdStance::Air,
+        _ => BirdStance::Feet,
     }
 }
 
-fn figure(subject: Subject, rig: &Rig, m: &Moment) -> Figure {
+fn figure(subject: Subject, rig: &Rig, m: &ActMoment) -> BirdPose {
     let t = m.t + f32::from(m.nth) * 1.37;
-    let keeps = keeps(subject, m.act);
-    let mut figure = Figure {
+    let keeps = bird_stance(subject, m.act);
+    let mut figure = BirdPose {
         keeps,
         beat: None,
         down: 0.0,
@@ -133,21 +133,21 @@ fn figure(subject: Subject, rig: &Rig, m: &Moment) -> Figure {
         upside_down: false,
     };
     match keeps {
-        Keeps::Air => fly(&mut figure, subject, m, t),
-        Keeps::Branch => {
+        BirdStance::Air => fly(&mut figure, subject, m, t),
+        BirdStance::Branch => {
             figure.pitch = if subject == Subject::Bat { 0.0 } else { -26.0 };
             figure.neck += 20.0;
             figure.upside_down = subject == Subject::Bat;
             figure.down = 1.0;
         }
-        Keeps::Feet => {
+        BirdStance::Feet => {
             on_feet(&mut figure, rig, m, t);
             if subject.facts().stance == Stance::Floats {
                 // Its feet are below its waterline: on land it stands higher.
                 figure.down -= 7.0;
             }
         }
-        Keeps::Water => {
+        BirdStance::Water => {
             figure.down = 0.6 * (t * 1.5).sin();
             figure.tail += 5.0 * (t * 3.1).sin();
         }
@@ -155,7 +155,7 @@ fn figure(subject: Subject, rig: &Rig, m: &Moment) -> Figure {
     match m.act {
         Act::Sleep => {
             (figure.head, figure.breath) = (12.0, 1.0 + 0.03 * (t * 1.3).sin());
-            figure.neck = if keeps == Keeps::Branch { 24.0 } else { 6.0 };
+            figure.neck = if keeps == BirdStance::Branch { 24.0 } else { 6.0 };
         }
         Act::Eat => peck(&mut figure, subject, t),
         Act::Wave => figure.fold = -52.0 - 26.0 * (t * 7.0).sin(),
@@ -171,7 +171,7 @@ fn glance(t: f32) -> f32 {
 }
 
 /// Beats the wings and glides in turn. Landing flares the wings, then folds them.
-fn fly(figure: &mut Figure, subject: Subject, m: &Moment, t: f32) {
+fn fly(figure: &mut BirdPose, subject: Subject, m: &ActMoment, t: f32) {
     let rate = match subject {
         Subject::Eagle => 4.2,
         Subject::Swan | Subject::Flamingo => 5.0,
@@ -221,8 +221,8 @@ fn fly(figure: &mut Figure, subject: Subject, m: &Moment, t: f32) {
 }
 
 /// Walks, runs, hops or dances on two legs.
-fn on_feet(figure: &mut Figure, rig: &Rig, m: &Moment, t: f32) {
-    let (Some(near), Some(far)) = (Leg::of(rig, "near"), Leg::of(rig, "far")) else {
+fn on_feet(figure: &mut BirdPose, rig: &Rig, m: &ActMoment, t: f32) {
+    let (Some(near), Some(far)) = (TwoBoneLeg::from_rig(rig, "near"), TwoBoneLeg::from_rig(rig, "far")) else {
         return;
     };
     let legs = [near, far];
@@ -267,7 +267,7 @@ fn on_feet(figure: &mut Figure, rig: &Rig, m: &Moment, t: f32) {
 }
 
 /// Head down to the ground or into the water and up again.
-fn peck(figure: &mut Figure, subject: Subject, t: f32) {
+fn peck(figure: &mut BirdPose, subject: Subject, t: f32) {
     let turn = (t * 0.45).rem_euclid(1.0);
     let low = smooth(0.1, 0.2, turn) - smooth(0.72, 0.86, turn);
     let tap = 5.0 * (t * 11.0).sin() * low;
@@ -286,70 +286,70 @@ fn peck(figure: &mut Figure, subject: Subject, t: f32) {
 }
 
 /// The pose of the part `name`.
-fn part(figure: &Figure, name: &str) -> Pose {
-    let air = figure.keeps == Keeps::Air;
+fn part_pose(figure: &BirdPose, name: &str) -> PartPose {
+    let air = figure.keeps == BirdStance::Air;
     let leg = |nth: usize| figure.legs.map(|legs| legs[nth]);
-    let grounded = figure.keeps == Keeps::Feet;
+    let grounded = figure.keeps == BirdStance::Feet;
     match name {
-        "figure" => Pose {
+        "figure" => PartPose {
             degrees: if figure.upside_down { 180.0 } else { 0.0 },
             shift: (0.0, figure.down),
-            ..Pose::REST
+            ..PartPose::REST
         },
-        "body" => Pose {
+        "body" => PartPose {
             degrees: figure.pitch,
             shift: (0.0, figure.sunk),
-            ..Pose::REST
+            ..PartPose::REST
         },
-        "perch" => Pose::shown_if(matches!(figure.keeps, Keeps::Branch | Keeps::Feet)),
-        "trunk" => Pose::scaled(1.0, figure.breath),
-        "neck" => Pose::turned(figure.neck),
-        "head" => Pose::turned(figure.head),
-        "tail" => Pose::turned(figure.tail),
+        "perch" => PartPose::shown_if(matches!(figure.keeps, BirdStance::Branch | BirdStance::Feet)),
+        "trunk" => PartPose::scaled(1.0, figure.breath),
+        "neck" => PartPose::turned(figure.neck),
+        "head" => PartPose::turned(figure.head),
+        "tail" => PartPose::turned(figure.tail),
         "fold" => match figure.beat {
-            Some(_) => Pose::HIDDEN,
-            None => Pose::turned(figure.fold.abs() * 0.5),
+            Some(_) => PartPose::HIDDEN,
+            None => PartPose::turned(figure.fold.abs() * 0.5),
         },
-        "arm-near" => Pose::turned(-figure.fold),
-        "arm-far" => Pose::turned(figure.fold),
-        "wing-near" | "wing-far" => figure.beat.map_or(Pose::HIDDEN, |open| Pose {
+        "arm-near" => PartPose::turned(-figure.fold),
+        "arm-far" => PartPose::turned(figure.fold),
+        "wing-near" | "wing-far" => figure.beat.map_or(PartPose::HIDDEN, |open| PartPose {
             degrees: figure.pitch * 0.7 + (open - 0.4) * 12.0,
             scale: (1.0, open),
-            ..Pose::REST
+            ..PartPose::REST
         }),
         "wing-left" | "wing-right" => {
             let side = if name == "wing-left" { 1.0 } else { -1.0 };
             match figure.beat {
-                Some(open) => Pose::turned(side * (open * 44.0 - 14.0)),
-                None => Pose {
+                Some(open) => PartPose::turned(side * (open * 44.0 - 14.0)),
+                None => PartPose {
                     degrees: side * -52.0,
                     scale: (0.5, 0.8),
-                    ..Pose::REST
+                    ..PartPose::REST
                 },
             }
         }
-        "leg-near" | "leg-far" if air => Pose::turned(figure.tuck),
-        "leg-near" if grounded => leg(0).map_or(Pose::REST, |bend| hung(bend.leg, figure.sunk)),
-        "leg-far" if grounded => leg(1).map_or(Pose::REST, |bend| hung(bend.leg, figure.sunk)),
+        "leg-near" | "leg-far" if air => PartPose::turned(figure.tuck),
+        "leg-near" if grounded => leg(0).map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
+        "leg-far" if grounded => leg(1).map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
         // On a branch, the trunk turns and the legs stay upright; on water, the legs are below the surface.
-        "leg-near" | "leg-far" if figure.keeps == Keeps::Branch => Pose::turned(-figure.pitch),
-        "leg-near" | "leg-far" => Pose::HIDDEN,
-        "shin-near" => leg(0).map_or(Pose::REST, |bend| Pose::turned(bend.shin)),
-        "shin-far" => leg(1).map_or(Pose::REST, |bend| Pose::turned(bend.shin)),
-        "foot-near" => leg(0).map_or(Pose::REST, |bend| Pose::turned(bend.foot)),
-        "foot-far" => leg(1).map_or(Pose::REST, |bend| Pose::turned(bend.foot)),
-        "eye" if figure.asleep => Pose::HIDDEN,
-        "eye" => Pose::scaled(1.0, figure.eye),
-        "lid" => Pose::shown_if(figure.asleep),
-        _ => Pose::REST,
+        "leg-near" | "leg-far" if figure.keeps == BirdStance::Branch => PartPose::turned(-figure.pitch),
+        "leg-near" | "leg-far" => PartPose::HIDDEN,
+        "shin-near" => leg(0).map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
+        "shin-far" => leg(1).map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
+        "foot-near" => leg(0).map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
+        "foot-far" => leg(1).map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
+        "eye" if figure.asleep => PartPose::HIDDEN,
+        "eye" => PartPose::scaled(1.0, figure.eye),
+        "lid" => PartPose::shown_if(figure.asleep),
+        _ => PartPose::REST,
     }
 }
 
 /// A leg, which turns and sinks with the trunk.
-fn hung(degrees: f32, sunk: f32) -> Pose {
-    Pose {
+fn hung(degrees: f32, sunk: f32) -> PartPose {
+    PartPose {
         degrees,
         shift: (0.0, sunk),
-        ..Pose::REST
+        ..PartPose::REST
     }
 }

@@ -3,10 +3,10 @@
 use tiny_skia::Transform;
 
 use super::trial::ACTS;
-use super::{Look, Moment, anchor, draw, reach};
+use super::{SubjectColours, ActMoment, anchor, draw, reach};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
-use crate::subject::{Act, Body, Subject};
+use crate::subject::{Act, BodyKind, Subject};
 
 /// Side of a picture, and how many sides of the subject's square it spans.
 const SIDE: u32 = 96;
@@ -17,7 +17,7 @@ fn creatures() -> impl Iterator<Item = Subject> {
     all.filter(|one| {
         matches!(
             one.facts().body,
-            Body::Quadruped | Body::Bird | Body::Swimmer | Body::Insect
+            BodyKind::Quadruped | BodyKind::Bird | BodyKind::Swimmer | BodyKind::Insect
         )
     })
 }
@@ -25,7 +25,7 @@ fn creatures() -> impl Iterator<Item = Subject> {
 /// The opacity of each pixel of `subject`, its anchor in the middle.
 fn cover(subject: Subject, act: Act, t: f32, share: f32) -> Vec<u8> {
     let grey = Rgb::hex(0x80_8080);
-    let look = Look {
+    let look = SubjectColours {
         main: grey,
         trim: grey,
         dark: Rgb::BLACK,
@@ -44,7 +44,7 @@ fn cover(subject: Subject, act: Act, t: f32, share: f32) -> Vec<u8> {
         .pre_scale(scale, scale)
         .pre_translate(-50.0, -anchor(subject));
     let mut pen = Pen::new(SIDE, SIDE, onto).unwrap();
-    let moment = Moment {
+    let moment = ActMoment {
         act,
         t,
         gone: t * 0.2,

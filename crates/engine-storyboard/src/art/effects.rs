@@ -1,7 +1,7 @@
 //! Small moving effects: puffs, flags, flames, smoke. Each is a function of time without state, so that every frame
 //! can be drawn alone.
 
-use super::Look;
+use super::SubjectColours;
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen, smooth};
 
@@ -16,7 +16,7 @@ pub(super) fn chance(n: u32) -> f32 {
 
 /// Puffs from one point, which drift away, grow and fade.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Puffs {
+pub(super) struct SmokePuffs {
     pub(super) from: (f32, f32),
     /// The end of a puff's path, relative to `from`.
     pub(super) drift: (f32, f32),
@@ -31,7 +31,7 @@ pub(super) struct Puffs {
     pub(super) soft: bool,
 }
 
-impl Puffs {
+impl SmokePuffs {
     pub(super) fn draw(&self, pen: &mut Pen, t: f32) {
         let count = f32::from(self.count);
         for nth in 0..self.count {
@@ -97,6 +97,6 @@ pub(super) fn flame(pen: &mut Pen, at: (f32, f32), half: f32, long: f32, down: f
 }
 
 /// The colour of smoke in the scene's light; `dark` 0.0 is steam, 1.0 soot.
-pub(super) fn smoke(look: &Look, dark: f32) -> Rgb {
-    look.shown(Rgb::hex(0xf2_f2f0).mix(Rgb::hex(0x40_3c40), dark))
+pub(super) fn smoke(look: &SubjectColours, dark: f32) -> Rgb {
+    look.under_light(Rgb::hex(0xf2_f2f0).mix(Rgb::hex(0x40_3c40), dark))
 }

@@ -1,13 +1,13 @@
 //! Insects and spiders: beating wings, and feet that stand still on the ground.
 
-use super::quadruped::gait::{Bend, Gait, Leg};
-use super::rig::{Pose, Rig};
-use super::{Look, Moment};
+use super::quadruped::gait::{LegBend, FootGait, TwoBoneLeg};
+use super::rig::{PartPose, Rig};
+use super::{SubjectColours, ActMoment};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
 /// Legs alternate in two groups: one stands while the other swings.
-const SCUTTLE: Gait = Gait {
+const SCUTTLE: FootGait = FootGait {
     turns: [0.0, 0.5, 0.0, 0.5],
     duty: 0.55,
     reach: 0.3,
@@ -16,7 +16,7 @@ const SCUTTLE: Gait = Gait {
     pitch: 0.0,
 };
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     let Some(rig) = Rig::named(&super::drawing(subject)) else {
         return;
     };
@@ -27,7 +27,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// Whether it has landed: it sits, sleeps or eats.
-fn settled(act: Act) -> bool {
+fn is_resting(act: Act) -> bool {
     matches!(
         act,
         Act::Sit | Act::Sleep | Act::Eat | Act::Stand | Act::Open
@@ -35,56 +35,56 @@ fn settled(act: Act) -> bool {
 }
 
 /// The poses of a flier's parts.
-fn flier(subject: Subject, name: &str, m: &Moment) -> Pose {
+fn flier(subject: Subject, name: &str, m: &ActMoment) -> PartPose {
     let t = m.t + f32::from(m.nth) * 1.37;
     let folding = match m.act {
         Act::Land => 1.0 - (m.share * 4.0 - 3.0).clamp(0.0, 1.0),
-        act if settled(act) => 0.0,
+        act if is_resting(act) => 0.0,
         _ => 1.0,
     };
     match (name, subject) {
-        ("figure", Subject::Butterfly) => Pose {
+        ("figure", Subject::Butterfly) => PartPose {
             degrees: 14.0 + 6.0 * folding * (t * 1.3).sin(),
             shift: (0.0, -2.0 * (t * 9.0 + 0.8).sin() * folding),
-            ..Pose::REST
+            ..PartPose::REST
         },
-        ("figure", _) => Pose {
+        ("figure", _) => PartPose {
             degrees: 4.0 * folding * (t * 1.9).sin(),
             shift: (
                 1.6 * (t * 2.3).sin() * folding,
                 1.8 * (t * 3.1).cos() * folding,
             ),
-            ..Pose::REST
+            ..PartPose::REST
         },
         ("wing-left" | "wing-right", _) => {
             let beat = 0.58 + 0.42 * (t * 9.0).sin();
             let slow = 0.5 + 0.45 * (t * 1.5).sin();
-            Pose::scaled(slow + (beat - slow) * folding, 1.0)
+            PartPose::scaled(slow + (beat - slow) * folding, 1.0)
         }
         ("wing-near", _) => whirr(t, 0.0, folding),
         ("wing-far", _) => whirr(t, 0.9, folding),
-        ("perch", _) if settled(m.act) => Pose::turned(1.5 * (t * 0.9).sin()),
-        ("perch", _) => Pose::HIDDEN,
-        ("head", _) => Pose::turned(5.0 * (t * 1.1).sin()),
-        ("eye", _) if m.act == Act::Sleep => Pose::HIDDEN,
-        ("eye", _) if (t * 0.33).fract() < 0.03 => Pose::scaled(1.0, 0.1),
-        ("lid", _) if m.act != Act::Sleep => Pose::HIDDEN,
-        _ => Pose::REST,
+        ("perch", _) if is_resting(m.act) => PartPose::turned(1.5 * (t * 0.9).sin()),
+        ("perch", _) => PartPose::HIDDEN,
+        ("head", _) => PartPose::turned(5.0 * (t * 1.1).sin()),
+        ("eye", _) if m.act == Act::Sleep => PartPose::HIDDEN,
+        ("eye", _) if (t * 0.33).fract() < 0.03 => PartPose::scaled(1.0, 0.1),
+        ("lid", _) if m.act != Act::Sleep => PartPose::HIDDEN,
+        _ => PartPose::REST,
     }
 }
 
 /// A wing too fast to see: it alternates between two positions.
-fn whirr(t: f32, late: f32, folding: f32) -> Pose {
+fn whirr(t: f32, late: f32, folding: f32) -> PartPose {
     let beat = (t * 41.0 + late).sin() * folding;
-    Pose {
+    PartPose {
         degrees: 16.0 * beat - 40.0 * (1.0 - folding),
         scale: (1.0, 0.8 + 0.2 * beat - 0.2 * (1.0 - folding)),
-        ..Pose::REST
+        ..PartPose::REST
     }
 }
 
 /// A crawler on six or eight legs: its steps follow the distance covered.
-pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &Look, m: &Moment) {
+pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &SubjectColours, m: &ActMoment) {
     let t = m.t + f32::from(m.nth) * 1.37;
     let goes = matches!(m.act, Act::Walk | Act::Run | Act::Move);
     let dances = matches!(m.act, Act::Dance | Act::Play | Act::Jump);
@@ -94,8 +94,8 @@ pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &Look, m: &Moment) {
         _ if dances => 2.0 * (t * 12.0).sin(),
         _ => 0.5 * (t * 1.6).sin(),
     };
-    let bend = |name: &str| -> Option<Bend> {
-        let leg = Leg::of(rig, name)?;
+    let bend = |name: &str| -> Option<LegBend> {
+        let leg = TwoBoneLeg::from_rig(rig, name)?;
         let (number, side) = name.split_once('-')?;
         let number: usize = number.parse().ok()?;
         let length = leg.length();
@@ -123,37 +123,37 @@ pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &Look, m: &Moment) {
     rig.draw(pen, look, &|name| {
         let (first, rest) = name.split_once('-').unwrap_or((name, ""));
         match first {
-            "leg" => bend(rest).map_or(Pose::REST, |bend| Pose {
+            "leg" => bend(rest).map_or(PartPose::REST, |bend| PartPose {
                 degrees: bend.leg,
                 shift: (0.0, down),
-                ..Pose::REST
+                ..PartPose::REST
             }),
-            "shin" => bend(rest).map_or(Pose::REST, |bend| Pose::turned(bend.shin)),
+            "shin" => bend(rest).map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
             _ => crawler(name, m, t, down),
         }
     });
 }
 
 /// The parts of a crawler that are not legs.
-fn crawler(name: &str, m: &Moment, t: f32, down: f32) -> Pose {
+fn crawler(name: &str, m: &ActMoment, t: f32, down: f32) -> PartPose {
     let asleep = m.act == Act::Sleep;
     let flies = matches!(m.act, Act::Fly | Act::Rise | Act::Land | Act::Fall);
     let waves = matches!(m.act, Act::Wave | Act::Dance | Act::Play);
     match name {
-        "body" => Pose::shifted(0.0, down),
-        "head" => Pose::turned(4.0 * (t * 0.9).sin()),
-        "shell" if flies => Pose::turned(26.0),
+        "body" => PartPose::shifted(0.0, down),
+        "head" => PartPose::turned(4.0 * (t * 0.9).sin()),
+        "shell" if flies => PartPose::turned(26.0),
         "wing-far" if flies => whirr(t, 0.0, 1.0),
-        "wing-far" => Pose::HIDDEN,
-        "claw-near" if waves => Pose::turned(16.0 * (t * 7.0).sin()),
-        "claw-far" if waves => Pose::turned(-16.0 * (t * 7.0).sin()),
-        "claw-near" => Pose::turned(3.0 * (t * 1.2).sin()),
-        "claw-far" => Pose::turned(3.0 * (t * 1.2 + 1.0).sin()),
-        "pincer-near" => Pose::turned(5.0 * (t * 2.1).sin()),
-        "pincer-far" => Pose::turned(-5.0 * (t * 2.1 + 0.7).sin()),
-        "eye" if asleep => Pose::HIDDEN,
-        "eye" if (t * 0.27).fract() < 0.03 => Pose::scaled(1.0, 0.1),
-        "lid" if !asleep => Pose::HIDDEN,
-        _ => Pose::REST,
+        "wing-far" => PartPose::HIDDEN,
+        "claw-near" if waves => PartPose::turned(16.0 * (t * 7.0).sin()),
+        "claw-far" if waves => PartPose::turned(-16.0 * (t * 7.0).sin()),
+        "claw-near" => PartPose::turned(3.0 * (t * 1.2).sin()),
+        "claw-far" => PartPose::turned(3.0 * (t * 1.2 + 1.0).sin()),
+        "pincer-near" => PartPose::turned(5.0 * (t * 2.1).sin()),
+        "pincer-far" => PartPose::turned(-5.0 * (t * 2.1 + 0.7).sin()),
+        "eye" if asleep => PartPose::HIDDEN,
+        "eye" if (t * 0.27).fract() < 0.03 => PartPose::scaled(1.0, 0.1),
+        "lid" if !asleep => PartPose::HIDDEN,
+        _ => PartPose::REST,
     }
 }

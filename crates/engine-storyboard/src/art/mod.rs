@@ -19,15 +19,15 @@ mod thing;
 mod trial;
 mod vehicle;
 
-use super::subject::{Act, Body, Stance, Subject};
+use super::subject::{Act, BodyKind, Stance, Subject};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 pub(crate) use people::head;
-use rig::{Pose, Rig};
+use rig::{PartPose, Rig};
 
 /// The colours of a subject under the scene's light.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct SubjectColours {
     pub(crate) main: Rgb,
     pub(crate) trim: Rgb,
     pub(crate) dark: Rgb,
@@ -46,16 +46,16 @@ pub(crate) struct Look {
     pub(crate) mist: f32,
 }
 
-impl Look {
+impl SubjectColours {
     /// `colour` under this light and air.
-    pub(crate) fn shown(&self, colour: Rgb) -> Rgb {
+    pub(crate) fn under_light(&self, colour: Rgb) -> Rgb {
         colour.under(self.light).mix(self.haze, self.mist)
     }
 }
 
 /// A subject's action at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Moment {
+pub(crate) struct ActMoment {
     pub(crate) act: Act,
     /// Its age, seconds.
     pub(crate) t: f32,
@@ -107,24 +107,24 @@ pub(crate) fn reach(subject: Subject) -> f32 {
         Subject::Umbrella => 1.32,
         Subject::Wizard | Subject::Witch => 1.2,
         // Arms above the head.
-        _ if subject.facts().body == Body::Person => 1.12,
+        _ if subject.facts().body == BodyKind::Person => 1.12,
         _ => 1.05,
     }
 }
 
 /// Draws `subject` as it is at `moment`.
-pub(crate) fn draw(pen: &mut Pen, subject: Subject, look: &Look, moment: &Moment) {
+pub(crate) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, moment: &ActMoment) {
     match subject.facts().body {
-        Body::Sky => sky::draw(pen, subject, look, moment),
-        Body::Person => people::draw(pen, subject, look, moment),
-        Body::Quadruped => quadruped::draw(pen, subject, look, moment),
-        Body::Bird => bird::draw(pen, subject, look, moment),
-        Body::Swimmer => swimmer::draw(pen, subject, look, moment),
-        Body::Insect => insect::draw(pen, subject, look, moment),
-        Body::Vehicle => vehicle::draw(pen, subject, look, moment),
-        Body::Building => building::draw(pen, subject, look, moment),
-        Body::Plant => plant::draw(pen, subject, look, moment),
-        Body::Thing => thing::draw(pen, subject, look, moment),
+        BodyKind::Sky => sky::draw(pen, subject, look, moment),
+        BodyKind::Person => people::draw(pen, subject, look, moment),
+        BodyKind::Quadruped => quadruped::draw(pen, subject, look, moment),
+        BodyKind::Bird => bird::draw(pen, subject, look, moment),
+        BodyKind::Swimmer => swimmer::draw(pen, subject, look, moment),
+        BodyKind::Insect => insect::draw(pen, subject, look, moment),
+        BodyKind::Vehicle => vehicle::draw(pen, subject, look, moment),
+        BodyKind::Building => building::draw(pen, subject, look, moment),
+        BodyKind::Plant => plant::draw(pen, subject, look, moment),
+        BodyKind::Thing => thing::draw(pen, subject, look, moment),
     }
 }
 
@@ -134,7 +134,7 @@ fn drawing(subject: Subject) -> String {
 }
 
 /// Draws the subject's own drawing with parts posed by `pose`.
-fn plain(pen: &mut Pen, subject: Subject, look: &Look, pose: &dyn Fn(&str) -> Pose) {
+fn plain(pen: &mut Pen, subject: Subject, look: &SubjectColours, pose: &dyn Fn(&str) -> PartPose) {
     if let Some(rig) = Rig::named(&drawing(subject)) {
         rig.draw(pen, look, pose);
     }

@@ -2,8 +2,8 @@
 
 use tiny_skia::Transform;
 
-use super::rig::Pose;
-use super::{Look, Moment};
+use super::rig::PartPose;
+use super::{SubjectColours, ActMoment};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::pen::{Pen, smooth as curve};
 use crate::subject::{Act, Subject};
@@ -11,7 +11,7 @@ use crate::subject::{Act, Subject};
 /// Petals in the air around a cherry tree.
 const PETALS: u32 = 16;
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     super::plain(pen, subject, look, &|part| pose(subject, m, part));
     if subject == Subject::CherryTree {
         petals(pen, look, m);
@@ -19,7 +19,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// How far a blossom is open: 0.0 for a bud, 1.0 in full bloom.
-fn open(subject: Subject, m: &Moment) -> f32 {
+fn open(subject: Subject, m: &ActMoment) -> f32 {
     let rest = match subject {
         Subject::Tulip => 0.25,
         Subject::Rose => 0.5,
@@ -38,7 +38,7 @@ fn nth(part: &str) -> f32 {
     digits.parse().unwrap_or(0.0)
 }
 
-fn pose(subject: Subject, m: &Moment, part: &str) -> Pose {
+fn pose(subject: Subject, m: &ActMoment, part: &str) -> PartPose {
     let lively = match m.act {
         Act::Dance | Act::Wave | Act::Jump => 3.0,
         Act::Sleep => 0.5,
@@ -46,22 +46,22 @@ fn pose(subject: Subject, m: &Moment, part: &str) -> Pose {
     };
     let own = f32::from(m.nth) * 1.7;
     let wave = |degrees: f32, rate: f32, phase: f32| {
-        Pose::turned(degrees * lively * (m.t * rate + phase + own).sin())
+        PartPose::turned(degrees * lively * (m.t * rate + phase + own).sin())
     };
     let kind = part.split('-').next().unwrap_or_default();
     match (subject, kind) {
         (Subject::Cactus, _) if m.act != Act::Dance => match kind {
             "branch" => wave(0.5, 0.8, nth(part)),
-            _ => Pose::REST,
+            _ => PartPose::REST,
         },
         (Subject::Flower, "petal") => folded(nth(part) * 45.0, open(subject, m)),
         (Subject::Sunflower, "petal" | "back") => {
             let open = open(subject, m);
-            Pose::scaled(0.5 + 0.5 * open, 0.5 + 0.5 * open)
+            PartPose::scaled(0.5 + 0.5 * open, 0.5 + 0.5 * open)
         }
         (Subject::Flower, "eye") => {
             let open = open(subject, m).max(0.02);
-            Pose::scaled(open, open)
+            PartPose::scaled(open, open)
         }
         (Subject::Rose | Subject::Tulip, "petal") => petal(subject, part, open(subject, m)),
         (Subject::Palm, "crown") => wave(1.2, 0.8, 0.0),
@@ -75,14 +75,14 @@ fn pose(subject: Subject, m: &Moment, part: &str) -> Pose {
         (_, "leaf") => wave(4.0, 1.3, part.len() as f32),
         (_, "large" | "small") => {
             let breath = 0.008 * lively * (m.t * 1.4 + part.len() as f32).sin();
-            Pose::scaled(1.0 - breath, 1.0 + breath)
+            PartPose::scaled(1.0 - breath, 1.0 + breath)
         }
-        _ => Pose::REST,
+        _ => PartPose::REST,
     }
 }
 
 /// A petal at `degrees` from upright in the open flower, and upright in the bud.
-fn folded(degrees: f32, open: f32) -> Pose {
+fn folded(degrees: f32, open: f32) -> PartPose {
     let angle = if degrees > 180.0 {
         degrees - 360.0
     } else {
@@ -90,7 +90,7 @@ fn folded(degrees: f32, open: f32) -> Pose {
     };
     let shut = 1.0 - open;
     let (sine, cosine) = angle.to_radians().sin_cos();
-    Pose {
+    PartPose {
         degrees: -angle * 0.93 * shut,
         // In the bud it sits low in the sepals.
         shift: (7.0 * shut * sine, 7.0 * shut * cosine),
@@ -100,21 +100,21 @@ fn folded(degrees: f32, open: f32) -> Pose {
 }
 
 /// The outer petals of a rose or tulip.
-fn petal(subject: Subject, part: &str, open: f32) -> Pose {
+fn petal(subject: Subject, part: &str, open: f32) -> PartPose {
     let (shut, wide) = match subject {
         Subject::Rose => (20.0, -16.0),
         _ => (8.0, -30.0),
     };
     let degrees = shut + (wide - shut) * open;
     match part {
-        "petal-left" => Pose::turned(degrees),
-        "petal-right" => Pose::turned(-degrees),
-        _ => Pose::scaled(1.0, 1.0 - 0.12 * open),
+        "petal-left" => PartPose::turned(degrees),
+        "petal-right" => PartPose::turned(-degrees),
+        _ => PartPose::scaled(1.0, 1.0 - 0.12 * open),
     }
 }
 
 /// Petals that leave the crown and drift down.
-fn petals(pen: &mut Pen, look: &Look, m: &Moment) {
+fn petals(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let colour = look.main.mix(Rgb::WHITE, 0.25);
     for n in 0..PETALS {
         // The golden ratio spreads fractions evenly, however many petals there are.

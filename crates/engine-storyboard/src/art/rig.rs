@@ -7,14 +7,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use roxmltree::{Document, Node};
 use tiny_skia::{Path, PathBuilder, Rect, Transform};
 
-use super::Look;
+use super::SubjectColours;
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 
 /// A drawing in a square of 100 by 100, y down.
 #[derive(Clone, Debug)]
 pub(super) struct Rig {
-    root: Part,
+    root: RigPart,
 }
 
 impl Rig {
@@ -41,12 +41,12 @@ impl Rig {
     fn parse(svg: &str) -> Result<Self, String> {
         let document = Document::parse(svg).map_err(|error| error.to_string())?;
         Ok(Self {
-            root: part(document.root_element(), 0)?,
+            root: parse_part(document.root_element(), 0)?,
         })
     }
 
     /// Draws it. `pose` gives the pose of each part by its name.
-    pub(super) fn draw(&self, pen: &mut Pen, look: &Look, pose: &dyn Fn(&str) -> Pose) {
+    pub(super) fn draw(&self, pen: &mut Pen, look: &SubjectColours, pose: &dyn Fn(&str) -> PartPose) {
         draw(&self.root, pen, look, pose);
     }
 
@@ -58,10 +58,10 @@ impl Rig {
     /// The names of its parts.
     #[cfg(test)]
     pub(super) fn parts(&self) -> Vec<&str> {
-        fn walk<'a>(part: &'a Part, names: &mut Vec<&'a str>) {
+        fn walk<'a>(part: &'a RigPart, names: &mut Vec<&'a str>) {
             names.push(&part.name);
             for item in &part.items {
-                if let Item::Part(part) = item {
+                if let RigItem::Part(part) = item {
                     walk(part, names);
                 }
             }
@@ -76,7 +76,7 @@ impl Rig {
 
 /// The pose of a part about its joint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pose {
+pub(super) struct PartPose {
     /// Clockwise, in a picture that faces right.
     pub(super) degrees: f32,
     pub(super) shift: (f32, f32),
@@ -84,7 +84,7 @@ pub(super) struct Pose {
     pub(super) hidden: bool,
 }
 
-impl Pose {
+impl PartPose {
     pub(super) const REST: Self = Self {
         degrees: 0.0,
         shift: (0.0, 0.0),
@@ -117,7 +117,7 @@ impl Pose {
         }
     }
 
-    /// At rest if `shown`, otherwise hidden.
+    /// At rest if `under_light`, otherwise hidden.
     pub(super) const fn shown_if(shown: bool) -> Self {
         if shown { Self::REST } else { Self::HIDDEN }
     }
@@ -132,7 +132,7 @@ impl Pose {
 
 /// The colour of a shape, before the scene's light.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Hue {
+enum ShapeHue {
     Main,
     Trim,
     Dark,
@@ -147,9 +147,9 @@ enum Hue {
 }
 
 #[derive(Clone, Debug)]
-struct Shape {
+struct RigShape {
     path: Path,
-    hue: Hue,
+    hue: ShapeHue,
     lift: f32,
     alpha: f32,
     /// Width of a line; `None`: filled.
@@ -163,20 +163,20 @@ struct Shape {
 }
 
 #[derive(Clone, Debug)]
-enum Item {
-    Shape(Box<Shape>),
-    Part(Part),
+enum RigItem {
+    Shape(Box<RigShape>),
+    Part(RigPart),
 }
 
 #[derive(Clone, Debug)]
-struct Part {
+struct RigPart {
     name: String,
     joint: (f32, f32),
     place: Transform,
-    items: Vec<Item>,
+    items: Vec<RigItem>,
 }
 
-fn joint(part: &Part, name: &str, outer: Transform) -> Option<(f32, f32)> {
+fn joint(part: &RigPart, name: &str, outer: Transform) -> Option<(f32, f32)> {
     let onto = outer.pre_concat(part.place);
     if part.name == name {
         let mut point = tiny_skia::Point::from_xy(part.joint.0, part.joint.1);
@@ -184,15 +184,15 @@ fn joint(part: &Part, name: &str, outer: Transform) -> Option<(f32, f32)> {
         return Some((point.x, point.y));
     }
     part.items.iter().find_map(|item| match item {
-        Item::Part(part) => joint(part, name, onto),
-        Item::Shape(_) => None,
+        RigItem::Part(part) => joint(part, name, onto),
+        RigItem::Shape(_) => None,
     })
 }
 
-fn draw(part: &Part, pen: &mut Pen, look: &Look, pose: &dyn Fn(&str) -> Pose) {
+fn draw(part: &RigPart, pen: &mut Pen, look: &SubjectColours, pose: &dyn Fn(&str) -> PartPose) {
     // Groups without a name only place what is in them.
     let posed = if part.name.is_empty() {
-        Pose::REST
+        PartPose::REST
     } else {
         pose(&part.name)
     };
@@ -202,30 +202,30 @@ fn draw(part: &Part, pen: &mut Pen, look: &Look, pose: &dyn Fn(&str) -> Pose) {
     pen.within(part.place.pre_concat(posed.about(part.joint)), |pen| {
         for item in &part.items {
             match item {
-                Item::Part(part) => draw(part, pen, look, pose),
-                Item::Shape(shape) => shape.draw(pen, look),
+                RigItem::Part(part) => draw(part, pen, look, pose),
+                RigItem::Shape(shape) => shape.draw(pen, look),
             }
         }
     });
 }
 
-impl Shape {
-    fn draw(&self, pen: &mut Pen, look: &Look) {
+impl RigShape {
+    fn draw(&self, pen: &mut Pen, look: &SubjectColours) {
         if self.lit_only && !look.lit || self.snow_only && !look.snowy {
             return;
         }
         // Unlit lamps are painted in a dull mixture, so that they read as lamps by day too.
         let own = match self.hue {
-            Hue::Main => look.main,
-            Hue::Trim => look.trim,
-            Hue::Dark => look.dark,
-            Hue::Pale => look.pale,
-            Hue::Lamp if look.lit => look.lamp,
-            Hue::Lamp => look.dark.mix(look.trim, 0.5),
-            Hue::Skin => look.skin,
-            Hue::Hair => look.hair,
-            Hue::Fixed(colour) => look.shown(colour),
-            Hue::Shade(colour) => colour,
+            ShapeHue::Main => look.main,
+            ShapeHue::Trim => look.trim,
+            ShapeHue::Dark => look.dark,
+            ShapeHue::Pale => look.pale,
+            ShapeHue::Lamp if look.lit => look.lamp,
+            ShapeHue::Lamp => look.dark.mix(look.trim, 0.5),
+            ShapeHue::Skin => look.skin,
+            ShapeHue::Hair => look.hair,
+            ShapeHue::Fixed(colour) => look.under_light(colour),
+            ShapeHue::Shade(colour) => colour,
         };
         let colour = if self.lift == 0.0 {
             own
@@ -251,36 +251,36 @@ impl Shape {
 /// Maximum nesting of parts, across files.
 const DEPTH_MAX: usize = 12;
 
-fn part(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
+fn parse_part(node: Node<'_, '_>, depth: usize) -> Result<RigPart, String> {
     if depth > DEPTH_MAX {
         return Err("parts are nested too deeply".to_owned());
     }
     let mut items = Vec::new();
     for child in node.children().filter(Node::is_element) {
         match child.tag_name().name() {
-            "g" => items.push(Item::Part(part(child, depth + 1)?)),
-            "use" => items.push(Item::Part(used(child, depth + 1)?)),
+            "g" => items.push(RigItem::Part(parse_part(child, depth + 1)?)),
+            "use" => items.push(RigItem::Part(parse_use(child, depth + 1)?)),
             "title" | "desc" | "style" | "metadata" | "defs" => {}
-            _ => items.push(Item::Shape(Box::new(shape(child)?))),
+            _ => items.push(RigItem::Shape(Box::new(parse_shape(child)?))),
         }
     }
     let joint = match node.attribute("data-joint") {
-        Some(text) => match numbers(text)?.as_slice() {
+        Some(text) => match parse_numbers(text)?.as_slice() {
             [x, y] => (*x, *y),
             _ => return Err(format!("data-joint=\"{text}\" is not two numbers")),
         },
         None => (50.0, 50.0),
     };
-    Ok(Part {
+    Ok(RigPart {
         name: node.attribute("id").unwrap_or_default().to_owned(),
         joint,
-        place: place(node)?,
+        place: parse_transform(node)?,
         items,
     })
 }
 
 /// `<use href="FILE#PART">`: a part of another drawing, or of the same one without a file name.
-fn used(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
+fn parse_use(node: Node<'_, '_>, depth: usize) -> Result<RigPart, String> {
     let href = node.attribute("href").unwrap_or_default();
     let (file, id) = href
         .split_once('#')
@@ -291,7 +291,7 @@ fn used(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
         root.descendants()
             .find(|node| node.attribute("id") == Some(id))
             .ok_or_else(|| format!("there is no part \"{href}\""))
-            .and_then(|found| part(found, depth))
+            .and_then(|found| parse_part(found, depth))
     };
     let inner = if file.is_empty() {
         find(node.document().root_element())?
@@ -301,15 +301,15 @@ fn used(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
         let document = Document::parse(svg).map_err(|error| error.to_string())?;
         find(document.root_element())?
     };
-    Ok(Part {
+    Ok(RigPart {
         name: node.attribute("id").unwrap_or_default().to_owned(),
         joint: inner.joint,
-        place: place(node)?,
-        items: vec![Item::Part(inner)],
+        place: parse_transform(node)?,
+        items: vec![RigItem::Part(inner)],
     })
 }
 
-fn place(node: Node<'_, '_>) -> Result<Transform, String> {
+fn parse_transform(node: Node<'_, '_>) -> Result<Transform, String> {
     let Some(text) = node.attribute("transform") else {
         return Ok(Transform::identity());
     };
@@ -320,7 +320,7 @@ fn place(node: Node<'_, '_>) -> Result<Transform, String> {
     Ok(Transform::from_row(a, b, c, d, e, f))
 }
 
-fn numbers(text: &str) -> Result<Vec<f32>, String> {
+fn parse_numbers(text: &str) -> Result<Vec<f32>, String> {
     text.split([' ', ','])
         .filter(|word| !word.is_empty())
         .map(|word| {
@@ -330,7 +330,7 @@ fn numbers(text: &str) -> Result<Vec<f32>, String> {
         .collect()
 }
 
-fn shape(node: Node<'_, '_>) -> Result<Shape, String> {
+fn parse_shape(node: Node<'_, '_>) -> Result<RigShape, String> {
     let number = |name: &str, usual: f32| {
         node.attribute(name).map_or(Ok(usual), |text| {
             text.parse::<f32>()
@@ -347,15 +347,15 @@ fn shape(node: Node<'_, '_>) -> Result<Shape, String> {
     } else {
         None
     };
-    let fade = node.attribute("data-fade").map(numbers).transpose()?;
+    let fade = node.attribute("data-fade").map(parse_numbers).transpose()?;
     let fade = match fade.as_deref() {
         None => None,
         Some([x1, y1, x2, y2]) => Some([*x1, *y1, *x2, *y2]),
         Some(_) => return Err("data-fade is not four numbers".to_owned()),
     };
-    Ok(Shape {
-        path: outline(node)?,
-        hue: hue(node, &classes)?,
+    Ok(RigShape {
+        path: parse_outline(node)?,
+        hue: parse_hue(node, &classes)?,
         lift: number("data-lift", 0.0)?,
         alpha: number("opacity", 1.0)?,
         line,
@@ -365,18 +365,18 @@ fn shape(node: Node<'_, '_>) -> Result<Shape, String> {
     })
 }
 
-fn hue(node: Node<'_, '_>, classes: &[&str]) -> Result<Hue, String> {
+fn parse_hue(node: Node<'_, '_>, classes: &[&str]) -> Result<ShapeHue, String> {
     for class in classes {
         match *class {
-            "main" => return Ok(Hue::Main),
-            "trim" => return Ok(Hue::Trim),
-            "dark" => return Ok(Hue::Dark),
-            "pale" => return Ok(Hue::Pale),
-            "lamp" => return Ok(Hue::Lamp),
-            "skin" => return Ok(Hue::Skin),
-            "hair" => return Ok(Hue::Hair),
-            "shade" => return Ok(Hue::Shade(Rgb::BLACK)),
-            "shine" => return Ok(Hue::Shade(Rgb::WHITE)),
+            "main" => return Ok(ShapeHue::Main),
+            "trim" => return Ok(ShapeHue::Trim),
+            "dark" => return Ok(ShapeHue::Dark),
+            "pale" => return Ok(ShapeHue::Pale),
+            "lamp" => return Ok(ShapeHue::Lamp),
+            "skin" => return Ok(ShapeHue::Skin),
+            "hair" => return Ok(ShapeHue::Hair),
+            "shade" => return Ok(ShapeHue::Shade(Rgb::BLACK)),
+            "shine" => return Ok(ShapeHue::Shade(Rgb::WHITE)),
             _ => {}
         }
     }
@@ -385,12 +385,12 @@ fn hue(node: Node<'_, '_>, classes: &[&str]) -> Result<Hue, String> {
         .and_then(|text| text.strip_prefix('#'))
         .filter(|hex| hex.len() == 6)
         .and_then(|hex| u32::from_str_radix(hex, 16).ok());
-    code.map(|code| Hue::Fixed(Rgb::hex(code)))
+    code.map(|code| ShapeHue::Fixed(Rgb::hex(code)))
         .ok_or_else(|| format!("{} has neither a class nor #rrggbb", node.tag_name().name()))
 }
 
 /// The outline of a basic shape.
-fn outline(node: Node<'_, '_>) -> Result<Path, String> {
+fn parse_outline(node: Node<'_, '_>) -> Result<Path, String> {
     let name = node.tag_name().name();
     let get = |attribute: &str| -> Result<f32, String> {
         let text = node.attribute(attribute).unwrap_or("0");
@@ -398,7 +398,7 @@ fn outline(node: Node<'_, '_>) -> Result<Path, String> {
             .map_err(|_| format!("{attribute}=\"{text}\" is not a number"))
     };
     let path = match name {
-        "path" => return path(node.attribute("d").unwrap_or_default()),
+        "path" => return parse_path(node.attribute("d").unwrap_or_default()),
         "circle" => PathBuilder::from_circle(get("cx")?, get("cy")?, get("r")?),
         "ellipse" => {
             let (x, y, across, down) = (get("cx")?, get("cy")?, get("rx")?, get("ry")?);
@@ -414,7 +414,7 @@ fn outline(node: Node<'_, '_>) -> Result<Path, String> {
             path.finish()
         }
         "polygon" | "polyline" => {
-            let points = numbers(node.attribute("points").unwrap_or_default())?;
+            let points = parse_numbers(node.attribute("points").unwrap_or_default())?;
             let mut path = PathBuilder::new();
             for (nth, point) in points.as_chunks::<2>().0.iter().enumerate() {
                 match nth {
@@ -432,7 +432,7 @@ fn outline(node: Node<'_, '_>) -> Result<Path, String> {
     path.ok_or_else(|| format!("a <{name}> without an outline"))
 }
 
-fn path(data: &str) -> Result<Path, String> {
+fn parse_path(data: &str) -> Result<Path, String> {
     use svgtypes::SimplePathSegment as Segment;
     let mut path = PathBuilder::new();
     for segment in svgtypes::SimplifyingPathParser::from(data) {

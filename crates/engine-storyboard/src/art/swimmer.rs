@@ -5,8 +5,8 @@ use std::f32::consts::{PI, TAU};
 use tiny_skia::Transform;
 
 use super::insect;
-use super::rig::{Pose, Rig};
-use super::{Look, Moment};
+use super::rig::{PartPose, Rig};
+use super::{SubjectColours, ActMoment};
 use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
@@ -24,7 +24,7 @@ const SCHOOL: [(f32, f32, f32); 9] = [
     (12.0, 28.0, 0.14),
 ];
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     if subject == Subject::School {
         return school(pen, look, m);
     }
@@ -33,17 +33,17 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     };
     match subject {
         Subject::Crab => insect::crawl(pen, rig, look, m),
-        _ => rig.draw(pen, look, &|name| part(subject, name, m)),
+        _ => rig.draw(pen, look, &|name| part_pose(subject, name, m)),
     }
 }
 
 /// Several fish, every fourth in the second colour.
-fn school(pen: &mut Pen, look: &Look, m: &Moment) {
+fn school(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let Some(rig) = Rig::named(&super::drawing(Subject::Fish)) else {
         return;
     };
     for (nth, (x, y, size)) in SCHOOL.into_iter().enumerate() {
-        let own = Moment {
+        let own = ActMoment {
             t: m.t * (1.0 + 0.04 * nth as f32) + nth as f32 * 1.9,
             ..*m
         };
@@ -56,7 +56,7 @@ fn school(pen: &mut Pen, look: &Look, m: &Moment) {
             (look.main, look.trim) = (look.trim, look.main);
         }
         pen.within(onto, |pen| {
-            rig.draw(pen, &look, &|name| part(Subject::Fish, name, &own));
+            rig.draw(pen, &look, &|name| part_pose(Subject::Fish, name, &own));
         });
     }
 }
@@ -107,7 +107,7 @@ fn leap(t: f32, heavy: f32) -> (f32, f32) {
     (-58.0 * (air * PI).cos(), dive + held)
 }
 
-fn part(subject: Subject, name: &str, m: &Moment) -> Pose {
+fn part_pose(subject: Subject, name: &str, m: &ActMoment) -> PartPose {
     let t = m.t + f32::from(m.nth) * 1.37;
     let (rate, reach) = beat(subject, m.act);
     let turn = t * rate * TAU;
@@ -118,56 +118,56 @@ fn part(subject: Subject, name: &str, m: &Moment) -> Pose {
     match (name, subject) {
         ("figure", Subject::Seal) => seal(m, t),
         ("figure", Subject::Octopus | Subject::Jellyfish) => {
-            Pose::shifted(0.0, -2.6 * pulse(t - 0.25))
+            PartPose::shifted(0.0, -2.6 * pulse(t - 0.25))
         }
         // The actor moves the whole square along the arc; here the drawing only turns and dives
         // within it.
         ("figure", _) if m.act == Act::Jump => {
             let (pitch, under) = leap(m.t, heavy(subject));
-            Pose {
+            PartPose {
                 degrees: pitch,
                 shift: (0.0, under),
-                ..Pose::REST
+                ..PartPose::REST
             }
         }
-        ("figure", Subject::Whale | Subject::Dolphin) => Pose::turned(2.5 * (turn + 2.2).sin()),
-        ("figure", _) => Pose::turned(1.5 * (t * 0.7).sin()),
+        ("figure", Subject::Whale | Subject::Dolphin) => PartPose::turned(2.5 * (turn + 2.2).sin()),
+        ("figure", _) => PartPose::turned(1.5 * (t * 0.7).sin()),
         // From the side, a tail that beats sideways looks shorter.
-        ("rear", Subject::Shark) => Pose {
+        ("rear", Subject::Shark) => PartPose {
             degrees: 3.0 * turn.sin(),
             scale: (1.0 - 0.07 * turn.sin(), 1.0),
-            ..Pose::REST
+            ..PartPose::REST
         },
-        ("tail", Subject::Shark) => Pose {
+        ("tail", Subject::Shark) => PartPose {
             degrees: 5.0 * (turn - 0.8).sin(),
             scale: (0.82 + 0.18 * (turn - 0.8).cos(), 1.0),
-            ..Pose::REST
+            ..PartPose::REST
         },
-        ("tail", Subject::Fish) => Pose {
+        ("tail", Subject::Fish) => PartPose {
             degrees: 8.0 * turn.sin(),
             scale: (0.78 + 0.22 * turn.cos(), 1.0),
-            ..Pose::REST
+            ..PartPose::REST
         },
-        ("rear", _) => Pose::turned(reach * turn.sin()),
-        ("tail", Subject::Seal) => Pose::turned(4.0 * (t * 1.7).sin()),
-        ("tail", _) => Pose::turned(1.5 * reach * (turn - 0.9).sin()),
+        ("rear", _) => PartPose::turned(reach * turn.sin()),
+        ("tail", Subject::Seal) => PartPose::turned(4.0 * (t * 1.7).sin()),
+        ("tail", _) => PartPose::turned(1.5 * reach * (turn - 0.9).sin()),
         ("fin", Subject::Seal) if matches!(m.act, Act::Wave | Act::Play | Act::Dance) => {
-            Pose::turned(-34.0 + 18.0 * (t * 9.0).sin())
+            PartPose::turned(-34.0 + 18.0 * (t * 9.0).sin())
         }
-        ("fin" | "fin-far", Subject::Seal) => Pose::turned(2.0 * (t * 1.3).sin()),
-        ("fin" | "fin-far", _) => Pose::turned(9.0 * (turn * 0.5 + 0.5).sin()),
-        ("bell", Subject::Jellyfish) => Pose::scaled(1.0 - 0.13 * pulse(t), 1.0 + 0.12 * pulse(t)),
-        ("bell-low", _) => Pose::scaled(1.0 - 0.16 * pulse(t), 1.0),
-        ("bell", _) => Pose::scaled(1.0 + 0.03 * pulse(t), 1.0 - 0.04 * pulse(t)),
-        ("neck", _) => Pose::turned(3.0 * (t * 0.9).sin() + if asleep { 30.0 } else { 0.0 }),
-        ("head", _) => Pose::turned(4.0 * (t * 0.55).sin()),
-        ("trunk", _) => Pose::scaled(1.0, 1.0 + 0.015 * (t * 1.8).sin()),
+        ("fin" | "fin-far", Subject::Seal) => PartPose::turned(2.0 * (t * 1.3).sin()),
+        ("fin" | "fin-far", _) => PartPose::turned(9.0 * (turn * 0.5 + 0.5).sin()),
+        ("bell", Subject::Jellyfish) => PartPose::scaled(1.0 - 0.13 * pulse(t), 1.0 + 0.12 * pulse(t)),
+        ("bell-low", _) => PartPose::scaled(1.0 - 0.16 * pulse(t), 1.0),
+        ("bell", _) => PartPose::scaled(1.0 + 0.03 * pulse(t), 1.0 - 0.04 * pulse(t)),
+        ("neck", _) => PartPose::turned(3.0 * (t * 0.9).sin() + if asleep { 30.0 } else { 0.0 }),
+        ("head", _) => PartPose::turned(4.0 * (t * 0.55).sin()),
+        ("trunk", _) => PartPose::scaled(1.0, 1.0 + 0.015 * (t * 1.8).sin()),
         // A whale blows now and then, at the surface or at rest.
         ("spout", _) => spout(m),
-        ("eye", _) if asleep => Pose::HIDDEN,
-        ("eye", _) if (t * 0.29).fract() < 0.03 => Pose::scaled(1.0, 0.1),
-        ("lid", _) if !asleep => Pose::HIDDEN,
-        _ => Pose::REST,
+        ("eye", _) if asleep => PartPose::HIDDEN,
+        ("eye", _) if (t * 0.29).fract() < 0.03 => PartPose::scaled(1.0, 0.1),
+        ("lid", _) if !asleep => PartPose::HIDDEN,
+        _ => PartPose::REST,
     }
 }
 
@@ -178,7 +178,7 @@ fn pulse(t: f32) -> f32 {
 }
 
 /// A wave down each arm; `arm` is the number of the arm and of the segment.
-fn tentacle(subject: Subject, arm: &str, t: f32, act: Act) -> Pose {
+fn tentacle(subject: Subject, arm: &str, t: f32, act: Act) -> PartPose {
     let mut numbers = arm.split('-').map(|word| word.parse().unwrap_or(0.0_f32));
     let (arm, segment) = (
         numbers.next().unwrap_or_default(),
@@ -193,37 +193,37 @@ fn tentacle(subject: Subject, arm: &str, t: f32, act: Act) -> Pose {
         Subject::Octopus => 9.0 * wave + out * (6.0 - 16.0 * push),
         _ => 7.0 * wave,
     };
-    Pose::turned(degrees * lively)
+    PartPose::turned(degrees * lively)
 }
 
 /// A seal, which rocks along on its belly or swims.
-fn seal(m: &Moment, t: f32) -> Pose {
+fn seal(m: &ActMoment, t: f32) -> PartPose {
     match m.act {
         Act::Walk | Act::Run | Act::Move => {
             let turn = m.gone * 100.0 / 14.0 * TAU;
-            Pose {
+            PartPose {
                 degrees: 4.0 * turn.sin(),
                 shift: (0.0, -2.5 * turn.sin().max(0.0)),
-                ..Pose::REST
+                ..PartPose::REST
             }
         }
-        Act::Swim => Pose {
+        Act::Swim => PartPose {
             degrees: 24.0 + 4.0 * (t * 2.0).sin(),
             shift: (0.0, 12.0 + 1.5 * (t * 1.4).sin()),
-            ..Pose::REST
+            ..PartPose::REST
         },
-        Act::Dance | Act::Play => Pose::turned(5.0 * (t * TAU).sin()),
-        _ => Pose::REST,
+        Act::Dance | Act::Play => PartPose::turned(5.0 * (t * TAU).sin()),
+        _ => PartPose::REST,
     }
 }
 
-fn spout(m: &Moment) -> Pose {
+fn spout(m: &ActMoment) -> PartPose {
     if m.act != Act::Jump {
-        return Pose::HIDDEN;
+        return PartPose::HIDDEN;
     }
     let turn = (m.t * super::HOPS_HZ).rem_euclid(1.0);
     if !(0.1..=0.6).contains(&turn) {
-        return Pose::HIDDEN;
+        return PartPose::HIDDEN;
     }
-    Pose::scaled(1.0, ((turn - 0.1) / 0.5 * PI).sin().max(0.02))
+    PartPose::scaled(1.0, ((turn - 0.1) / 0.5 * PI).sin().max(0.02))
 }

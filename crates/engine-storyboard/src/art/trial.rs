@@ -2,10 +2,10 @@
 
 use tiny_skia::Transform;
 
-use super::{Look, Moment, anchor, draw};
+use super::{SubjectColours, ActMoment, anchor, draw};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
-use crate::subject::{Act, Body, Subject};
+use crate::subject::{Act, BodyKind, Subject};
 
 /// One pixel, not premultiplied: red, green, blue, opacity.
 type Pixel = [u8; 4];
@@ -18,7 +18,7 @@ pub(super) struct Trial {
     pub(super) pixels: Vec<Pixel>,
 }
 
-pub(super) const LOOK: Look = Look {
+pub(super) const LOOK: SubjectColours = SubjectColours {
     main: Rgb::hex(0xd8_523f),
     trim: Rgb::hex(0xf2_c14e),
     dark: Rgb::hex(0x2a_2630),
@@ -32,7 +32,7 @@ pub(super) const LOOK: Look = Look {
     mist: 0.0,
     snowy: false,
 };
-pub(super) const BY_NIGHT: Look = Look { lit: true, ..LOOK };
+pub(super) const BY_NIGHT: SubjectColours = SubjectColours { lit: true, ..LOOK };
 
 pub(super) const ACTS: [Act; 20] = [
     Act::Stand,
@@ -58,8 +58,8 @@ pub(super) const ACTS: [Act; 20] = [
 ];
 
 /// `act` at `t` seconds, moving when the act moves.
-pub(super) fn moment(act: Act, t: f32) -> Moment {
-    Moment {
+pub(super) fn moment(act: Act, t: f32) -> ActMoment {
+    ActMoment {
         act,
         t,
         gone: if matches!(act, Act::Move | Act::Run) {
@@ -74,13 +74,13 @@ pub(super) fn moment(act: Act, t: f32) -> Moment {
 }
 
 /// All subjects of `body` that are drawn.
-pub(super) fn subjects(body: Body) -> impl Iterator<Item = Subject> {
+pub(super) fn subjects(body: BodyKind) -> impl Iterator<Item = Subject> {
     let all = Subject::ALL.iter().copied();
     all.filter(move |one| one.facts().body == body && !matches!(one, Subject::Sun | Subject::Moon))
 }
 
 /// Draws `subject` on nothing, in a picture of `side` pixels that shows `sides` of its squares.
-pub(super) fn trial(subject: Subject, look: &Look, m: &Moment, side: u32, sides: f32) -> Trial {
+pub(super) fn trial(subject: Subject, look: &SubjectColours, m: &ActMoment, side: u32, sides: f32) -> Trial {
     let scale = side as f32 / sides;
     let middle = side as f32 * 0.5;
     let onto = Transform::from_translate(middle, middle)

@@ -67,14 +67,14 @@ fn sets(font: &Font, c: char) -> bool {
 
 /// Choice of fonts for one text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fonts {
+pub(super) struct FontChoice {
     /// Whether most of the text is Chinese or Japanese.
     wide: bool,
     /// Whether system fonts may fill gaps.
     system: bool,
 }
 
-impl Fonts {
+impl FontChoice {
     pub(super) fn new(text: &str, system: bool) -> Self {
         let letters = text.chars().filter(|c| c.is_alphabetic()).count();
         let wide = text.chars().filter(|c| is_wide(*c)).count();
@@ -121,7 +121,7 @@ impl Fonts {
 
 /// The parts of `text` to choose a font for: its grapheme clusters, but the characters of a cluster that no font has
 /// whole. An ellipsis joins an Arabic number sign before it, and no font has both.
-pub(super) fn parts(text: &str, fonts: Fonts) -> impl Iterator<Item = &str> {
+pub(super) fn font_parts(text: &str, fonts: FontChoice) -> impl Iterator<Item = &str> {
     clusters(text).flat_map(move |cluster| {
         let split = fonts
             .font_of(cluster)
@@ -132,21 +132,21 @@ pub(super) fn parts(text: &str, fonts: Fonts) -> impl Iterator<Item = &str> {
 
 /// A text without the characters that no font has, and these characters, each once.
 #[derive(Debug)]
-pub(super) struct Settled {
+pub(super) struct SettableText {
     pub(super) text: String,
     pub(super) unset: Vec<char>,
 }
 
 /// Separates the characters of `text` that fonts have from the others. Runs of spaces of any kind become one space.
-pub(super) fn settle(text: &str, system: bool) -> Settled {
-    let mut settled = Settled {
+pub(super) fn separate_unset(text: &str, system: bool) -> SettableText {
+    let mut settled = SettableText {
         text: text.to_owned(),
         unset: Vec::new(),
     };
     // A removed character may have separated two that form one cluster without it.
     for _ in 0..PASSES_MAX {
         let before = settled.text.len();
-        pass(&mut settled, system);
+        remove_unset(&mut settled, system);
         if settled.text.len() == before {
             break;
         }
@@ -157,7 +157,7 @@ pub(super) fn settle(text: &str, system: bool) -> Settled {
     settled
 }
 
-fn pass(settled: &mut Settled, system: bool) {
+fn remove_unset(settled: &mut SettableText, system: bool) {
     // Also removes double spaces around fillers and around characters that an earlier pass removed.
     let words: Vec<&str> = settled
         .text
@@ -165,7 +165,7 @@ fn pass(settled: &mut Settled, system: bool) {
         .filter(|word| !word.is_empty())
         .collect();
     let text = words.join(" ").replace(char::is_control, "");
-    let fonts = Fonts::new(&text, system);
+    let fonts = FontChoice::new(&text, system);
     let mut kept = String::with_capacity(text.len());
     for cluster in clusters(&text) {
         let font = fonts.font_of(cluster);
@@ -210,14 +210,14 @@ const MAP_BYTES_MAX: u32 = 4 << 20;
 const TABLES_MAX: usize = 64;
 
 /// A font file and its characters.
-struct Found {
+struct SystemFont {
     path: PathBuf,
     /// First and last characters of ranges, in order.
     covers: Vec<(u32, u32)>,
     font: OnceLock<Option<Font>>,
 }
 
-impl Found {
+impl SystemFont {
     fn covers(&self, c: u32) -> bool {
         let after = self.covers.partition_point(|(first, _)| *first <= c);
         let stretch = after.checked_sub(1).and_then(|at| self.covers.get(at));
@@ -233,16 +233,16 @@ impl Found {
 
 /// The first system font that has an outline for `c`.
 fn font_of(c: char) -> Option<&'static Font> {
-    static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| survey(&FOLDERS.map(Path::new)));
+    static FOUND: OnceLock<Vec<SystemFont>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| find_system_fonts(&FOLDERS.map(Path::new)));
     let covering = found.iter().filter(|found| found.covers(u32::from(c)));
     covering
-        .filter_map(Found::font)
+        .filter_map(SystemFont::font)
         .find(|font| font.charmap().map_unicode(c).is_some())
 }
 
 /// All font files under `folders`, in the order of their paths.
-fn survey(folders: &[&Path]) -> Vec<Found> {
+fn find_system_fonts(folders: &[&Path]) -> Vec<SystemFont> {
     let mut paths = Vec::new();
     for folder in folders {
         walk(folder, DEPTH_MAX, &mut paths);
@@ -251,7 +251,7 @@ fn survey(folders: &[&Path]) -> Vec<Found> {
         .into_iter()
         .filter_map(|path| {
             let covers = coverage(&path)?;
-            Some(Found {
+            Some(SystemFont {
                 path,
                 covers,
                 font: OnceLock::new(),
@@ -295,14 +295,14 @@ fn coverage(path: &Path) -> Option<Vec<(u32, u32)>> {
     let mut start = 0;
     // The directory and one table of each file are read: whole, hundreds of fonts with some tens of
     // megabytes each would take seconds.
-    let mut head = part(&mut file, 0, 16)?;
+    let mut head = read_part(&mut file, 0, 16)?;
     // A collection: its first font begins at an offset in its header.
     if head.starts_with(b"ttcf") {
         start = word(&head, 12)?;
-        head = part(&mut file, start, 12)?;
+        head = read_part(&mut file, start, 12)?;
     }
     let count = (word(&head, 4)? >> 16) as usize;
-    let directory = part(
+    let directory = read_part(
         &mut file,
         start.checked_add(12)?,
         count.min(TABLES_MAX) * 16,
@@ -320,7 +320,7 @@ fn coverage(path: &Path) -> Option<Vec<(u32, u32)>> {
     }
     let map = table(b"cmap")?;
     let bytes = word(map, 12)?.min(MAP_BYTES_MAX) as usize;
-    let map = part(&mut file, word(map, 8)?, bytes)?;
+    let map = read_part(&mut file, word(map, 8)?, bytes)?;
     Some(stretches(map))
 }
 
@@ -353,7 +353,7 @@ fn only_map(map: &[u8]) -> Vec<u8> {
     file
 }
 
-fn part(file: &mut File, start: u32, bytes: usize) -> Option<Vec<u8>> {
+fn read_part(file: &mut File, start: u32, bytes: usize) -> Option<Vec<u8>> {
     file.seek(SeekFrom::Start(start.into())).ok()?;
     let mut part = vec![0; bytes];
     file.read_exact(&mut part).ok()?;
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn each_script_has_its_font_and_an_emoji_its_own() {
-        let fonts = Fonts::new("", false);
+        let fonts = FontChoice::new("", false);
         let at = |cluster: &str| {
             let font = fonts.font_of(cluster);
             built_in()
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn quotation_marks_are_as_wide_as_the_text_around_them() {
         let is_cjk = |text: &str| {
-            let font = Fonts::new(text, false).font_of("“");
+            let font = FontChoice::new(text, false).font_of("“");
             font.is_some_and(|font| same(font, &built_in()[CJK]))
         };
         assert!(is_cjk("他说“你好”"));
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn what_no_font_sets_is_named_once_and_in_order() {
-        let settled = settle("a \u{e001} b\n\u{e000}\u{e001} \u{7}c", false);
+        let settled = separate_unset("a \u{e001} b\n\u{e000}\u{e001} \u{7}c", false);
         assert_eq!(settled.text, "a b c");
         assert_eq!(settled.unset, ['\u{e001}', '\u{e000}']);
     }
@@ -426,10 +426,10 @@ mod tests {
     #[test]
     fn a_folder_of_fonts_is_surveyed_without_reading_them_whole() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fonts");
-        let found = survey(&[&folder, Path::new("/nowhere")]);
+        let found = find_system_fonts(&[&folder, Path::new("/nowhere")]);
         let covering = |c: char| -> Vec<String> {
             let covering = found.iter().filter(|found| found.covers(u32::from(c)));
-            let name = |found: &Found| {
+            let name = |found: &SystemFont| {
                 found
                     .path
                     .file_name()

@@ -7,8 +7,8 @@ use std::ops::Range;
 use icu_segmenter::LineSegmenter;
 use icu_segmenter::options::LineBreakOptions;
 
-use super::fonts::{clusters, settle};
-use super::shape::Paragraph;
+use super::fonts::{clusters, separate_unset};
+use super::shaping::Paragraph;
 
 /// Maximum length of a text, characters: more than all pages of the longest clip hold.
 const CHARS_MAX: usize = 4_096;
@@ -19,7 +19,7 @@ const LOOSE_ENDS: &str = " .,;:!?-–—·،؛。，、！？；：…";
 
 /// The space for a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct TextRoom {
     /// Widest line, ems.
     pub(super) width: f32,
     /// Maximum number of lines on a page.
@@ -28,17 +28,17 @@ pub(super) struct Room {
 }
 
 /// A text on pages of lines.
-pub(super) struct Pages {
+pub(super) struct TextPages {
     pub(super) paragraph: Paragraph,
     /// Parts of the paragraph's text on each page, without the spaces between them.
     pub(super) pages: Vec<Vec<Range<usize>>>,
 }
 
-impl Pages {
+impl TextPages {
     /// Lays out `text`, without characters that no font has.
-    pub(super) fn new(text: &str, room: Room, system: bool) -> Self {
+    pub(super) fn new(text: &str, room: TextRoom, system: bool) -> Self {
         let long = text.char_indices().nth(CHARS_MAX).map(|(end, _)| end);
-        let text = settle(
+        let text = separate_unset(
             text.get(..long.unwrap_or(text.len())).unwrap_or_default(),
             system,
         )
@@ -60,7 +60,7 @@ impl Pages {
 fn shortened(
     whole: &Paragraph,
     end: usize,
-    room: Room,
+    room: TextRoom,
     system: bool,
 ) -> (Paragraph, Vec<Range<usize>>) {
     // The ellipsis needs room, so the end moves back, break by break, until the lines are few
@@ -179,8 +179,8 @@ mod tests {
     use super::*;
     use crate::caption::fonts::is_silent;
 
-    fn room(width: f32, pages: usize) -> Room {
-        Room {
+    fn room(width: f32, pages: usize) -> TextRoom {
+        TextRoom {
             width,
             lines: 3,
             pages,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn lines(text: &str, width: f32) -> Vec<String> {
-        let laid = Pages::new(text, room(width, 40), false);
+        let laid = TextPages::new(text, room(width, 40), false);
         let lines = laid.pages.iter().flatten();
         lines
             .map(|line| laid.paragraph.text[line.clone()].to_owned())
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn lines_fit_and_keep_every_word() {
         let text = "The quick brown fox jumps over the lazy dog while the sun goes down slowly";
-        let laid = Pages::new(text, room(13.0, 40), false);
+        let laid = TextPages::new(text, room(13.0, 40), false);
         let parts: Vec<_> = laid.pages.iter().flatten().collect();
         assert!(parts.len() > 2);
         assert!(
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn what_has_no_room_ends_in_an_ellipsis_and_pages_are_even() {
         let text = "word, ".repeat(200);
-        let laid = Pages::new(&text, room(12.0, 2), false);
+        let laid = TextPages::new(&text, room(12.0, 2), false);
         assert_eq!(laid.pages.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3]);
         let last = laid.paragraph.text[laid.pages[1][2].clone()].to_owned();
         assert!(last.ends_with("word…"), "{last}");
@@ -291,7 +291,7 @@ mod tests {
                 format!("{silent}a"),
                 format!("가{silent}나"),
             ] {
-                let laid = Pages::new(&text, room(20.0, 1), false);
+                let laid = TextPages::new(&text, room(20.0, 1), false);
                 let parts = laid.pages.iter().flatten();
                 let mut glyphs = parts.flat_map(|part| laid.paragraph.line(part).glyphs);
                 assert!(
@@ -305,7 +305,7 @@ mod tests {
 
     /// Glyphs that the whole text needs and its font lacks, over all lines.
     fn missing(text: &str, width: f32, pages: usize) -> usize {
-        let laid = Pages::new(text, room(width, pages), false);
+        let laid = TextPages::new(text, room(width, pages), false);
         let parts = laid.pages.iter().flatten();
         let glyphs = parts.flat_map(|part| laid.paragraph.line(part).glyphs);
         glyphs.filter(|glyph| glyph.id.to_u32() == 0).count()
@@ -339,7 +339,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1000))]
         #[test]
         fn any_text_is_laid_out_in_its_room(text in "(?s).{0,80}|\\PC{0,200}|[\u{590}-\u{8ff} a-z]{0,80}", width in 1.0_f32..40.0) {
-            let laid = Pages::new(&text, room(width, 2), false);
+            let laid = TextPages::new(&text, room(width, 2), false);
             prop_assert!(laid.pages.iter().map(Vec::len).sum::<usize>() <= 6);
             for part in laid.pages.iter().flatten() {
                 let line = laid.paragraph.line(part);

@@ -5,17 +5,17 @@
 pub(crate) mod faces;
 mod fonts;
 mod lines;
-mod page;
-mod shape;
+mod text_page;
+mod shaping;
 
-pub(crate) use page::Page;
+pub(crate) use text_page::TextPage;
 
 use kinora_contract::Size;
 
-use super::scene::stage_of;
+use super::scene::stage_size;
 use crate::raster::canvas::Canvas;
-use lines::{Pages, Room};
-use page::{Anchor, Block};
+use lines::{TextPages, TextRoom};
+use text_page::{CaptionAnchor, TextBlock};
 
 /// Minimum time of a page of text, seconds.
 const PAGE_S_MIN: f32 = 1.7;
@@ -25,25 +25,25 @@ const LINES_MAX: usize = 3;
 
 /// The characters of `text` that captions leave out because no font has them: each once, in order. With `system`
 /// this includes system fonts, otherwise only built-in ones.
-pub(crate) fn unset(text: &str, system: bool) -> Vec<char> {
-    fonts::settle(text, system).unset
+pub(crate) fn unset_characters(text: &str, system: bool) -> Vec<char> {
+    fonts::separate_unset(text, system).unset
 }
 
 /// A line of text as coverage: its width and height in pixels, and `[height][width]`, 0.0 to 1.0; an em is
 /// `size` pixels. Characters that no built-in font has are left out.
-pub(crate) fn line(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
-    let text = fonts::settle(text, false).text;
+pub(crate) fn text_coverage(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
+    let text = fonts::separate_unset(text, false).text;
     let all = 0..text.len();
-    let line = shape::Paragraph::new(text, false).line(&all);
+    let line = shaping::Paragraph::new(text, false).line(&all);
     let height = (size * 1.4).ceil() as usize;
     let width = (line.width * size).ceil() as usize;
-    let mask = page::Mask::of(&[(&line, 0.0, size * 1.05)], size, (width, height))?;
+    let mask = text_page::CoverageMask::from_lines(&[(&line, 0.0, size * 1.05)], size, (width, height))?;
     Some((mask.width, height, mask.cover))
 }
 
 /// A caption's text, its time, and the areas that it must avoid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Words<'a> {
+pub(crate) struct CaptionText<'a> {
     pub(crate) text: &'a str,
     /// First frame, and the frame after the last.
     pub(crate) span: (u32, u32),
@@ -58,7 +58,7 @@ pub(crate) struct Words<'a> {
 /// The caption of one shot.
 #[derive(Debug)]
 pub(crate) struct Caption {
-    pages: Vec<Page>,
+    pages: Vec<TextPage>,
     start: u32,
     frames: u32,
     fps: u32,
@@ -67,36 +67,36 @@ pub(crate) struct Caption {
 impl Caption {
     /// The caption of `words` in frames of `size`. All its pages have one position: at the bottom, unless they would
     /// cover more of the boxes to avoid there than at the top.
-    pub(crate) fn new(words: &Words<'_>, size: Size, fps: u32) -> Self {
+    pub(crate) fn new(words: &CaptionText<'_>, size: Size, fps: u32) -> Self {
         let (start, end) = words.span;
         // Lines are broken on the stage, so that every resolution breaks them alike.
-        let (stage, pixels) = stage_of(size);
-        let letters = page::text_size(stage, pixels);
+        let (stage, pixels) = stage_size(size);
+        let letters = text_page::text_size(stage, pixels);
         let frames = end.saturating_sub(start);
-        let room = Room {
-            width: page::line_width(stage) / letters,
+        let room = TextRoom {
+            width: text_page::line_width(stage) / letters,
             lines: LINES_MAX,
             pages: ((frames as f32 / fps as f32 / PAGE_S_MIN) as usize).max(1),
         };
-        let laid = Pages::new(words.text, room, words.system_fonts);
-        let blocks: Vec<Block> = laid
+        let laid = TextPages::new(words.text, room, words.system_fonts);
+        let blocks: Vec<TextBlock> = laid
             .pages
             .iter()
-            .map(|page| Block::new(&laid, page, letters * pixels))
+            .map(|page| TextBlock::new(&laid, page, letters * pixels))
             .collect();
-        let covered = |place: Anchor| {
+        let covered = |place: CaptionAnchor| {
             let boxes = blocks.iter().map(|block| block.shares(place, size));
             boxes
                 .flat_map(|one| words.avoid.iter().map(move |other| overlap(one, *other)))
                 .fold(0.0, f32::max)
         };
         // One place for all pages of a caption: it must not jump in the middle of a sentence.
-        let upper = Anchor::Upper(words.below);
+        let upper = CaptionAnchor::Upper(words.below);
         let fits = blocks.iter().all(|block| block.fits(upper, size));
-        let place = if fits && covered(upper) < covered(Anchor::Lower) {
+        let place = if fits && covered(upper) < covered(CaptionAnchor::Lower) {
             upper
         } else {
-            Anchor::Lower
+            CaptionAnchor::Lower
         };
         Self {
             pages: blocks
@@ -110,7 +110,7 @@ impl Caption {
     }
 
     /// Draws the text of `frame` of the clip, with opacity `ink` from 0.0 to 1.0.
-    pub(crate) fn lay(&self, frame: u32, ink: f32, canvas: &mut Canvas) {
+    pub(crate) fn draw(&self, frame: u32, ink: f32, canvas: &mut Canvas) {
         let (Some(at), count) = (frame.checked_sub(self.start), self.pages.len() as u32) else {
             return;
         };
@@ -129,7 +129,7 @@ impl Caption {
         // The first frame already shows the text a little: a poster made of it should.
         let alpha = crate::raster::colour::smooth(-0.35, 1.0, shown);
         if let Some(page) = self.pages.get(index as usize) {
-            page.lay(canvas, alpha * ink);
+            page.draw(canvas, alpha * ink);
         }
     }
 }
@@ -157,8 +157,8 @@ pub struct Watermark {
 /// The mark `text` in the upper right corner of frames of size `frame`; `None` where these have no room for it, or no
 /// built-in font has its characters.
 pub fn watermark(text: &str, frame: Size) -> Option<Watermark> {
-    let page = Page::watermark(text, frame)?;
-    let (left, top, width, pixels) = page.parts();
+    let page = TextPage::watermark(text, frame)?;
+    let (left, top, width, pixels) = page.grey_rows();
     Some(Watermark {
         left,
         top,
@@ -171,7 +171,7 @@ pub fn watermark(text: &str, frame: Size) -> Option<Watermark> {
 
 /// The characters of `text` that no built-in font has, and that a mark leaves out: each once, in order.
 pub fn not_in_watermark(text: &str) -> Vec<char> {
-    unset(text, false)
+    unset_characters(text, false)
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn caption(text: &str, avoid: &[[f32; 4]], size: Size) -> Caption {
-        let words = Words {
+        let words = CaptionText {
             text,
             span: (0, 96),
             avoid,
@@ -236,13 +236,13 @@ mod tests {
                 assert!(!caption.pages.is_empty(), "{size}");
                 for page in caption.pages {
                     let mut canvas = grey(size);
-                    page.lay(&mut canvas, 1.0);
+                    page.draw(&mut canvas, 1.0);
                     laid.push((text, touched(&canvas).unwrap()));
                 }
             }
             for text in ["KINORA STORYBOARD · seed 4294967295", LONG] {
                 let mut canvas = grey(size);
-                Page::mark(text, size, false).unwrap().lay(&mut canvas, 1.0);
+                TextPage::mark(text, size, false).unwrap().draw(&mut canvas, 1.0);
                 laid.push((text, touched(&canvas).unwrap()));
             }
             let (width, height) = (size.width as f32, size.height as f32);
@@ -260,9 +260,9 @@ mod tests {
     fn a_caption_above_stands_clear_of_the_mark() {
         for size in sizes() {
             for mark in ["KINORA STORYBOARD · seed 4294967295", LONG] {
-                let mark = Page::mark(mark, size, false).unwrap();
+                let mark = TextPage::mark(mark, size, false).unwrap();
                 for text in ["A woman smiles", LONG] {
-                    let words = Words {
+                    let words = CaptionText {
                         text,
                         span: (0, 96),
                         avoid: &[[0.0, 0.7, 1.0, 1.0]],
@@ -283,15 +283,15 @@ mod tests {
     fn letters_are_large_enough_to_read_at_480p_and_the_mark_is_small_but_legible() {
         for ratio in AspectRatio::ALL {
             let size = Resolution::P480.size(ratio);
-            let (stage, pixels) = stage_of(size);
-            let em = page::text_size(stage, pixels) * pixels;
+            let (stage, pixels) = stage_size(size);
+            let em = text_page::text_size(stage, pixels) * pixels;
             // A line of 5 to 8 percent of the short side, as broadcasters set subtitles.
             let line = em * 1.3 / size.width.min(size.height) as f32;
             assert!((0.05..0.08).contains(&line), "{size}: {line}");
             let mut canvas = grey(size);
-            Page::mark("KINORA", size, false)
+            TextPage::mark("KINORA", size, false)
                 .unwrap()
-                .lay(&mut canvas, 1.0);
+                .draw(&mut canvas, 1.0);
             let [_, top, _, bottom] = touched(&canvas).unwrap();
             assert!(
                 (9..30).contains(&(bottom - top)),

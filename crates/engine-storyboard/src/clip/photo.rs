@@ -2,14 +2,14 @@
 //! in soft patches. Resampling between the texels lets the camera glide without shimmer; at rest a picture shows its
 //! own pixels. It warps no shapes and tracks no features.
 
-use kinora_engine::Picture;
+use kinora_engine::RgbPicture;
 
 use crate::lexicon::{Framing, Motion, Reading};
 use crate::raster::canvas::Canvas;
 use crate::raster::colour::{Rgb, lerp, smooth};
 use crate::raster::noise::cloudy;
 use crate::rng::Rng;
-use crate::scene::camera::{Pulse, ease};
+use crate::scene::camera::{FramePulse, ease};
 use crate::scene::palette::Palette;
 
 /// Strength with which the palette's light colours a picture.
@@ -20,13 +20,13 @@ const GRADED_LIGHT: f32 = 0.96;
 /// View of the camera: its middle, as a share (-1.0 to 1.0) of the room that the picture leaves at
 /// each side, and its magnification, 1.0 or more.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Look {
+pub(crate) struct PhotoView {
     pub(crate) across: f32,
     pub(crate) down: f32,
     pub(crate) zoom: f32,
 }
 
-impl Look {
+impl PhotoView {
     /// The picture as it covers the frame.
     pub(crate) const REST: Self = Self::new(0.0, 0.0, 1.0);
 
@@ -60,8 +60,8 @@ impl Look {
     }
 
     /// End of a move that begins at rest, as the words ask or by chance.
-    pub(crate) fn goal(reading: &Reading, rng: &mut Rng) -> Self {
-        let (from, to) = Self::way(reading, rng);
+    pub(crate) fn camera_goal(reading: &Reading, rng: &mut Rng) -> Self {
+        let (from, to) = Self::camera_move(reading, rng);
         if (to.zoom, to.across, to.down) == (1.0, 0.0, 0.0) {
             from
         } else {
@@ -70,7 +70,7 @@ impl Look {
     }
 
     /// The way of a camera through a picture, as the words ask or by chance.
-    pub(crate) fn way(reading: &Reading, rng: &mut Rng) -> (Self, Self) {
+    pub(crate) fn camera_move(reading: &Reading, rng: &mut Rng) -> (Self, Self) {
         let wild = [
             Framing::PushIn,
             Framing::PullOut,
@@ -85,11 +85,11 @@ impl Look {
         let chance = wild[rng.below(wild.len())];
         // Drawn before the choice, so that each kind of move leaves the stream at the same place.
         let (side, tilt) = (rng.signed() * 0.3, rng.signed() * 0.25);
-        let pace = if reading.moves(Motion::Still) {
+        let pace = if reading.has_motion(Motion::Still) {
             0.3
-        } else if reading.moves(Motion::Slow) {
+        } else if reading.has_motion(Motion::Slow) {
             0.6
-        } else if reading.moves(Motion::Fast) {
+        } else if reading.has_motion(Motion::Fast) {
             1.3
         } else {
             1.0
@@ -110,30 +110,30 @@ impl Look {
 }
 
 /// The view moved up.
-fn higher(look: Look) -> Look {
-    Look::new(look.across, look.down - 0.5, look.zoom)
+fn higher(look: PhotoView) -> PhotoView {
+    PhotoView::new(look.across, look.down - 0.5, look.zoom)
 }
 
 /// The middle of the picture, with less than half of the zoom.
-fn gentle(look: Look) -> Look {
-    Look::new(0.0, 0.0, 1.0 + (look.zoom - 1.0) * 0.4)
+fn gentle(look: PhotoView) -> PhotoView {
+    PhotoView::new(0.0, 0.0, 1.0 + (look.zoom - 1.0) * 0.4)
 }
 
 /// A picture with its camera.
 #[derive(Debug)]
 pub(crate) struct Photo {
-    texture: Texture,
+    texture: ScaledPicture,
     /// Passed at even times; never empty.
-    path: Vec<Look>,
+    path: Vec<PhotoView>,
     /// Gains of red, green and blue when fully graded.
     gains: [f32; 3],
 }
 
 /// The taps of one column or row: first texel (may lie outside) and four weights, sum 4,096.
-type Taps = (isize, [i16; 4]);
+type CubicTaps = (isize, [i16; 4]);
 
 impl Photo {
-    pub(crate) fn new(texture: Texture, path: Vec<Look>, palette: &Palette) -> Self {
+    pub(crate) fn new(texture: ScaledPicture, path: Vec<PhotoView>, palette: &Palette) -> Self {
         let light = Rgb::WHITE.mix(palette.light, GRADE);
         // The hour colours a picture but hardly darkens it.
         let most = light.r.max(light.g).max(light.b).max(0.1);
@@ -147,11 +147,11 @@ impl Photo {
 
     /// Draws the picture `share` (0.0 to 1.0) along its path, coloured by the hour with
     /// `grade` (0.0 to 1.0).
-    pub(crate) fn draw(&self, share: f32, grade: f32, pulse: Pulse, canvas: &mut Canvas) {
-        let mut look = self.look(share);
+    pub(crate) fn draw(&self, share: f32, grade: f32, pulse: FramePulse, canvas: &mut Canvas) {
+        let mut look = self.view_at(share);
         look.zoom *= pulse.zoom;
         let zoom = f64::from(look.zoom.max(1.0));
-        let taps = |side: usize, frame: usize, lean: f32| -> Vec<Taps> {
+        let taps = |side: usize, frame: usize, lean: f32| -> Vec<CubicTaps> {
             // In double precision: beyond texel 2,048 a float resolves no more than the 4,096ths in
             // which taps are weighted, and a slow camera would tremble.
             let half = frame as f64 * 0.5 / zoom;
@@ -171,7 +171,7 @@ impl Photo {
     }
 
     /// The camera at a share of its way: through all looks on one smooth curve.
-    fn look(&self, share: f32) -> Look {
+    fn view_at(&self, share: f32) -> PhotoView {
         let legs = self.path.len() - 1;
         let Some(last) = self.path.last().filter(|_| legs > 0) else {
             return self.path[0];
@@ -212,7 +212,7 @@ impl Photo {
     }
 
     /// Samples across, each texel row once, then down.
-    fn sample(&self, columns: &[Taps], rows: &[Taps], canvas: &mut Canvas) {
+    fn sample(&self, columns: &[CubicTaps], rows: &[CubicTaps], canvas: &mut Canvas) {
         let width = columns.len();
         // The last four texel rows, sampled across. Neighbouring rows of the frame share most of
         // their four; as these are consecutive, `row mod 4` gives each a slot of its own.
@@ -240,7 +240,7 @@ impl Photo {
     }
 
     /// Samples texel row `row` at `columns` into `out: [columns][4] i16`, 64 per 8-bit step.
-    fn across(&self, row: usize, columns: &[Taps], out: &mut [i16]) {
+    fn across(&self, row: usize, columns: &[CubicTaps], out: &mut [i16]) {
         let width = self.texture.width;
         let texels = &self.texture.texels[row * width * 4..][..width * 4];
         let last = width.cast_signed() - 1;
@@ -272,7 +272,7 @@ impl Photo {
 }
 
 /// The four texels around place `at` and their weights.
-fn tap(at: f64) -> Taps {
+fn tap(at: f64) -> CubicTaps {
     // Places that are whole but for rounding are whole: a camera at rest shows texels as they are.
     let at = (at * 4_096.0).round() / 4_096.0;
     let floor = at.floor();
@@ -302,7 +302,7 @@ const SHADOW_REACH: f64 = 0.03;
 
 /// A scaled picture.
 #[derive(Debug)]
-pub(crate) struct Texture {
+pub(crate) struct ScaledPicture {
     width: usize,
     height: usize,
     /// `[height][width][4] u8`: red, green, blue and one unused.
@@ -312,7 +312,7 @@ pub(crate) struct Texture {
 /// Part of a picture along one side, in its pixels: texel `n` is centred at
 /// `start + (n + 0.5) * step`.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct SideSpan {
     start: f64,
     step: f64,
     count: usize,
@@ -320,7 +320,7 @@ struct Span {
 
 /// Scales `picture` so that it covers `width` by `height`. The parts beyond both edges are kept for
 /// the camera, up to a bound, evenly at both sides.
-pub(crate) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
+pub(crate) fn scale_to_cover(picture: &RgbPicture, width: usize, height: usize) -> ScaledPicture {
     let (across, down) = sides(picture);
     // The smaller of the two ratios: the picture covers the frame on both axes.
     let step = (across / width as f64).min(down / height as f64);
@@ -329,7 +329,7 @@ pub(crate) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
         // that the camera can pan over what a plain crop would lose.
         let cut = ((side / step - count as f64) * 0.5).max(0.0);
         let spare = cut.min(count as f64 * SPARE).floor();
-        Span {
+        SideSpan {
             start: (cut - spare) * step,
             step,
             count: count + spare as usize * 2,
@@ -340,7 +340,7 @@ pub(crate) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
 
 /// Relation of a picture's aspect ratio to the frame's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub(crate) enum PictureFit {
     /// Too different to cut.
     Whole,
     /// Cut above and below, if at all.
@@ -350,25 +350,25 @@ pub(crate) enum Fit {
 }
 
 /// Decides whether to cut `picture` to `width` by `height`, and where.
-pub(crate) fn fit(picture: &Picture, width: usize, height: usize) -> Fit {
+pub(crate) fn picture_fit(picture: &RgbPicture, width: usize, height: usize) -> PictureFit {
     let (across, down) = sides(picture);
     let ratio = across / down / (width as f64 / height as f64);
     if ratio.max(1.0 / ratio) > SHAPE_MAX {
-        Fit::Whole
+        PictureFit::Whole
     } else if ratio <= 1.0 {
-        Fit::Tall
+        PictureFit::Tall
     } else {
-        Fit::Wide
+        PictureFit::Wide
     }
 }
 
 /// `picture` whole within `width` by `height`, over a ground made of itself.
-pub(crate) fn fitted(picture: &Picture, width: usize, height: usize) -> Texture {
+pub(crate) fn scale_whole(picture: &RgbPicture, width: usize, height: usize) -> ScaledPicture {
     let mut texture = ground(picture, width, height);
     let (across, down) = sides(picture);
     let step = (across / width as f64).max(down / height as f64) / HUNG;
     let count = |side: f64, most: usize| ((side / step).round() as usize).clamp(1, most);
-    let span = |side: f64, count: usize| Span {
+    let span = |side: f64, count: usize| SideSpan {
         start: 0.0,
         step: side / count as f64,
         count,
@@ -385,7 +385,7 @@ pub(crate) fn fitted(picture: &Picture, width: usize, height: usize) -> Texture 
 }
 
 /// Darkens `texture` softly around the rectangle of `columns` by `rows`.
-fn shade(texture: &mut Texture, columns: (usize, usize), rows: (usize, usize)) {
+fn shade(texture: &mut ScaledPicture, columns: (usize, usize), rows: (usize, usize)) {
     let reach = texture.width.min(texture.height) as f64 * SHADOW_REACH;
     let fall = |at: usize, (from, to): (usize, usize)| {
         let away = from.saturating_sub(at).max((at + 1).saturating_sub(to));
@@ -406,11 +406,11 @@ fn shade(texture: &mut Texture, columns: (usize, usize), rows: (usize, usize)) {
 }
 
 /// A blurred, darkened cover: reduced to a few texels, smoothed, and enlarged again.
-fn ground(picture: &Picture, width: usize, height: usize) -> Texture {
+fn ground(picture: &RgbPicture, width: usize, height: usize) -> ScaledPicture {
     // Two 3 x 3 averages at a 24th of the size blur as far as a very wide kernel would at full
     // size.
     let (w, h) = ((width / 24).max(2), (height / 24).max(2));
-    let mut small = cover(picture, w, h);
+    let mut small = scale_to_cover(picture, w, h);
     for _ in 0..2 {
         small.texels = smoothed(&small);
     }
@@ -421,13 +421,13 @@ fn ground(picture: &Picture, width: usize, height: usize) -> Texture {
         .map(|part| ((u32::from(part) * GROUND) >> 8) as u8)
         .collect();
     let size = kinora_contract::Size::new(small.width as u32, small.height as u32);
-    let mut blurred = cover(&Picture { size, rgb }, width, height);
+    let mut blurred = scale_to_cover(&RgbPicture { size, rgb }, width, height);
     blurred.crop(width, height);
     blurred
 }
 
 /// The texels averaged with their neighbours, edges repeated.
-fn smoothed(texture: &Texture) -> Vec<u8> {
+fn smoothed(texture: &ScaledPicture) -> Vec<u8> {
     let (width, height) = (texture.width, texture.height);
     let mut out = Vec::with_capacity(texture.texels.len());
     for index in 0..width * height * 4 {
@@ -443,7 +443,7 @@ fn smoothed(texture: &Texture) -> Vec<u8> {
     out
 }
 
-impl Texture {
+impl ScaledPicture {
     /// Keeps the middle `width` by `height`.
     fn crop(&mut self, width: usize, height: usize) {
         let (left, top) = ((self.width - width) / 2, (self.height - height) / 2);
@@ -460,7 +460,7 @@ impl Texture {
     }
 }
 
-fn sides(picture: &Picture) -> (f64, f64) {
+fn sides(picture: &RgbPicture) -> (f64, f64) {
     (
         f64::from(picture.size.width),
         f64::from(picture.size.height),
@@ -482,7 +482,7 @@ fn keys(x: f64) -> f64 {
 
 /// Computes, for each texel of `span`, the first source pixel and the weights from there on, which
 /// add up to 1.0.
-fn weights(span: Span, side: usize) -> Vec<(usize, Vec<f32>)> {
+fn weights(span: SideSpan, side: usize) -> Vec<(usize, Vec<f32>)> {
     // Enlarging reads the nearest four pixels. Reducing widens the kernel to the step, so that
     // every source pixel counts and fine patterns do not alias.
     let reach = span.step.max(1.0);
@@ -502,7 +502,7 @@ fn weights(span: Span, side: usize) -> Vec<(usize, Vec<f32>)> {
         .collect()
 }
 
-fn scale(picture: &Picture, across: Span, down: Span) -> Texture {
+fn scale(picture: &RgbPicture, across: SideSpan, down: SideSpan) -> ScaledPicture {
     let width = picture.size.width as usize;
     let columns = weights(across, width);
     let mut line = vec![0.0_f32; width * 3];
@@ -530,7 +530,7 @@ fn scale(picture: &Picture, across: Span, down: Span) -> Texture {
             texels.push(255);
         }
     }
-    Texture {
+    ScaledPicture {
         width: across.count,
         height: down.count,
         texels,
@@ -538,26 +538,26 @@ fn scale(picture: &Picture, across: Span, down: Span) -> Texture {
 }
 
 /// Share of the dissolve that a single place takes.
-const SOFT: f32 = 0.7;
+const MORPH_SOFT: f32 = 0.7;
 /// The part of the clip in which the dissolve happens.
-const FROM: f32 = 0.18;
-const TO: f32 = 0.82;
+const MORPH_FROM: f32 = 0.18;
+const MORPH_TO: f32 = 0.82;
 
 /// Two pictures and how one gives way to the other.
 #[derive(Debug)]
-pub(crate) struct Morph {
+pub(crate) struct PhotoMorph {
     first: Photo,
     last: Photo,
     /// When each place turns, 0.0 to 1.0.
-    mask: Patches,
+    mask: PatchField,
 }
 
-impl Morph {
+impl PhotoMorph {
     pub(crate) fn new(first: Photo, last: Photo, width: usize, height: usize, seed: u64) -> Self {
         Self {
             first,
             last,
-            mask: Patches::new(width, height, |place| {
+            mask: PatchField::new(width, height, |place| {
                 // Low noise around the middle: broad patches turn early or late, hardly any at the
                 // very ends.
                 let patches = cloudy(seed, place.x * 1.8, place.y * 1.8, 2);
@@ -571,13 +571,13 @@ impl Morph {
         &self,
         share: f32,
         grade: f32,
-        pulse: Pulse,
+        pulse: FramePulse,
         canvas: &mut Canvas,
         second: &mut Canvas,
     ) {
         // Outside the middle of the clip only one picture is drawn: half the work, and given frames
         // stay as they are.
-        let turn = ((share - FROM) / (TO - FROM)).clamp(0.0, 1.0);
+        let turn = ((share - MORPH_FROM) / (MORPH_TO - MORPH_FROM)).clamp(0.0, 1.0);
         if turn >= 1.0 {
             self.last.draw(share, grade, pulse, canvas);
             return;
@@ -592,8 +592,8 @@ impl Morph {
             for (share, when) in shares.iter_mut().zip(self.mask.row(y)) {
                 // Each place dissolves for the same time; the latest starts at 1 - SOFT, so that
                 // all are done at the end.
-                let start = when * (1.0 - SOFT);
-                *share = [(smooth(start, start + SOFT, turn) * 65_535.0) as u16; 4];
+                let start = when * (1.0 - MORPH_SOFT);
+                *share = [(smooth(start, start + MORPH_SOFT, turn) * 65_535.0) as u16; 4];
             }
             canvas.dissolve_row(second, y, &shares);
         }
@@ -605,7 +605,7 @@ const PITCH: f32 = 12.0;
 
 /// Values over a frame.
 #[derive(Debug)]
-struct Patches {
+struct PatchField {
     /// `[rows][columns]`
     values: Vec<f32>,
     columns: usize,
@@ -616,13 +616,13 @@ struct Patches {
 
 /// A place in a frame, in shares of its shorter side.
 #[derive(Clone, Copy, Debug)]
-struct Spot {
+struct FramePoint {
     x: f32,
     y: f32,
 }
 
-impl Patches {
-    fn new(width: usize, height: usize, value: impl Fn(Spot) -> f32) -> Self {
+impl PatchField {
+    fn new(width: usize, height: usize, value: impl Fn(FramePoint) -> f32) -> Self {
         let short = width.min(height) as f32;
         let pitch = (PITCH * short / 720.0).max(1.0);
         let count = |side: usize| (side as f32 / pitch).ceil() as usize + 1;
@@ -630,7 +630,7 @@ impl Patches {
         let values = (0..columns * rows).map(|index| {
             let across = (index % columns) as f32 / (columns - 1) as f32;
             let down = (index / columns) as f32 / (rows - 1) as f32;
-            value(Spot {
+            value(FramePoint {
                 x: across * width as f32 / short,
                 y: down * height as f32 / short,
             })
@@ -668,7 +668,7 @@ mod tests {
 
     #[test]
     fn values_are_read_between_their_places() {
-        let field = Patches::new(320, 180, |place| place.x + 10.0 * place.y);
+        let field = PatchField::new(320, 180, |place| place.x + 10.0 * place.y);
         for y in [0, 1, 90, 179] {
             let row: Vec<f32> = field.row(y).collect();
             assert_eq!(row.len(), 320);

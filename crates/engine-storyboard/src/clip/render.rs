@@ -4,18 +4,18 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::film::Film;
+use super::clip_painter::ClipPainter;
 use crate::edit::remake::Remake;
-use crate::edit::{Ground, Reel as SourceReel};
-use crate::options::Options;
-use crate::sound::{Sound, samples};
-use kinora_engine::{Control, EngineError, Footage, Job, Sink, Stage};
+use crate::edit::{EditSource, SourceFrames as SourceReel};
+use crate::options::StoryboardOptions;
+use crate::sound::{ClipSound, samples};
+use kinora_engine::{JobControl, EngineError, SourceVideo, FrameJob, ClipSink, WorkStage};
 
 /// Maximum number of threads that paint one clip.
 const WORKERS_MAX: usize = 8;
 
 /// The channels of one painter.
-struct Lane {
+struct PainterLane {
     frames: Receiver<Vec<u8>>,
     spent: SyncSender<Vec<u8>>,
     /// Source frames of an edit, in the order in which this painter needs them.
@@ -23,13 +23,13 @@ struct Lane {
 }
 
 /// A painter's ends of the channels.
-struct Seat {
+struct PainterEnds {
     out: SyncSender<Vec<u8>>,
     spent: Receiver<Vec<u8>>,
     sources: Receiver<Vec<u8>>,
 }
 
-fn lane() -> (Lane, Seat) {
+fn painter_channels() -> (PainterLane, PainterEnds) {
     // A painter holds one finished frame and paints another: with a slow sink it blocks, and memory
     // is bounded by the number of painters.
     let (out, frames) = sync_channel(1);
@@ -37,12 +37,12 @@ fn lane() -> (Lane, Seat) {
     let (spent, back) = sync_channel(2);
     // Room for one being painted, one waiting and one more: feeding never blocks.
     let (sources, needed) = sync_channel(3);
-    let lane = Lane {
+    let lane = PainterLane {
         frames,
         spent,
         sources,
     };
-    let seat = Seat {
+    let seat = PainterEnds {
         out,
         spent: back,
         sources: needed,
@@ -51,8 +51,8 @@ fn lane() -> (Lane, Seat) {
 }
 
 /// Paints runs `first`, `first + step`, … until the last one, or until the receiver is gone.
-fn paint(film: &Film<'_>, first: u32, step: usize, blends: bool, seat: &Seat) {
-    let mut easel = film.easel();
+fn paint_runs(film: &ClipPainter<'_>, first: u32, step: usize, blends: bool, seat: &PainterEnds) {
+    let mut easel = film.painter_memory();
     let runs = film.clip.frames.div_ceil(film.hold());
     // Every `step`-th run is this painter's, so that the other side knows without a queue whose
     // frame is next.
@@ -66,7 +66,7 @@ fn paint(film: &Film<'_>, first: u32, step: usize, blends: bool, seat: &Seat) {
             None
         };
         let mut rgb = seat.spent.try_recv().unwrap_or_default();
-        film.draw(film.painted(run), source.as_deref(), &mut easel, &mut rgb);
+        film.draw(film.painted_frame(run), source.as_deref(), &mut easel, &mut rgb);
         if seat.out.send(rgb).is_err() {
             return;
         }
@@ -74,35 +74,35 @@ fn paint(film: &Film<'_>, first: u32, step: usize, blends: bool, seat: &Seat) {
 }
 
 /// Makes the clip of `job`.
-pub(crate) fn clip(
-    job: &Job<'_>,
-    options: &Options,
-    sink: &mut dyn Sink,
-    control: &Control,
+pub(crate) fn make_clip(
+    job: &FrameJob<'_>,
+    options: &StoryboardOptions,
+    sink: &mut dyn ClipSink,
+    control: &JobControl,
 ) -> Result<(), EngineError> {
-    control.report(Stage::Preparing, 0.0)?;
+    control.report(WorkStage::Preparing, 0.0)?;
     let source = job.spec.edit.as_ref().and(job.materials.source.as_deref());
     let strength = job.spec.edit.as_ref().map_or(1.0, |edit| edit.strength);
     // Nothing of the edit shows. The source's own frames are better than any that were painted
     // again.
     if let Some(source) = source.filter(|_| strength <= 0.0) {
-        keep(job, options, source, sink, control)?;
-        return control.report(Stage::Finishing, 1.0);
+        copy_source(job, options, source, sink, control)?;
+        return control.report(WorkStage::Finishing, 1.0);
     }
-    let film = Film::new(job, options, Ground::of(job, control)?);
-    let seen = matches!(film.ground, Ground::Seen(_));
+    let film = ClipPainter::new(job, options, EditSource::open(job, control)?);
+    let seen = matches!(film.source, EditSource::Observed(_));
     let reel = source.filter(|_| seen).map(SourceReel::new).transpose()?;
     paint_all(&film, job, options, reel, sink, control)?;
-    control.report(Stage::Finishing, 1.0)
+    control.report(WorkStage::Finishing, 1.0)
 }
 
 fn paint_all(
-    film: &Film<'_>,
-    job: &Job<'_>,
-    options: &Options,
+    film: &ClipPainter<'_>,
+    job: &FrameJob<'_>,
+    options: &StoryboardOptions,
     reel: Option<SourceReel>,
-    sink: &mut dyn Sink,
-    control: &Control,
+    sink: &mut dyn ClipSink,
+    control: &JobControl,
 ) -> Result<(), EngineError> {
     let threads = options
         .threads
@@ -116,11 +116,11 @@ fn paint_all(
         let mut lanes = Vec::new();
         let mut painters = Vec::new();
         for first in 0..threads {
-            let (lane, seat) = lane();
+            let (lane, seat) = painter_channels();
             lanes.push(lane);
-            painters.push(scope.spawn(move || paint(film, first as u32, threads, blends, &seat)));
+            painters.push(scope.spawn(move || paint_runs(film, first as u32, threads, blends, &seat)));
         }
-        let result = hand_over(film, job, lanes, reel, sink, control);
+        let result = deliver_frames(film, job, lanes, reel, sink, control);
         // Joined by hand, every one: a painter's panic is this clip's failure, not the process's.
         let lost = painters
             .into_iter()
@@ -139,18 +139,18 @@ fn failed() -> EngineError {
 }
 
 /// Delivers an edit of strength 0.0: the source's frames, byte for byte.
-fn keep(
-    job: &Job<'_>,
-    options: &Options,
-    source: &dyn Footage,
-    sink: &mut dyn Sink,
-    control: &Control,
+fn copy_source(
+    job: &FrameJob<'_>,
+    options: &StoryboardOptions,
+    source: &dyn SourceVideo,
+    sink: &mut dyn ClipSink,
+    control: &JobControl,
 ) -> Result<(), EngineError> {
     let mut reel = SourceReel::new(source)?;
-    let ground = Remake::of(job).map_or(Ground::None, Ground::Remade);
-    let mut track = Accompaniment::new(job, &Film::new(job, options, ground));
+    let ground = Remake::from_job(job).map_or(EditSource::None, EditSource::Remade);
+    let mut track = FrameSound::new(job, &ClipPainter::new(job, options, ground));
     for frame in 0..job.clip.frames {
-        control.report(Stage::Generating, done(frame, job.clip.frames))?;
+        control.report(WorkStage::Generating, done(frame, job.clip.frames))?;
         sink.frame(&reel.next()?)?;
         track.play(frame, sink)?;
     }
@@ -162,31 +162,31 @@ fn done(frame: u32, frames: u32) -> f64 {
 }
 
 /// The sound beside the frames, when the clip has any.
-struct Accompaniment {
+struct FrameSound {
     /// The sounds to mix, each with its volume.
-    sounds: Vec<(Sound, f32)>,
+    sounds: Vec<(ClipSound, f32)>,
     fps: u32,
 }
 
-impl Accompaniment {
-    fn new(job: &Job<'_>, film: &Film<'_>) -> Self {
+impl FrameSound {
+    fn new(job: &FrameJob<'_>, film: &ClipPainter<'_>) -> Self {
         let fps = job.clip.fps;
-        let sounds = match &film.ground {
+        let sounds = match &film.source {
             _ if !job.clip.audio => Vec::new(),
-            Ground::Remade(remake) => remake.sounds(job),
-            Ground::None | Ground::Seen(_) => vec![(Sound::new(job, &film.reel.heard()), 1.0)],
+            EditSource::Remade(remake) => remake.sounds(job),
+            EditSource::None | EditSource::Observed(_) => vec![(ClipSound::new(job, &film.schedule.sound_shots()), 1.0)],
         };
         Self { sounds, fps }
     }
 
-    fn play(&mut self, frame: u32, sink: &mut dyn Sink) -> Result<(), EngineError> {
+    fn play(&mut self, frame: u32, sink: &mut dyn ClipSink) -> Result<(), EngineError> {
         let end = samples(frame + 1, self.fps);
         if let [(sound, _)] = &mut self.sounds[..] {
-            return sink.audio(sound.until(end));
+            return sink.audio(sound.samples_until(end));
         }
         let mut mixed: Vec<f32> = Vec::new();
         for (sound, share) in &mut self.sounds {
-            let pcm = sound.until(end);
+            let pcm = sound.samples_until(end);
             mixed.resize(pcm.len(), 0.0);
             for (sum, part) in mixed.iter_mut().zip(pcm) {
                 *sum += part * *share;
@@ -200,20 +200,20 @@ impl Accompaniment {
 }
 
 /// Sends source frames to the painters, and their frames in order, with sound, to the sink.
-fn hand_over(
-    film: &Film<'_>,
-    job: &Job<'_>,
-    lanes: Vec<Lane>,
+fn deliver_frames(
+    film: &ClipPainter<'_>,
+    job: &FrameJob<'_>,
+    lanes: Vec<PainterLane>,
     mut reel: Option<SourceReel>,
-    sink: &mut dyn Sink,
-    control: &Control,
+    sink: &mut dyn ClipSink,
+    control: &JobControl,
 ) -> Result<(), EngineError> {
     let (frames, hold) = (job.clip.frames, film.hold());
-    let mut track = Accompaniment::new(job, film);
+    let mut track = FrameSound::new(job, film);
     let mut rgb = Vec::new();
     let mut fed = 0;
     for frame in 0..frames {
-        control.report(Stage::Generating, done(frame, frames))?;
+        control.report(WorkStage::Generating, done(frame, frames))?;
         if frame % hold == 0 {
             let run = (frame / hold) as usize;
             // A source plays in one direction only: it is read here, in order and one round ahead,

@@ -4,7 +4,7 @@
 pub(crate) mod remake;
 pub(crate) mod restyle;
 
-use kinora_engine::{Control, EngineError, Footage, Job, Playback, Stage};
+use kinora_engine::{JobControl, EngineError, SourceVideo, FrameJob, VideoPlayback, WorkStage};
 use remake::Remake;
 
 /// Cells of the coarse picture in which changes are looked for.
@@ -19,40 +19,40 @@ const STRETCH_S_MIN: f32 = 0.25;
 
 /// The source material under a clip.
 #[derive(Debug)]
-pub(crate) enum Ground<'a> {
+pub(crate) enum EditSource<'a> {
     /// The clip is no edit.
     None,
     /// A source that can be made again.
     Remade(Remake<'a>),
     /// A source of which only the frames are known.
-    Seen(Rhythm),
+    Observed(SourceRhythm),
 }
 
-impl<'a> Ground<'a> {
+impl<'a> EditSource<'a> {
     /// The source material of `job`. Plays the source once if only its frames are known.
-    pub(crate) fn of(job: &Job<'a>, control: &Control) -> Result<Self, EngineError> {
+    pub(crate) fn open(job: &FrameJob<'a>, control: &JobControl) -> Result<Self, EngineError> {
         // A source that can be made again is never played: its script says all that its frames
         // could.
-        if let Some(remake) = Remake::of(job) {
+        if let Some(remake) = Remake::from_job(job) {
             return Ok(Self::Remade(remake));
         }
         let source = job.spec.edit.as_ref().and(job.materials.source.as_deref());
         source.map_or(Ok(Self::None), |source| {
-            survey(source, job.clip.frames, control).map(Self::Seen)
+            analyse_source(source, job.clip.frames, control).map(Self::Observed)
         })
     }
 }
 
 /// Findings of the first pass over a source.
 #[derive(Debug)]
-pub(crate) struct Rhythm {
+pub(crate) struct SourceRhythm {
     /// The frames at which uncut stretches end; the last is the number of frames.
     pub(crate) ends: Vec<u32>,
     /// Mean light of each uncut stretch, 0.0 to 1.0.
     means: Vec<f32>,
 }
 
-impl Rhythm {
+impl SourceRhythm {
     /// Averages the light of each frame over every stretch.
     fn new(ends: Vec<u32>, light: &[f32]) -> Self {
         let starts = std::iter::once(0).chain(ends.iter().copied());
@@ -73,18 +73,18 @@ impl Rhythm {
     }
 }
 
-type Cells = Vec<[f32; 3]>;
+type CellMeans = Vec<[f32; 3]>;
 
 /// Plays `source` once and returns its rhythm.
-fn survey(source: &dyn Footage, frames: u32, control: &Control) -> Result<Rhythm, EngineError> {
-    let mut reel = Reel::new(source)?;
+fn analyse_source(source: &dyn SourceVideo, frames: u32, control: &JobControl) -> Result<SourceRhythm, EngineError> {
+    let mut reel = SourceFrames::new(source)?;
     let mut changes = Vec::new();
     let mut light = Vec::new();
-    let mut before: Option<Cells> = None;
+    let mut before: Option<CellMeans> = None;
     for frame in 0..frames {
-        control.report(Stage::Preparing, f64::from(frame) / f64::from(frames))?;
+        control.report(WorkStage::Preparing, f64::from(frame) / f64::from(frames))?;
         let rgb = reel.next()?;
-        let cells = reduce(&rgb, source.size().width as usize);
+        let cells = cell_means(&rgb, source.size().width as usize);
         let all: f32 = cells.iter().flatten().sum();
         light.push(all / (cells.len() * 3) as f32 / 255.0);
         let change = before.map_or(0.0, |before| {
@@ -95,11 +95,11 @@ fn survey(source: &dyn Footage, frames: u32, control: &Control) -> Result<Rhythm
         before = Some(cells);
     }
     let least = ((source.fps() as f32 * STRETCH_S_MIN) as u32).max(2);
-    Ok(Rhythm::new(ends(&changes, least), &light))
+    Ok(SourceRhythm::new(stretch_ends(&changes, least), &light))
 }
 
 /// Means of the cells of a frame, from every third pixel of every third row.
-fn reduce(rgb: &[u8], width: usize) -> Cells {
+fn cell_means(rgb: &[u8], width: usize) -> CellMeans {
     let height = rgb.len() / (width * 3);
     let mut sums = vec![[0.0_f32; 3]; COLUMNS * ROWS];
     let mut counts = vec![0.0_f32; COLUMNS * ROWS];
@@ -121,7 +121,7 @@ fn reduce(rgb: &[u8], width: usize) -> Cells {
 }
 
 /// Ends of the uncut stretches, from the difference of each frame to the one before it.
-fn ends(changes: &[f32], least: u32) -> Vec<u32> {
+fn stretch_ends(changes: &[f32], least: u32) -> Vec<u32> {
     let count = changes.len();
     let mut ends: Vec<u32> = Vec::new();
     for at in 1..count {
@@ -142,13 +142,13 @@ fn ends(changes: &[f32], least: u32) -> Vec<u32> {
 }
 
 /// Footage being played, its frames checked.
-pub(crate) struct Reel {
-    playback: Box<dyn Playback>,
+pub(crate) struct SourceFrames {
+    playback: Box<dyn VideoPlayback>,
     frame_bytes: usize,
 }
 
-impl Reel {
-    pub(crate) fn new(source: &dyn Footage) -> Result<Self, EngineError> {
+impl SourceFrames {
+    pub(crate) fn new(source: &dyn SourceVideo) -> Result<Self, EngineError> {
         Ok(Self {
             playback: source.play()?,
             frame_bytes: source.size().pixels() as usize * 3,
@@ -183,15 +183,15 @@ mod tests {
         let mut changes = vec![1.5; 60];
         changes[20] = 40.0;
         changes[23] = 40.0;
-        assert_eq!(ends(&changes, 6), [20, 60]);
-        assert_eq!(ends(&[20.0; 60], 6), [60]);
-        assert_eq!(ends(&[0.0], 6), [1]);
+        assert_eq!(stretch_ends(&changes, 6), [20, 60]);
+        assert_eq!(stretch_ends(&[20.0; 60], 6), [60]);
+        assert_eq!(stretch_ends(&[0.0], 6), [1]);
     }
 
     #[test]
     fn every_stretch_has_its_light() {
         let light = [vec![0.2, 0.6], vec![0.4; 18], vec![0.05; 20]].concat();
-        let rhythm = Rhythm::new(vec![20, 40], &light);
+        let rhythm = SourceRhythm::new(vec![20, 40], &light);
         for (frame, mean) in [(0, 0.4), (19, 0.4), (20, 0.05), (39, 0.05)] {
             assert!((rhythm.mean(frame) - mean).abs() < 1e-5, "{frame}");
         }

@@ -1,17 +1,17 @@
 //! A source that this engine made itself, made again under new words: the shots of its first spec,
 //! with their readings as changed by every later edit. It reads scripts; it paints nothing.
 
-use kinora_contract::{Inputs, Seconds, VideoSpec};
+use kinora_contract::{VideoInputs, VideoLength, VideoSpec};
 
-use crate::clip::check::FPS;
-use crate::clip::set::{Course, Set};
+use crate::clip::clip_plan::FPS;
+use crate::clip::frame_source::{MixCourse, FrameSource};
 use crate::lexicon::Reading;
-use crate::revise::{Change, Settled};
-use crate::scene::{Scene, settled, shortages};
-use crate::scenes::Shortage;
-use crate::script::{Shot, merged, shots};
-use crate::sound::Sound;
-use kinora_engine::{Clip, Job};
+use crate::revise::{EditChange, SceneSetting};
+use crate::scene::{Scene, scene_setting, shortages};
+use crate::places::FigureShortage;
+use crate::script::{Shot, merge_lines, shots};
+use crate::sound::ClipSound;
+use kinora_engine::{ClipPlan, FrameJob};
 
 /// Maximum number of versions in a mix; the engine paints each in full.
 const VERSIONS_MAX: usize = 4;
@@ -27,27 +27,27 @@ pub(crate) struct Remake<'a> {
     /// The shots of that spec, with their times.
     pub(crate) shots: Vec<Shot>,
     /// The versions to mix, with their shares.
-    versions: Vec<Version>,
+    versions: Vec<RemakeVersion>,
     /// The versions before the last edit.
-    before: Vec<Version>,
+    before: Vec<RemakeVersion>,
 }
 
 /// One reading of all shots.
 #[derive(Clone, Debug, PartialEq)]
-struct Version {
+struct RemakeVersion {
     readings: Vec<Reading>,
     /// The shares of all versions add up to 1.0.
     share: f32,
 }
 
-fn avoided(spec: &VideoSpec) -> &str {
+fn negative_prompt(spec: &VideoSpec) -> &str {
     spec.negative_prompt.as_deref().unwrap_or_default()
 }
 
 impl<'a> Remake<'a> {
     /// The remake of `job`'s source; `None` if this engine did not make it from words alone, or if
     /// the edit brings pictures.
-    pub(crate) fn of(job: &Job<'a>) -> Option<Self> {
+    pub(crate) fn from_job(job: &FrameJob<'a>) -> Option<Self> {
         let (spec, clip, script) = (job.spec, job.clip, &job.materials.script);
         spec.edit.as_ref()?;
         let (first, later) = script.split_first()?;
@@ -55,22 +55,22 @@ impl<'a> Remake<'a> {
         // The frames must be those that the first spec gives today; of a clip that was cut or
         // scaled since, only the pictures are known.
         let as_long = match first.seconds {
-            Seconds::Fixed(seconds) => seconds.checked_mul(FPS) == Some(clip.frames),
-            Seconds::Auto => true,
+            VideoLength::Fixed(seconds) => seconds.checked_mul(FPS) == Some(clip.frames),
+            VideoLength::Auto => true,
         };
         let same = as_long && clip.fps == FPS && first.render_size() == Some(clip.size);
-        let begins = first.inputs == Inputs::Text && first.edit.is_none();
+        let begins = first.inputs == VideoInputs::Text && first.edit.is_none();
         if !(same
             && begins
             && edits
                 .clone()
-                .all(|link| link.inputs == Inputs::Text && link.edit.is_some()))
+                .all(|link| link.inputs == VideoInputs::Text && link.edit.is_some()))
         {
             return None;
         }
-        let shots = shots(&first.prompt, avoided(first), &[clip.frames], clip.fps);
+        let shots = shots(&first.prompt, negative_prompt(first), &[clip.frames], clip.fps);
         let mut made = Self {
-            versions: vec![Version {
+            versions: vec![RemakeVersion {
                 readings: shots.iter().map(|shot| shot.reading.clone()).collect(),
                 share: 1.0,
             }],
@@ -86,19 +86,19 @@ impl<'a> Remake<'a> {
     fn edit(&mut self, link: &VideoSpec) {
         let strength = link.edit.as_ref().map_or(1.0, |edit| edit.strength);
         let strength = strength.clamp(0.0, 1.0) as f32;
-        let change = Change::read(&link.prompt, avoided(link));
+        let change = EditChange::read(&link.prompt, negative_prompt(link));
         self.before = std::mem::take(&mut self.versions);
         // Things come, go and change sooner than the light: half a boat looks wrong, half a night is dusk.
         let things = (strength / THINGS_STRENGTH).min(1.0);
-        for Version { readings, share } in self.before.clone() {
-            let revised = |how: &dyn Fn(&Reading, Settled) -> Reading| -> Vec<Reading> {
+        for RemakeVersion { readings, share } in self.before.clone() {
+            let revised = |how: &dyn Fn(&Reading, SceneSetting) -> Reading| -> Vec<Reading> {
                 let shots = self.shots.iter().zip(&readings);
                 shots
                     .map(|(shot, reading)| {
-                        let shot = with(shot, reading.clone());
+                        let shot = with_reading(shot, reading.clone());
                         how(
                             &shot.reading,
-                            settled(&shot, &self.first.prompt, self.first.seed),
+                            scene_setting(&shot, &self.first.prompt, self.first.seed),
                         )
                     })
                     .collect()
@@ -108,15 +108,15 @@ impl<'a> Remake<'a> {
             let recast = revised(&|reading, settled| change.recast(reading, settled));
             let all = revised(&|reading, settled| change.revise(reading, settled));
             let kept = share * (1.0 - strength);
-            self.add(Version {
+            self.add_version(RemakeVersion {
                 share: kept * (1.0 - things),
                 readings,
             });
-            self.add(Version {
+            self.add_version(RemakeVersion {
                 share: kept * things,
                 readings: recast,
             });
-            self.add(Version {
+            self.add_version(RemakeVersion {
                 share: share * strength,
                 readings: all,
             });
@@ -131,7 +131,7 @@ impl<'a> Remake<'a> {
         }
     }
 
-    fn add(&mut self, version: Version) {
+    fn add_version(&mut self, version: RemakeVersion) {
         if version.share <= 0.0 {
             return;
         }
@@ -146,11 +146,11 @@ impl<'a> Remake<'a> {
     }
 
     /// The set of shot `index`.
-    pub(crate) fn set(&self, index: usize, clip: Clip) -> Set {
+    pub(crate) fn frame_source(&self, index: usize, clip: ClipPlan) -> FrameSource {
         let (prompt, seed) = (&self.first.prompt, self.first.seed);
         let painted = |shot: &Shot| {
             let scene = Scene::paint(shot, prompt, seed, clip.size, clip.fps);
-            Set::Painted(Box::new(scene))
+            FrameSource::Painted(Box::new(scene))
         };
         let mix = self.mix(index);
         let mut set = painted(&mix[0].0);
@@ -159,22 +159,22 @@ impl<'a> Remake<'a> {
             all += share;
             // Over all before it, each comes with its part of the sum so far: in the end each has
             // its own share.
-            set = Set::between(set, painted(shot), Course::still(share / all));
+            set = FrameSource::mixed(set, painted(shot), MixCourse::still(share / all));
         }
         set
     }
 
     /// The subjects of which the last edit asks for more figures than its scenes draw.
-    pub(crate) fn shortages(&self) -> Vec<Shortage> {
-        let of = |version: &Version| -> Vec<Shortage> {
+    pub(crate) fn shortages(&self) -> Vec<FigureShortage> {
+        let of = |version: &RemakeVersion| -> Vec<FigureShortage> {
             let shots = self.shots.iter().zip(&version.readings);
-            let shots = shots.map(|(shot, reading)| with(shot, reading.clone()));
+            let shots = shots.map(|(shot, reading)| with_reading(shot, reading.clone()));
             shots
                 .flat_map(|shot| shortages(&shot, &self.first.prompt, self.first.seed))
                 .collect()
         };
-        let before: Vec<Shortage> = self.before.iter().flat_map(of).collect();
-        let mut now: Vec<Shortage> = self.versions.iter().flat_map(of).collect();
+        let before: Vec<FigureShortage> = self.before.iter().flat_map(of).collect();
+        let mut now: Vec<FigureShortage> = self.versions.iter().flat_map(of).collect();
         now.retain(|one| !before.contains(one));
         now
     }
@@ -186,20 +186,20 @@ impl<'a> Remake<'a> {
             let reading = &version.readings[index];
             match mix.iter_mut().find(|(shot, _)| shot.reading == *reading) {
                 Some((_, share)) => *share += version.share,
-                None => mix.push((with(&self.shots[index], reading.clone()), version.share)),
+                None => mix.push((with_reading(&self.shots[index], reading.clone()), version.share)),
             }
         }
         mix
     }
 
     /// The sound of each version and its volume, with the random choices of the source.
-    pub(crate) fn sounds(&self, job: &Job<'_>) -> Vec<(Sound, f32)> {
+    pub(crate) fn sounds(&self, job: &FrameJob<'_>) -> Vec<(ClipSound, f32)> {
         let spec = VideoSpec {
             prompt: self.first.prompt.clone(),
             seed: self.first.seed,
             ..job.spec.clone()
         };
-        let job = Job {
+        let job = FrameJob {
             spec: &spec,
             ..*job
         };
@@ -207,16 +207,16 @@ impl<'a> Remake<'a> {
             .iter()
             .map(|version| {
                 let readings = self.shots.iter().zip(&version.readings);
-                let shots = readings.map(|(shot, reading)| with(shot, reading.clone()));
-                let lines = merged(shots.collect());
-                (Sound::new(&job, &lines), version.share)
+                let shots = readings.map(|(shot, reading)| with_reading(shot, reading.clone()));
+                let lines = merge_lines(shots.collect());
+                (ClipSound::new(&job, &lines), version.share)
             })
             .collect()
     }
 }
 
 /// `shot` under another reading; its own words go on to fix where everything stands.
-fn with(shot: &Shot, reading: Reading) -> Shot {
+fn with_reading(shot: &Shot, reading: Reading) -> Shot {
     let shot = shot.clone();
     Shot { reading, ..shot }
 }

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use kinora_contract::VideoSpec;
-use kinora_engine::Clip;
+use kinora_engine::ClipPlan;
 
-use crate::caption::{Caption, Words};
+use crate::caption::{Caption, CaptionText};
 use crate::lexicon::{Hour, Mood, Reading, Weather};
 use crate::raster::canvas::{Canvas, FULL};
 use crate::raster::colour::Rgb;
 use crate::rng::Rng;
-use crate::scene::camera::Pulse;
+use crate::scene::camera::FramePulse;
 use crate::scene::palette::Palette;
-use crate::scene::{Bench, Scene};
-use crate::script::{merged, shots};
+use crate::scene::{SceneScratch, Scene};
+use crate::script::{merge_lines, shots};
 
 /// Share of the new colours in the light; the rest of it stays white.
 const TINT: f32 = 0.75;
@@ -25,7 +25,7 @@ const GAIN: (f32, f32) = (0.32, 2.4);
 #[derive(Debug)]
 pub(crate) struct Restyle {
     /// The new colour of each level of light; `None` leaves all unchanged.
-    grade: Option<Vec<Level>>,
+    grade: Option<Vec<LightLevel>>,
     /// Rain, snow and fog.
     weather: Option<Scene>,
     /// The letters in the source.
@@ -36,7 +36,7 @@ pub(crate) struct Restyle {
 
 /// The new colour of one level of light.
 #[derive(Clone, Copy, Debug)]
-struct Level {
+struct LightLevel {
     /// Components of a grey of this level, in 15 bits.
     grey: [f32; 3],
     /// Gains of what a colour differs from its grey by.
@@ -44,7 +44,7 @@ struct Level {
 }
 
 /// Whether anything falls or drifts in this weather.
-pub(crate) fn shows(air: &Reading) -> bool {
+pub(crate) fn has_visible_weather(air: &Reading) -> bool {
     [
         Weather::Rain,
         Weather::Storm,
@@ -52,7 +52,7 @@ pub(crate) fn shows(air: &Reading) -> bool {
         Weather::Fog,
     ]
     .iter()
-    .any(|one| air.has(*one))
+    .any(|one| air.has_weather(*one))
 }
 
 impl Restyle {
@@ -81,25 +81,25 @@ impl Restyle {
         time_s: f32,
         canvas: &mut Canvas,
         second: &mut Canvas,
-        bench: &mut Bench,
+        bench: &mut SceneScratch,
     ) {
         if self.strength <= 0.0 {
-            return show(rgb, canvas);
+            return copy_frame(rgb, canvas);
         }
-        self.change(rgb, canvas);
+        self.apply_grade(rgb, canvas);
         self.letters.erase(frame, canvas, second);
         if let Some(weather) = &self.weather {
-            weather.draw(time_s, Pulse::CALM, canvas, bench);
+            weather.draw(time_s, FramePulse::CALM, canvas, bench);
         }
         if self.strength < 1.0 {
-            show(rgb, second);
+            copy_frame(rgb, second);
             canvas.dissolve(second, 1.0 - self.strength);
         }
     }
 
-    fn change(&self, rgb: &[u8], canvas: &mut Canvas) {
+    fn apply_grade(&self, rgb: &[u8], canvas: &mut Canvas) {
         match &self.grade {
-            None => show(rgb, canvas),
+            None => copy_frame(rgb, canvas),
             Some(levels) => {
                 let pixels = canvas.pixels.as_chunks_mut::<4>().0.iter_mut();
                 for (out, rgb) in pixels.zip(rgb.as_chunks::<3>().0) {
@@ -122,7 +122,7 @@ fn luma([r, g, b]: [u8; 3]) -> u8 {
 }
 
 /// A frame as it is.
-fn show(rgb: &[u8], canvas: &mut Canvas) {
+fn copy_frame(rgb: &[u8], canvas: &mut Canvas) {
     let pixels = canvas.pixels.as_chunks_mut::<4>().0.iter_mut();
     for (out, rgb) in pixels.zip(rgb.as_chunks::<3>().0) {
         for lane in 0..3 {
@@ -144,7 +144,7 @@ fn exposure(hour: Hour) -> (f32, f32) {
 }
 
 /// The new colour of each level of light under `air`.
-fn levels(air: &Reading, mean: f32) -> Vec<Level> {
+fn levels(air: &Reading, mean: f32) -> Vec<LightLevel> {
     let (mut gain, mut colour) = (1.0, 1.0);
     if let Some(hour) = air.hour {
         let (goal, keeps) = exposure(hour);
@@ -165,7 +165,7 @@ fn levels(air: &Reading, mean: f32) -> Vec<Level> {
         (Weather::Snow, 1.15, 0.6),
         (Weather::Clear, 1.05, 1.1),
     ] {
-        if air.has(weather) {
+        if air.has_weather(weather) {
             gain *= light;
             colour *= keeps;
         }
@@ -181,10 +181,10 @@ fn levels(air: &Reading, mean: f32) -> Vec<Level> {
         .zip(tints)
         .map(|(level, tint)| {
             let own = f32::from(level) / 255.0;
-            let lit = lit(own, gain);
+            let lit = apply_gain(own, gain);
             // Around a grey, colours grow and fade as the light does.
             let slope = if gain > 1.0 { 1.0 } else { gain };
-            Level {
+            LightLevel {
                 grey: tint.map(|part| (lit * part).min(1.0) * 32_640.0),
                 chroma: tint.map(|part| part * colour * slope * 128.0),
             }
@@ -193,7 +193,7 @@ fn levels(air: &Reading, mean: f32) -> Vec<Level> {
 }
 
 /// A level of light, 0.0 to 1.0, under a gain; bright ones are held below white.
-fn lit(level: f32, gain: f32) -> f32 {
+fn apply_gain(level: f32, gain: f32) -> f32 {
     if gain > 1.0 {
         // A factor would clip the bright parts. This curve keeps black and white and has the slope
         // `gain` at black.
@@ -254,15 +254,15 @@ pub(crate) struct OldLetters(Vec<Caption>);
 
 impl OldLetters {
     /// The captions of all links of `script`, each of which may still be visible.
-    pub(crate) fn of(script: &[Arc<VideoSpec>], clip: Clip, system_fonts: bool) -> Self {
+    pub(crate) fn from_script(script: &[Arc<VideoSpec>], clip: ClipPlan, system_fonts: bool) -> Self {
         let lines = script.iter().flat_map(|link| {
             let avoid = link.negative_prompt.as_deref().unwrap_or_default();
-            merged(shots(&link.prompt, avoid, &[clip.frames], clip.fps))
+            merge_lines(shots(&link.prompt, avoid, &[clip.frames], clip.fps))
         });
         Self(
             lines
                 .map(|line| {
-                    let words = Words {
+                    let words = CaptionText {
                         text: &line.text,
                         span: (line.start, line.end),
                         avoid: &[],
@@ -282,7 +282,7 @@ impl OldLetters {
         }
         mask.pixels.fill(0);
         for caption in &self.0 {
-            caption.lay(frame, 1.0, mask);
+            caption.draw(frame, 1.0, mask);
         }
         let (width, height) = (canvas.width, canvas.height);
         let covered = covered(mask, (width.min(height) as f32 * RIM).ceil() as usize);
@@ -355,7 +355,7 @@ mod tests {
     fn a_frame_that_is_only_shown_stays_the_same() {
         let rgb: Vec<u8> = (0..=255).cycle().take(64 * 48 * 3).collect();
         let (mut canvas, mut shown) = (Canvas::new(64, 48), Vec::new());
-        show(&rgb, &mut canvas);
+        copy_frame(&rgb, &mut canvas);
         canvas.finish(0.0, 1.0, &mut shown);
         assert!(shown == rgb);
     }

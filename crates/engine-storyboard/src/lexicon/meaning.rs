@@ -57,7 +57,7 @@ pub(crate) enum Season {
 
 /// The end of the clip that fades from or to black.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fade {
+pub(crate) enum FadeEnd {
     In,
     Out,
 }
@@ -112,11 +112,11 @@ pub(crate) enum Meaning {
     Size(f32),
     Act(Act),
     Motion(Motion),
-    Verb(Verb),
-    Way(Way),
+    Verb(CameraVerb),
+    Way(MoveDirection),
     Framing(Framing),
     Mood(Mood),
-    Fade(Fade),
+    Fade(FadeEnd),
     /// No sound at all.
     Silence,
     /// No sound at all, if the word stands alone between commas.
@@ -156,12 +156,12 @@ pub(crate) enum Meaning {
     /// A relation between things, which no drawing follows.
     Relation,
     /// Left or right of another thing.
-    Beside(Way),
+    Beside(MoveDirection),
 }
 
 /// A verb of the camera.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum CameraVerb {
     Pan,
     Tilt,
     Zoom,
@@ -173,7 +173,7 @@ pub(crate) enum Verb {
 
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum MoveDirection {
     Left,
     Right,
     Up,
@@ -283,17 +283,17 @@ const CONCEPTS: &[(&str, Meaning)] = &[
     ("motion-fast", M(Motion::Fast)),
     ("motion-slow", M(Motion::Slow)),
     ("motion-still", M(Motion::Still)),
-    ("camera-pan", V(Verb::Pan)),
-    ("camera-tilt", V(Verb::Tilt)),
-    ("camera-zoom", V(Verb::Zoom)),
-    ("camera-other", V(Verb::Other)),
-    ("camera-near", V(Verb::Near)),
-    ("way-left", Y(Way::Left)),
-    ("way-right", Y(Way::Right)),
-    ("way-up", Y(Way::Up)),
-    ("way-down", Y(Way::Down)),
-    ("way-in", Y(Way::In)),
-    ("way-out", Y(Way::Out)),
+    ("camera-pan", V(CameraVerb::Pan)),
+    ("camera-tilt", V(CameraVerb::Tilt)),
+    ("camera-zoom", V(CameraVerb::Zoom)),
+    ("camera-other", V(CameraVerb::Other)),
+    ("camera-near", V(CameraVerb::Near)),
+    ("way-left", Y(MoveDirection::Left)),
+    ("way-right", Y(MoveDirection::Right)),
+    ("way-up", Y(MoveDirection::Up)),
+    ("way-down", Y(MoveDirection::Down)),
+    ("way-in", Y(MoveDirection::In)),
+    ("way-out", Y(MoveDirection::Out)),
     ("from", Meaning::From),
     ("frame-close", F(Framing::Close)),
     ("frame-wide", F(Framing::Wide)),
@@ -312,8 +312,8 @@ const CONCEPTS: &[(&str, Meaning)] = &[
     ("mood-sad", O(Mood::Sad)),
     ("mood-tense", O(Mood::Tense)),
     ("mood-dreamy", O(Mood::Dreamy)),
-    ("fade-in", Meaning::Fade(Fade::In)),
-    ("fade-out", Meaning::Fade(Fade::Out)),
+    ("fade-in", Meaning::Fade(FadeEnd::In)),
+    ("fade-out", Meaning::Fade(FadeEnd::Out)),
     ("sound-none", Meaning::Silence),
     ("silent-alone", Meaning::AloneSilence),
     ("music", Meaning::Music),
@@ -330,8 +330,8 @@ const CONCEPTS: &[(&str, Meaning)] = &[
     ("style", Meaning::Style),
     ("part", Meaning::Part),
     ("relation", Meaning::Relation),
-    ("beside-left", Meaning::Beside(Way::Left)),
-    ("beside-right", Meaning::Beside(Way::Right)),
+    ("beside-left", Meaning::Beside(MoveDirection::Left)),
+    ("beside-right", Meaning::Beside(MoveDirection::Right)),
 ];
 
 /// The meanings of `key`; empty for an unknown key.

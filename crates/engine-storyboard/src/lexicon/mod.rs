@@ -1,23 +1,23 @@
 //! Reads time, weather, place, colour, subjects, motion and framing from the words of a prompt, which is in one of
 //! twelve languages. It looks words up and does not understand sentences.
 
-mod bind;
+mod binding;
 mod language;
-mod lost;
+mod lost_words;
 mod meaning;
-mod moves;
-mod read;
+mod camera_moves;
+mod reader;
 mod reading;
 mod scan;
-mod words;
+mod dictionary;
 
 pub(crate) use language::Language;
-pub(crate) use lost::shapes;
-pub(crate) use meaning::{Fade, Framing, Hour, Meaning, Mood, Motion, Season, Verb, Way, Weather};
+pub(crate) use lost_words::shape_words;
+pub(crate) use meaning::{FadeEnd, Framing, Hour, Meaning, Mood, Motion, Season, CameraVerb, MoveDirection, Weather};
 #[cfg(test)]
-pub(crate) use read::read;
-pub(crate) use read::{is_read, language_of, read_as, word_for};
-pub(crate) use reading::{Hearing, Lost, Reading, Role, Tint, able};
+pub(crate) use reader::read;
+pub(crate) use reader::{is_supported, language_of, read_as, word_for};
+pub(crate) use reading::{SoundWishes, LostWords, Reading, Role, ColourTint, possible_act};
 pub(crate) use scan::is_cjk;
 
 /// The location of a scene.

@@ -3,11 +3,11 @@
 
 use super::{Framing, Hour, Meaning, Mood, Motion, Place, Season, Weather};
 use crate::raster::colour::Rgb;
-use crate::subject::{Act, Body, Stance, Subject};
+use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// The target of a colour word.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Tint {
+pub(crate) enum ColourTint {
     Ground(Rgb),
     Heaven(Rgb),
     Place(Rgb),
@@ -32,7 +32,7 @@ pub(crate) struct Role {
 
 impl Role {
     /// One of the usual size.
-    pub(crate) const fn of(subject: Subject) -> Self {
+    pub(crate) const fn new(subject: Subject) -> Self {
         Self {
             subject,
             count: 1,
@@ -47,21 +47,21 @@ impl Role {
 
 /// The ends of a shot that fade, because the words ask for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fades {
+pub(crate) struct LineFades {
     pub(crate) from_black: bool,
     pub(crate) to_black: bool,
 }
 
 /// Sounds that the words forbid. One such shot applies to the whole clip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hearing {
+pub(crate) struct SoundWishes {
     pub(crate) silent: bool,
     pub(crate) no_music: bool,
 }
 
 /// The words that are not drawn as they say, as written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Lost {
+pub(crate) struct LostWords {
     /// Words for which nothing is drawn.
     pub(crate) missed: Vec<String>,
     /// Words for which another thing is drawn, with the word for that thing.
@@ -86,41 +86,41 @@ pub(crate) struct Reading {
     /// Two or more places are common: "mountains by the sea".
     pub(crate) places: Vec<Place>,
     pub(crate) roles: Vec<Role>,
-    pub(crate) tints: Vec<Tint>,
+    pub(crate) tints: Vec<ColourTint>,
     pub(crate) motions: Vec<Motion>,
     pub(crate) framing: Vec<Framing>,
     pub(crate) mood: Option<Mood>,
     pub(crate) neon: bool,
     /// The meanings that the words exclude.
     pub(crate) without: Vec<Meaning>,
-    pub(crate) fades: Fades,
-    pub(crate) hearing: Hearing,
+    pub(crate) fades: LineFades,
+    pub(crate) hearing: SoundWishes,
     pub(crate) crescent: bool,
     /// Actions, and as written, for a subject of another shot.
     pub(crate) loose: Vec<(Act, String)>,
     /// The subject at the left of another one.
     pub(crate) order: Option<(Subject, Subject)>,
     /// The words that are not drawn as they say.
-    pub(crate) lost: Lost,
+    pub(crate) lost: LostWords,
     /// The readings before each edit, the first version first. They fix the places of the figures.
     pub(crate) past: Vec<Self>,
 }
 
 impl Reading {
-    pub(crate) fn has(&self, weather: Weather) -> bool {
+    pub(crate) fn has_weather(&self, weather: Weather) -> bool {
         self.weather.contains(&weather)
     }
 
     /// Whether snow covers the ground.
     pub(crate) fn is_snowy(&self) -> bool {
-        self.has(Weather::Snow) || self.season == Some(Season::Winter)
+        self.has_weather(Weather::Snow) || self.season == Some(Season::Winter)
     }
 
-    pub(crate) fn moves(&self, motion: Motion) -> bool {
+    pub(crate) fn has_motion(&self, motion: Motion) -> bool {
         self.motions.contains(&motion)
     }
 
-    pub(crate) fn frames(&self, framing: Framing) -> bool {
+    pub(crate) fn has_framing(&self, framing: Framing) -> bool {
         self.framing.contains(&framing)
     }
 
@@ -166,12 +166,12 @@ impl Reading {
             self.place = other.place;
             self.places.clone_from(&other.places);
         }
-        let inherited: Vec<Tint> = other
+        let inherited: Vec<ColourTint> = other
             .tints
             .iter()
             .filter(|tint| match tint {
-                Tint::Ground(_) | Tint::Place(_) => !moved && self.is_plain(),
-                Tint::Heaven(_) | Tint::Whole(_) => self.is_plain(),
+                ColourTint::Ground(_) | ColourTint::Place(_) => !moved && self.is_plain(),
+                ColourTint::Heaven(_) | ColourTint::Whole(_) => self.is_plain(),
             })
             .copied()
             .collect();
@@ -182,12 +182,12 @@ impl Reading {
     }
 
     /// Gives the action without a subject in this text to the subjects of this shot.
-    pub(crate) fn act(&mut self) {
+    pub(crate) fn assign_loose_acts(&mut self) {
         let loose = std::mem::take(&mut self.loose);
         for (nth, (act, word)) in loose.into_iter().enumerate() {
             let mut done = false;
             for role in &mut self.roles {
-                let can = able(role.subject, act);
+                let can = possible_act(role.subject, act);
                 role.act = if nth == 0 {
                     can.or(role.act)
                 } else {
@@ -251,9 +251,9 @@ pub(super) struct Mention {
 
 /// The subjects, colours and actions of a text.
 #[derive(Debug, Default)]
-pub(super) struct Bound {
+pub(super) struct BoundWords {
     pub(super) mentions: Vec<Mention>,
-    pub(super) tints: Vec<Tint>,
+    pub(super) tints: Vec<ColourTint>,
     /// Actions, and as written, without a subject here: a subject of another shot may do them.
     pub(super) loose: Vec<(Act, String)>,
     /// Actions, as written, that no subject here can do.
@@ -262,13 +262,13 @@ pub(super) struct Bound {
     pub(super) unowned: Vec<String>,
 }
 
-/// The action of `subject` for a prompt that asks for `act`; `None` if it cannot do it.
-pub(crate) fn able(subject: Subject, act: Act) -> Option<Act> {
+/// The action of `subject` for a prompt that asks for `assign_loose_acts`; `None` if it cannot do it.
+pub(crate) fn possible_act(subject: Subject, act: Act) -> Option<Act> {
     let facts = subject.facts();
     let (body, stance) = (facts.body, facts.stance);
     let lives = matches!(
         body,
-        Body::Person | Body::Quadruped | Body::Bird | Body::Insect | Body::Swimmer
+        BodyKind::Person | BodyKind::Quadruped | BodyKind::Bird | BodyKind::Insect | BodyKind::Swimmer
     );
     let walks = lives && matches!(stance, Stance::Walks);
     // An arm returns at once where the act becomes another: a car that "runs" moves, a cat that
@@ -287,7 +287,7 @@ pub(crate) fn able(subject: Subject, act: Act) -> Option<Act> {
             Stance::Walks | Stance::Rolls | Stance::Floats => true,
             _ => subject == Subject::Ball,
         },
-        Act::Fly => !matches!(stance, Stance::Hangs) && body != Body::Plant,
+        Act::Fly => !matches!(stance, Stance::Hangs) && body != BodyKind::Plant,
         Act::Land => stance == Stance::Flies,
         Act::Rise => {
             matches!(stance, Stance::Flies) || matches!(subject, Subject::Sun | Subject::Moon)
@@ -298,16 +298,16 @@ pub(crate) fn able(subject: Subject, act: Act) -> Option<Act> {
         Act::Swim => lives || matches!(stance, Stance::Floats | Stance::Swims),
         Act::Sit | Act::Sleep => lives && stance != Stance::Swims,
         Act::Jump => walks || stance == Stance::Swims || subject == Subject::Ball,
-        Act::Dance => body == Body::Person || body == Body::Quadruped,
+        Act::Dance => body == BodyKind::Person || body == BodyKind::Quadruped,
         Act::Eat => lives,
         Act::Open => matches!(
             body,
-            Body::Building | Body::Plant | Body::Thing | Body::Person
+            BodyKind::Building | BodyKind::Plant | BodyKind::Thing | BodyKind::Person
         ),
-        Act::Wave | Act::Read => body == Body::Person,
-        Act::Play if body == Body::Quadruped => return Some(Act::Jump),
-        Act::Play => body == Body::Person || matches!(subject, Subject::Piano | Subject::Guitar),
-        Act::Turn if body == Body::Person => return Some(Act::Dance),
+        Act::Wave | Act::Read => body == BodyKind::Person,
+        Act::Play if body == BodyKind::Quadruped => return Some(Act::Jump),
+        Act::Play => body == BodyKind::Person || matches!(subject, Subject::Piano | Subject::Guitar),
+        Act::Turn if body == BodyKind::Person => return Some(Act::Dance),
         Act::Turn => !lives,
         Act::Burn => matches!(
             subject,

@@ -6,8 +6,8 @@ use icu_segmenter::options::WordBreakInvariantOptions;
 
 use super::Meaning;
 use super::language::Language;
-use super::reading::able;
-use super::words::{Entry, Words};
+use super::reading::possible_act;
+use super::dictionary::{WordEntry, LanguageWords};
 use crate::subject::{Act, Subject};
 
 /// Maximum number of tokens in a phrase.
@@ -17,7 +17,7 @@ const DENIED: usize = 4;
 
 /// A known phrase, or a sign that ends a clause.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Item {
+pub(super) struct ScanItem {
     /// Index of its first token.
     pub(super) at: usize,
     /// Number of its tokens.
@@ -33,7 +33,7 @@ pub(super) struct Item {
     pub(super) near: Option<String>,
 }
 
-impl Item {
+impl ScanItem {
     pub(super) fn is_stop(&self) -> bool {
         self.meanings.is_empty()
     }
@@ -43,15 +43,15 @@ impl Item {
     }
 
     /// Whether a meaning of it satisfies `is_it`.
-    pub(super) fn has(&self, is_it: impl FnMut(&Meaning) -> bool) -> bool {
+    pub(super) fn has_meaning(&self, is_it: impl FnMut(&Meaning) -> bool) -> bool {
         self.meanings.iter().any(is_it)
     }
 }
 
 /// The phrases of a text.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scan {
-    pub(super) items: Vec<Item>,
+pub(super) struct PhraseScan {
+    pub(super) items: Vec<ScanItem>,
     /// Nouns and actions without a drawing, as written, and their token indices.
     pub(super) unknown: Vec<(String, usize)>,
     /// Styles and qualities in the same way.
@@ -60,22 +60,22 @@ pub(super) struct Scan {
     pub(super) parts: Vec<(String, usize)>,
 }
 
-fn text_of(tokens: &[Token]) -> (String, String) {
+fn text_of(tokens: &[WordToken]) -> (String, String) {
     let glue = if tokens.iter().all(|token| token.unspaced) {
         ""
     } else {
         " "
     };
-    let join = |part: fn(&Token) -> &str| {
+    let join = |part: fn(&WordToken) -> &str| {
         let parts: Vec<&str> = tokens.iter().map(part).collect();
         parts.join(glue)
     };
     (join(|token| &token.text), join(|token| &token.written))
 }
 
-fn number(token: &Token) -> Option<Entry> {
+fn number(token: &WordToken) -> Option<WordEntry> {
     let count = token.text.parse::<u32>().ok().filter(|count| *count > 0)?;
-    Some(Entry {
+    Some(WordEntry {
         meanings: vec![Meaning::Count(count)],
         plural: count > 1,
         near: None,
@@ -84,7 +84,7 @@ fn number(token: &Token) -> Option<Entry> {
 
 /// The meaning of the longest known phrase at `tokens[at..]`, and its number of tokens. In a script without spaces a
 /// phrase is whole words, or longer than the word that it begins.
-fn phrase(tokens: &[Token], at: usize, words: &Words) -> Option<(Entry, usize)> {
+fn phrase(tokens: &[WordToken], at: usize, words: &LanguageWords) -> Option<(WordEntry, usize)> {
     let end = word_end(tokens, at);
     longest(tokens, at, words, |count| {
         tokens[at + count - 1].ends || at + count > end
@@ -93,11 +93,11 @@ fn phrase(tokens: &[Token], at: usize, words: &Words) -> Option<(Entry, usize)> 
 
 /// The longest known phrase at `tokens[at..]` among those of the numbers of tokens that are `right`.
 fn longest(
-    tokens: &[Token],
+    tokens: &[WordToken],
     at: usize,
-    words: &Words,
+    words: &LanguageWords,
     right: impl Fn(usize) -> bool,
-) -> Option<(Entry, usize)> {
+) -> Option<(WordEntry, usize)> {
     // In scripts without spaces a token is one character, so that phrases have more of them.
     let longest = PHRASE_MAX.max(if tokens[at].unspaced { 8 } else { 0 });
     let longest = longest.min(tokens.len() - at);
@@ -110,7 +110,7 @@ fn longest(
             if part.iter().any(|token| token.text == STOP) {
                 return None;
             }
-            let known = words.means(&text_of(part).0);
+            let known = words.find(&text_of(part).0);
             known
                 .or_else(|| (count == 1).then(|| number(&part[0])).flatten())
                 .map(|entry| (entry, count))
@@ -118,16 +118,16 @@ fn longest(
 }
 
 /// The token behind the word that begins at `at`.
-fn word_end(tokens: &[Token], at: usize) -> usize {
+fn word_end(tokens: &[WordToken], at: usize) -> usize {
     let rest = tokens[at..].iter().position(|token| token.ends);
     rest.map_or(tokens.len(), |rest| at + rest + 1)
 }
 
 /// The known parts of a word that the dictionary has and the engine has not: "白马" is a white horse. Of two nouns it is
 /// none: "海马" is no horse at sea.
-fn parts(tokens: &[Token], at: usize, words: &Words) -> Option<Vec<(usize, Entry, usize)>> {
+fn known_parts(tokens: &[WordToken], at: usize, words: &LanguageWords) -> Option<Vec<(usize, WordEntry, usize)>> {
     let end = word_end(tokens, at);
-    let mut found: Vec<(usize, Entry, usize)> = Vec::new();
+    let mut found: Vec<(usize, WordEntry, usize)> = Vec::new();
     let mut from = at;
     while from < end {
         let known = longest(tokens, from, words, |count| {
@@ -163,9 +163,9 @@ fn is_hiragana(text: &str) -> bool {
 }
 
 /// The meaning of the last part of a word with hyphens, if only that is known.
-fn hyphened(token: &Token, words: &Words) -> Option<Entry> {
+fn hyphened(token: &WordToken, words: &LanguageWords) -> Option<WordEntry> {
     let (_, last) = token.text.rsplit_once('-')?;
-    words.means(last)
+    words.find(last)
 }
 
 /// Pronouns, which can do an action as subjects can.
@@ -173,12 +173,12 @@ const PRONOUNS: &str = "he she they who we i you";
 
 /// The meaning of the word at `tokens[at]` as a verb of the subject just before it: "a girl waves".
 fn verb<'a>(
-    tokens: &[Token],
+    tokens: &[WordToken],
     at: usize,
-    items: &[Item],
-    words: &'a Words,
+    items: &[ScanItem],
+    words: &'a LanguageWords,
 ) -> Option<&'a [Meaning]> {
-    let meanings = words.does(&tokens[at].text)?;
+    let meanings = words.verb_meanings(&tokens[at].text)?;
     let adverb = at > 0 && tokens[at - 1].text.ends_with("ly");
     let end = at - usize::from(adverb);
     let before = &tokens.get(end.checked_sub(1)?)?.text;
@@ -189,7 +189,7 @@ fn verb<'a>(
     let doer = before.find(|item| item.at + item.count == end)?;
     let living = doer.meanings.iter().any(|meaning| match meaning {
         // "Baby bats" are bats, not a baby that bats.
-        Meaning::Subject(one) => *one != Subject::Baby && able(*one, Act::Eat).is_some(),
+        Meaning::Subject(one) => *one != Subject::Baby && possible_act(*one, Act::Eat).is_some(),
         _ => false,
     });
     // In "a woman cook" the word is a noun, in "two women cook" a verb.
@@ -199,10 +199,10 @@ fn verb<'a>(
     (living && agrees).then_some(meanings)
 }
 
-/// Reads `tokens` in `language`.
-pub(super) fn scan(tokens: &[Token], language: Language) -> Scan {
-    let words = Words::of(language);
-    let mut scan = Scan::default();
+/// Reads `tokenize` in `language`.
+pub(super) fn scan_phrases(tokens: &[WordToken], language: Language) -> PhraseScan {
+    let words = LanguageWords::for_language(language);
+    let mut scan = PhraseScan::default();
     let mut run = String::new();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -211,41 +211,41 @@ pub(super) fn scan(tokens: &[Token], language: Language) -> Scan {
         let verb = verb(tokens, at, &scan.items, words).filter(|_| !long);
         let known = match verb {
             Some([]) => None,
-            Some(meanings) => Some((Entry::of(meanings), 1)),
+            Some(meanings) => Some((WordEntry::new(meanings), 1)),
             None => known,
         };
         let found = known.map(|(entry, count)| vec![(at, entry, count)]);
-        let found = found.or_else(|| token.unspaced.then(|| parts(tokens, at, words)).flatten());
+        let found = found.or_else(|| token.unspaced.then(|| known_parts(tokens, at, words)).flatten());
         let end = word_end(tokens, at);
         // Single characters without a meaning are one word.
         let single = found.is_none() && token.unspaced && end == at + 1;
         if !single {
-            scan.miss(std::mem::take(&mut run), at);
+            scan.add_unknown(std::mem::take(&mut run), at);
         }
         if let Some(found) = found {
             for (from, entry, count) in found {
                 at = from + count;
-                scan.add(tokens, from, count, entry);
+                scan.add_phrase(tokens, from, count, entry);
             }
             continue;
         }
         match hyphened(token, words).filter(|_| verb.is_none()) {
-            _ if token.text == STOP => scan.add(tokens, at, 1, Entry::of(&[])),
+            _ if token.text == STOP => scan.add_phrase(tokens, at, 1, WordEntry::new(&[])),
             _ if single => run.push_str(&token.written),
             Some(entry) => {
                 let near = Some(entry.near.clone().unwrap_or_else(|| last_part(token)));
-                scan.add(tokens, at, 1, Entry { near, ..entry });
+                scan.add_phrase(tokens, at, 1, WordEntry { near, ..entry });
             }
-            None if token.unspaced => scan.miss(text_of(&tokens[at..end]).1, at),
+            None if token.unspaced => scan.add_unknown(text_of(&tokens[at..end]).1, at),
             None if verb.is_some() || is_noun(tokens, at, words, language) => {
-                scan.miss(token.written.clone(), at);
+                scan.add_unknown(token.written.clone(), at);
             }
             None => scan.styles.push((token.written.clone(), at)),
         }
         at = end;
     }
-    scan.miss(run, tokens.len());
-    let Scan {
+    scan.add_unknown(run, tokens.len());
+    let PhraseScan {
         items,
         unknown,
         styles,
@@ -253,28 +253,28 @@ pub(super) fn scan(tokens: &[Token], language: Language) -> Scan {
     } = &mut scan;
     unknown.retain(|(_, at)| !is_denied(items, *at));
     styles.retain(|(_, at)| !is_denied(items, *at));
-    deny(items);
+    mark_denied(items);
     scan
 }
 
-fn last_part(token: &Token) -> String {
+fn last_part(token: &WordToken) -> String {
     let last = token.written.rsplit('-').next();
     last.unwrap_or_default().to_owned()
 }
 
-impl Scan {
+impl PhraseScan {
     /// Adds the phrase of `count` tokens at `at`.
-    fn add(&mut self, tokens: &[Token], at: usize, count: usize, entry: Entry) {
+    fn add_phrase(&mut self, tokens: &[WordToken], at: usize, count: usize, entry: WordEntry) {
         let (_, written) = text_of(&tokens[at..at + count]);
         match entry.meanings[..] {
             [Meaning::Ignore] => {}
-            [Meaning::Undrawn] => self.miss(written, at),
+            [Meaning::Undrawn] => self.add_unknown(written, at),
             [Meaning::Style] => self.styles.push((written, at)),
             [Meaning::Part] => {
                 self.styles.push((written.clone(), at));
                 self.parts.push((written, at));
             }
-            _ => self.items.push(Item {
+            _ => self.items.push(ScanItem {
                 at,
                 count,
                 written,
@@ -286,7 +286,7 @@ impl Scan {
         }
     }
 
-    fn miss(&mut self, word: String, at: usize) {
+    fn add_unknown(&mut self, word: String, at: usize) {
         let letters = word.chars().filter(|c| c.is_alphanumeric()).count();
         // Japanese particles and endings are in hiragana.
         let grammar = is_hiragana(&word);
@@ -302,13 +302,13 @@ impl Scan {
 }
 
 /// Whether a negation just before token `at` excludes an unknown word there.
-fn is_denied(items: &[Item], at: usize) -> bool {
+fn is_denied(items: &[ScanItem], at: usize) -> bool {
     let before = items.iter().rev().find(|item| item.at < at);
     before.is_some_and(|item| item.says(Meaning::Not) && item.at + item.count + 2 > at)
 }
 
 /// Whether a negation can exclude this item.
-fn is_thing(item: &Item) -> bool {
+fn is_thing(item: &ScanItem) -> bool {
     item.meanings.iter().any(|meaning| {
         matches!(
             meaning,
@@ -327,7 +327,7 @@ fn is_thing(item: &Item) -> bool {
 }
 
 /// Marks the items that a negation excludes: the next thing within a few words, and those that "or" adds.
-fn deny(items: &mut [Item]) {
+fn mark_denied(items: &mut [ScanItem]) {
     // `reach`: up to which token a negation still waits for its thing. `listed`: it has just found
     // one, so that "or" may add another.
     let mut reach: Option<usize> = None;
@@ -366,7 +366,7 @@ fn deny(items: &mut [Item]) {
 
 /// One word of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Token {
+pub(super) struct WordToken {
     /// Lower case.
     pub(super) text: String,
     /// As it was written.
@@ -377,8 +377,8 @@ pub(super) struct Token {
     ends: bool,
 }
 
-impl Token {
-    fn of(written: &str) -> Self {
+impl WordToken {
+    fn new(written: &str) -> Self {
         Self {
             text: written.to_lowercase().replace('’', "'"),
             written: written.to_owned(),
@@ -406,8 +406,8 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '\'' | '’' | '-') || matches!(u32::from(c), 0x0900..=0x0963)
 }
 
-pub(super) fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens: Vec<Token> = Vec::new();
+pub(super) fn tokenize(text: &str) -> Vec<WordToken> {
+    let mut tokens: Vec<WordToken> = Vec::new();
     let mut word = String::new();
     for c in text.chars() {
         let stop = matches!(
@@ -431,15 +431,15 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         );
         if stop || c == '\n' {
             flush_word(&mut word, &mut tokens);
-            tokens.push(Token {
+            tokens.push(WordToken {
                 text: STOP.to_owned(),
-                ..Token::of("")
+                ..WordToken::new("")
             });
         } else if is_unspaced(c) && c.is_alphanumeric() || c == '·' {
             flush_word(&mut word, &mut tokens);
-            tokens.push(Token {
+            tokens.push(WordToken {
                 unspaced: true,
-                ..Token::of(&c.to_string())
+                ..WordToken::new(&c.to_string())
             });
         } else if is_part(c) {
             word.push(c);
@@ -453,17 +453,17 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// Ends the word that was being read.
-fn flush_word(word: &mut String, tokens: &mut Vec<Token>) {
+fn flush_word(word: &mut String, tokens: &mut Vec<WordToken>) {
     // Hyphens and apostrophes belong to words only between letters: "'twas-" is "twas".
     let written = std::mem::take(word);
     let written = written.trim_matches(['-', '\'', '’']);
     if !written.is_empty() {
-        tokens.push(Token::of(written));
+        tokens.push(WordToken::new(written));
     }
 }
 
 /// Finds the ends of words in each run of characters without spaces.
-fn end_words(tokens: &mut [Token]) {
+fn end_words(tokens: &mut [WordToken]) {
     // The dictionary decides where words end, and nothing about their meaning.
     let segmenter = WordSegmenter::new_auto(WordBreakInvariantOptions::default());
     for run in tokens.chunk_by_mut(|one, next| one.unspaced && next.unspaced) {
@@ -486,8 +486,8 @@ const QUALITIES: usize = 3;
 const JOINS: &str = "is are it make add there es son está están est sont ist sind è sono é são";
 
 /// Whether the unknown word at `tokens[at]` is a noun or an action.
-fn is_noun(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
-    let Token { text, written, .. } = &tokens[at];
+fn is_noun(tokens: &[WordToken], at: usize, words: &LanguageWords, language: Language) -> bool {
+    let WordToken { text, written, .. } = &tokens[at];
     if !language.describes(text) {
         return true;
     }
@@ -501,14 +501,14 @@ fn is_noun(tokens: &[Token], at: usize, words: &Words, language: Language) -> bo
 }
 
 /// Whether a noun phrase may begin before `at` without a noun so far.
-fn opens(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
+fn opens(tokens: &[WordToken], at: usize, words: &LanguageWords, language: Language) -> bool {
     let from = at.saturating_sub(QUALITIES + 1);
     for token in tokens[from..at].iter().rev() {
         let text = token.text.as_str();
         if text == STOP || is_count(words, text) {
             return true;
         }
-        if words.tells(text) {
+        if words.is_small_word(text) {
             return !JOINS.split(' ').any(|join| join == text);
         }
         if !is_quality(words, text) && !language.describes(text) {
@@ -519,44 +519,44 @@ fn opens(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool
 }
 
 /// Whether a noun phrase ends with the word at `at`.
-fn closes(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
+fn closes(tokens: &[WordToken], at: usize, words: &LanguageWords, language: Language) -> bool {
     let Some(next) = tokens.get(at + 1) else {
         return at > 0;
     };
     let listed = next.text == STOP || says(words, &next.text, Meaning::And);
     if !listed {
-        let act = words.means(&next.text).is_some_and(|entry| {
+        let act = words.find(&next.text).is_some_and(|entry| {
             matches!(entry.meanings[..], [Meaning::Act(_)]) && !language.leads(&next.text)
         });
-        return act || words.tells(&next.text) || words.links(&next.text);
+        return act || words.is_small_word(&next.text) || words.ends_noun(&next.text);
     }
     // "A fantastic, gorgeous cat", but "a picnic, two dogs".
     let more = tokens.get(at + 2);
     more.is_none_or(|more| {
         let text = more.text.as_str();
-        words.tells(text)
+        words.is_small_word(text)
             || is_count(words, text)
             || !is_quality(words, text) && !language.describes(text)
     })
 }
 
-fn says(words: &Words, text: &str, meaning: Meaning) -> bool {
+fn says(words: &LanguageWords, text: &str, meaning: Meaning) -> bool {
     words
-        .means(text)
+        .find(text)
         .is_some_and(|entry| entry.meanings.contains(&meaning))
 }
 
-fn is_count(words: &Words, text: &str) -> bool {
+fn is_count(words: &LanguageWords, text: &str) -> bool {
     text.parse::<u32>().is_ok()
-        || words.means(text).is_some_and(|entry| {
+        || words.find(text).is_some_and(|entry| {
             let all = entry.meanings.iter();
             all.copied().all(|one| matches!(one, Meaning::Count(_)))
         })
 }
 
 /// Whether a known word describes the noun behind it.
-fn is_quality(words: &Words, text: &str) -> bool {
-    words.means(text).is_some_and(|entry| {
+fn is_quality(words: &LanguageWords, text: &str) -> bool {
+    words.find(text).is_some_and(|entry| {
         entry.meanings.iter().all(|meaning| {
             matches!(
                 meaning,

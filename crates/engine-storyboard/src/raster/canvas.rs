@@ -1,7 +1,7 @@
 //! The frame while it is painted: 15 bits per component, so that blends and light leave no
 //! bands, and the last step down to 8 bits with a dither that stands still.
 
-use super::resample::{Texel, blend, high};
+use super::resample::{Texel, blend, mul_high};
 
 /// A frame in progress.
 #[derive(Debug)]
@@ -79,9 +79,9 @@ impl Canvas {
         let gains = [[r, g, b, 0]; STRIP];
         for strip in self.pixels.chunks_mut(STRIP * 4) {
             for (part, gain) in strip.iter_mut().zip(gains.as_flattened()) {
-                // `high` drops 16 bits and gains are in 32,768ths, so the part is doubled first;
+                // `mul_high` drops 16 bits and gains are in 32,768ths, so the part is doubled first;
                 // 65,280 at most still fits.
-                *part = high(*part << 1, *gain).min(FULL);
+                *part = mul_high(*part << 1, *gain).min(FULL);
             }
         }
     }
@@ -144,7 +144,7 @@ fn finish_block(
         let keep = keep.saturating_sub(shade[lane]);
         // `keep` is in 65,536ths. Halved again, the value has 7 bits below an 8-bit level; the
         // dither (0 to 126) decides whether they round up.
-        let value = high(pixels[lane] << 1, keep);
+        let value = mul_high(pixels[lane] << 1, keep);
         bytes[lane] = (((value >> 1) + noise[lane]) >> 7) as u8;
     }
     // Four pixels of four bytes are three words of three.
@@ -164,25 +164,25 @@ fn finish_block(
 pub(crate) const STRIP: usize = 32;
 
 /// Lays a premultiplied source over the canvas. Both `[n][4] u16`, 15 bits, alpha last.
-pub(crate) fn lay_over(canvas: &mut [u16], source: &[u16]) {
+pub(crate) fn blend_over(canvas: &mut [u16], source: &[u16]) {
     // What is kept is noted first: the second loop is then one run of equal steps.
     let mut keeps = [[0; 4]; STRIP];
     let strips = canvas.chunks_mut(STRIP * 4).zip(source.chunks(STRIP * 4));
     for (unders, overs) in strips {
         for (keep, over) in keeps.iter_mut().zip(overs.as_chunks::<4>().0) {
-            *keep = [kept(over[3]); 4];
+            *keep = [background_share(over[3]); 4];
         }
         let overs = overs.iter().zip(keeps.as_flattened());
         for (under, (over, keep)) in unders.iter_mut().zip(overs) {
-            *under = high(*under << 1, *keep) + over;
+            *under = mul_high(*under << 1, *keep) + over;
         }
     }
 }
 
 /// Share of the background that stays visible under `alpha`, in 32,768ths.
-fn kept(alpha: u16) -> u16 {
+fn background_share(alpha: u16) -> u16 {
     // Alpha ends at 32,640, not at 32,768; a 256th more makes an opaque source leave 1, which
-    // `high` then rounds to nothing.
+    // `mul_high` then rounds to nothing.
     32_768 - (alpha + (alpha >> 8))
 }
 
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn opaque_hides_and_clear_shows() {
         let mut canvas = [20_000, 10_000, 5_000, 0];
-        lay_over(&mut canvas, &[0; 4]);
+        blend_over(&mut canvas, &[0; 4]);
         assert_eq!(canvas, [20_000, 10_000, 5_000, 0]);
-        lay_over(&mut canvas, &[30_000, 1, 2, FULL]);
+        blend_over(&mut canvas, &[30_000, 1, 2, FULL]);
         assert!(canvas[0] >= 30_000 && canvas[1] <= 2 && canvas[2] <= 3);
     }
 

@@ -11,13 +11,13 @@ pub(crate) struct Rgb {
 
 /// A colour in OKLab (Björn Ottosson, "A perceptual color space for image processing", 2020).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lab {
+pub(crate) struct OkLab {
     pub(crate) l: f32,
     pub(crate) a: f32,
     pub(crate) b: f32,
 }
 
-impl Lab {
+impl OkLab {
     fn rgb(self) -> Rgb {
         let l = (self.l + 0.396_337_78 * self.a + 0.215_803_76 * self.b).powi(3);
         let m = (self.l - 0.105_561_346 * self.a - 0.063_854_17 * self.b).powi(3);
@@ -60,14 +60,14 @@ impl Rgb {
         }
     }
 
-    pub(crate) fn lab(self) -> Lab {
+    pub(crate) fn lab(self) -> OkLab {
         let (r, g, b) = (decode(self.r), decode(self.g), decode(self.b));
         // Linear sRGB to cone responses, and their cube roots to lightness and two opponent axes;
         // the matrices are Ottosson's.
         let l = (0.412_221_46 * r + 0.536_332_55 * g + 0.051_445_995 * b).cbrt();
         let m = (0.211_903_5 * r + 0.680_699_5 * g + 0.107_396_96 * b).cbrt();
         let s = (0.088_302_46 * r + 0.281_718_85 * g + 0.629_978_7 * b).cbrt();
-        Lab {
+        OkLab {
             l: 0.210_454_26 * l + 0.793_617_8 * m - 0.004_072_047 * s,
             a: 1.977_998_5 * l - 2.428_592_2 * m + 0.450_593_7 * s,
             b: 0.025_904_037 * l + 0.782_771_77 * m - 0.808_675_77 * s,
@@ -77,7 +77,7 @@ impl Rgb {
     /// `self` at 0.0, `other` at 1.0.
     pub(crate) fn mix(self, other: Self, share: f32) -> Self {
         let (a, b) = (self.lab(), other.lab());
-        Lab {
+        OkLab {
             l: lerp(a.l, b.l, share),
             a: lerp(a.a, b.a, share),
             b: lerp(a.b, b.b, share),
@@ -98,7 +98,7 @@ impl Rgb {
     /// Lighter by `amount` of OKLab lightness; darker when negative.
     pub(crate) fn lift(self, amount: f32) -> Self {
         let lab = self.lab();
-        Lab {
+        OkLab {
             l: (lab.l + amount).clamp(0.0, 1.0),
             ..lab
         }
@@ -108,7 +108,7 @@ impl Rgb {
     /// Colourfulness times `factor`.
     pub(crate) fn saturate(self, factor: f32) -> Self {
         let lab = self.lab();
-        Lab {
+        OkLab {
             l: lab.l,
             a: lab.a * factor,
             b: lab.b * factor,
@@ -121,7 +121,7 @@ impl Rgb {
         let (own, goal) = (self.lab(), tint.lab());
         // A third of the lightness only: a blue meadow at night stays as dark as it was.
         let l = lerp(own.l, own.l + (goal.l - own.l) * 0.35, share);
-        Lab {
+        OkLab {
             l,
             a: lerp(own.a, goal.a, share),
             b: lerp(own.b, goal.b, share),

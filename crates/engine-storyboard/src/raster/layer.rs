@@ -3,9 +3,9 @@
 
 use tiny_skia::Pixmap;
 
-use super::canvas::lay_over;
-use super::resample::{Across, Held, Scratch, Step, Texel, blend_bytes, blend_rows};
-use crate::scene::camera::{Map, View};
+use super::canvas::blend_over;
+use super::resample::{RowSampler, RowCache, RowScratch, PixelStep, Texel, blend_bytes, blend_rows};
+use crate::scene::camera::{StageMap, CameraView};
 
 /// Sideways waver of a plane's rows: grass in wind, kelp in a current.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Layer {
     height: usize,
     /// `[height][width][4] u8`, premultiplied RGBA.
     texels: Vec<u8>,
-    spans: Spans,
+    spans: RowSpans,
     /// Stage pixels per texel.
     pitch: f32,
     /// Stage place of the first texel's corner.
@@ -53,7 +53,7 @@ pub(crate) struct Layer {
 
 /// Position and motion of a layer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Placing {
+pub(crate) struct LayerPlacement {
     pub(crate) pitch: f32,
     pub(crate) left: f32,
     pub(crate) top: f32,
@@ -64,14 +64,14 @@ pub(crate) struct Placing {
 }
 
 impl Layer {
-    pub(crate) fn new(pixmap: Pixmap, placing: Placing) -> Self {
+    pub(crate) fn new(pixmap: Pixmap, placing: LayerPlacement) -> Self {
         let width = pixmap.width() as usize;
         let mut texels = pixmap.take();
         let above = trim(&mut texels, width);
         Self {
             width,
             height: texels.len() / (width * 4),
-            spans: Spans::of(&texels, width),
+            spans: RowSpans::from_texels(&texels, width),
             texels,
             pitch: placing.pitch,
             left: placing.left,
@@ -83,11 +83,11 @@ impl Layer {
         }
     }
 
-    fn source_row(&self, map: &Map, y: usize) -> f32 {
+    fn source_row(&self, map: &StageMap, y: usize) -> f32 {
         ((y as f32 + 0.5 - map.down) / map.scale - self.top) / self.pitch - 0.5
     }
 
-    fn pair(&self, at: f32) -> Option<(usize, usize, u16)> {
+    fn row_pair(&self, at: f32) -> Option<(usize, usize, u16)> {
         let floor = at.floor();
         // Up to one texel beyond either end a pixel still reads the last row there.
         if at < -1.0 || floor >= self.height as f32 || self.height == 0 {
@@ -137,26 +137,26 @@ fn has_ink(row: &[u8]) -> bool {
 
 /// A layer under one camera view, ready to be drawn row by row.
 #[derive(Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ProjectedLayer<'a> {
     layer: &'a Layer,
-    map: Map,
+    map: StageMap,
     pixels: f32,
     time_s: f32,
-    step: Step,
+    step: PixelStep,
     /// Rows read across; only for a plane whose texels are larger than pixels and whose rows stand
     /// still.
-    held: Option<Held>,
+    held: Option<RowCache>,
 }
 
-impl<'a> Seen<'a> {
-    pub(crate) fn new(layer: &'a Layer, view: &View) -> Self {
+impl<'a> ProjectedLayer<'a> {
+    pub(crate) fn new(layer: &'a Layer, view: &CameraView) -> Self {
         let mut map = view.map(layer.depth);
         map.right += layer.drift * view.time_s * map.scale;
         if let Some(heave) = layer.heave {
             let swing = (heave.rate * view.time_s + heave.phase).sin();
             map.down += heave.reach * swing * map.scale;
         }
-        let step = Step::new(1.0 / (map.scale * layer.pitch));
+        let step = PixelStep::new(1.0 / (map.scale * layer.pitch));
         // A sway shifts each row of pixels on its own, so that a row read across serves no other.
         let is_held = step.is_coarse() && layer.sway.is_none();
         Self {
@@ -165,7 +165,7 @@ impl<'a> Seen<'a> {
             pixels: view.pixels,
             time_s: view.time_s,
             step,
-            held: is_held.then(Held::default),
+            held: is_held.then(RowCache::default),
         }
     }
 
@@ -175,31 +175,31 @@ impl<'a> Seen<'a> {
         let at = layer.source_row(&self.map, y);
         at >= 0.0
             && layer
-                .pair(at)
+                .row_pair(at)
                 .is_some_and(|(upper, ..)| layer.spans.hides(upper))
     }
 
     /// Lays row `y` of the frame onto `canvas: [width][4] u16`.
-    pub(crate) fn lay(&mut self, y: usize, canvas: &mut [u16], scratch: &mut Scratch) {
+    pub(crate) fn draw_row(&mut self, y: usize, canvas: &mut [u16], scratch: &mut RowScratch) {
         let layer = self.layer;
-        let Some((upper, lower, share)) = layer.pair(layer.source_row(&self.map, y)) else {
+        let Some((upper, lower, share)) = layer.row_pair(layer.source_row(&self.map, y)) else {
             return;
         };
         let down = (y as f32 + 0.5 - self.map.down) / self.map.scale;
         let right = self.map.right + layer.shift(down, self.time_s) * self.pixels;
         let apart = 1.0 / (self.map.scale * layer.pitch);
         let start = ((0.5 - right) / self.map.scale - layer.left) / layer.pitch - 0.5;
-        let across = Across::new(start, &self.step);
+        let across = RowSampler::new(start, &self.step);
         let canvas = canvas.as_chunks_mut::<4>().0;
         let width = canvas.len();
-        let Scratch { texels, pixels } = scratch;
+        let RowScratch { texels, pixels } = scratch;
         let held = self.held.as_mut().map(|held| {
-            held.pair((upper, lower), width, |row, out| {
-                let (from, to) = across.texels(0, width, layer.width);
+            held.rows((upper, lower), width, |row, out| {
+                let (from, to) = across.texel_range(0, width, layer.width);
                 texels.resize(to - from, [0; 4]);
                 let bytes = &layer.row(row)[from * 4..to * 4];
                 blend_bytes(bytes, bytes, 0, texels);
-                across.read(texels, from, 0, out);
+                across.sample(texels, from, 0, out);
             })
         });
         let mut sample = |first: usize, out: &mut [Texel]| {
@@ -208,18 +208,18 @@ impl<'a> Seen<'a> {
                 blend_rows(&above[first..last], &below[first..last], share << 8, out);
                 return;
             }
-            let (from, to) = across.texels(first, last, layer.width);
+            let (from, to) = across.texel_range(first, last, layer.width);
             texels.resize(to - from, [0; 4]);
             let part = from * 4..to * 4;
             let (above, below) = (layer.row(upper), layer.row(lower));
             blend_bytes(&above[part.clone()], &below[part], share, texels);
-            across.read(texels, from, first, out);
+            across.sample(texels, from, first, out);
         };
         // Rounding may give a pixel to two neighbouring spans; `done` keeps it from being blended
         // twice.
         let mut done = 0;
         for span in layer.spans.row(upper) {
-            let (first, last) = reach(*span, |texel| (texel - start) / apart);
+            let (first, last) = span_pixels(*span, |texel| (texel - start) / apart);
             let (first, last) = (first.max(done), last.min(width));
             if first >= last {
                 continue;
@@ -231,7 +231,7 @@ impl<'a> Seen<'a> {
             } else {
                 pixels.resize(out.len(), [0; 4]);
                 sample(first, pixels);
-                lay_over(out.as_flattened_mut(), pixels.as_flattened());
+                blend_over(out.as_flattened_mut(), pixels.as_flattened());
             }
         }
     }
@@ -239,7 +239,7 @@ impl<'a> Seen<'a> {
 
 /// Pixel range covered by a span; for a solid span only pixels that read no texel outside it.
 /// `column` maps a texel to its pixel column.
-fn reach(span: Span, column: impl Fn(f32) -> f32) -> (usize, usize) {
+fn span_pixels(span: RowSpan, column: impl Fn(f32) -> f32) -> (usize, usize) {
     let (from, to) = (span.from as f32, span.to as f32);
     // A cast holds what is left of the frame at 0.
     if span.solid {
@@ -253,7 +253,7 @@ fn reach(span: Span, column: impl Fn(f32) -> f32) -> (usize, usize) {
 
 /// A stretch of a row that is not clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct RowSpan {
     /// The first texel.
     from: usize,
     /// Index after the last texel.
@@ -266,7 +266,7 @@ struct Span {
 const SHORT: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SpanKind {
     Clear,
     Mixed,
     Solid,
@@ -274,16 +274,16 @@ enum Kind {
 
 /// The spans of a plane's rows, each row together with the one below it.
 #[derive(Debug)]
-struct Spans {
-    spans: Vec<Span>,
+struct RowSpans {
+    spans: Vec<RowSpan>,
     /// Behind the last span of each row.
     ends: Vec<usize>,
     width: usize,
 }
 
-impl Spans {
+impl RowSpans {
     /// Finds the spans of `texels: [height][width][4] u8`, premultiplied.
-    fn of(texels: &[u8], width: usize) -> Self {
+    fn from_texels(texels: &[u8], width: usize) -> Self {
         let rows: Vec<&[[u8; 4]]> = texels
             .as_chunks::<4>()
             .0
@@ -293,7 +293,7 @@ impl Spans {
         let mut ends = Vec::with_capacity(rows.len());
         for (at, row) in rows.iter().enumerate() {
             let below = rows.get(at + 1).unwrap_or(row);
-            spans.extend(along(row, below));
+            spans.extend(row_spans(row, below));
             ends.push(spans.len());
         }
         spans.shrink_to_fit();
@@ -301,7 +301,7 @@ impl Spans {
     }
 
     /// The spans of row `row` and the one below it, from left to right.
-    fn row(&self, row: usize) -> &[Span] {
+    fn row(&self, row: usize) -> &[RowSpan] {
         let first = row.checked_sub(1).map_or(0, |above| self.ends[above]);
         &self.spans[first..self.ends[row]]
     }
@@ -313,13 +313,13 @@ impl Spans {
 }
 
 /// The spans of two rows.
-fn along(upper: &[[u8; 4]], lower: &[[u8; 4]]) -> Vec<Span> {
-    let mut runs: Vec<(Kind, usize)> = Vec::new();
+fn row_spans(upper: &[[u8; 4]], lower: &[[u8; 4]]) -> Vec<RowSpan> {
+    let mut runs: Vec<(SpanKind, usize)> = Vec::new();
     for (upper, lower) in upper.iter().zip(lower) {
         let kind = match (upper[3], lower[3]) {
-            (0, 0) => Kind::Clear,
-            (255, 255) => Kind::Solid,
-            _ => Kind::Mixed,
+            (0, 0) => SpanKind::Clear,
+            (255, 255) => SpanKind::Solid,
+            _ => SpanKind::Mixed,
         };
         extend(&mut runs, kind, 1);
     }
@@ -327,7 +327,7 @@ fn along(upper: &[[u8; 4]], lower: &[[u8; 4]]) -> Vec<Span> {
     for (kind, long) in runs {
         // To change between copying, skipping and blending costs more than to blend a few texels
         // for nothing.
-        let kind = if long < SHORT { Kind::Mixed } else { kind };
+        let kind = if long < SHORT { SpanKind::Mixed } else { kind };
         extend(&mut plain, kind, long);
     }
     let mut at = 0;
@@ -336,16 +336,16 @@ fn along(upper: &[[u8; 4]], lower: &[[u8; 4]]) -> Vec<Span> {
         (kind, at - long, at)
     });
     spans
-        .filter(|(kind, ..)| *kind != Kind::Clear)
-        .map(|(kind, from, to)| Span {
+        .filter(|(kind, ..)| *kind != SpanKind::Clear)
+        .map(|(kind, from, to)| RowSpan {
             from,
             to,
-            solid: kind == Kind::Solid,
+            solid: kind == SpanKind::Solid,
         })
         .collect()
 }
 
-fn extend(runs: &mut Vec<(Kind, usize)>, kind: Kind, more: usize) {
+fn extend(runs: &mut Vec<(SpanKind, usize)>, kind: SpanKind, more: usize) {
     match runs.last_mut() {
         Some((last, long)) if *last == kind => *long += more,
         _ => runs.push((kind, more)),
@@ -365,13 +365,13 @@ mod tests {
             .collect()
     }
 
-    fn span(from: usize, to: usize, solid: bool) -> Span {
-        Span { from, to, solid }
+    fn span(from: usize, to: usize, solid: bool) -> RowSpan {
+        RowSpan { from, to, solid }
     }
 
     #[test]
     fn clear_stretches_are_left_out_and_opaque_ones_told_apart() {
-        let spans = Spans::of(
+        let spans = RowSpans::from_texels(
             &row(&[(0, 20), (255, 30), (9, 5), (0, 20), (80, 1), (0, 14)]),
             90,
         );
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn short_ones_join_what_is_beside_them() {
-        let spans = Spans::of(
+        let spans = RowSpans::from_texels(
             &row(&[(0, 20), (90, 6), (255, 5), (0, 4), (7, 1), (0, 20)]),
             56,
         );
@@ -394,7 +394,7 @@ mod tests {
         let mut texels = row(&[(255, 40)]);
         texels.extend(row(&[(255, 40)]));
         texels.extend(row(&[(0, 40)]));
-        let spans = Spans::of(&texels, 40);
+        let spans = RowSpans::from_texels(&texels, 40);
         assert!(spans.hides(0));
         assert!(!spans.hides(1));
         assert_eq!(spans.row(1), [span(0, 40, false)]);

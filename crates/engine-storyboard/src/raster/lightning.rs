@@ -3,12 +3,12 @@
 
 use tiny_skia::Transform;
 
-use super::canvas::{Canvas, FULL, lay_over};
+use super::canvas::{Canvas, FULL, blend_over};
 use super::colour::{Rgb, smooth};
 use super::pen::{Ink, Pen};
 use crate::rng::Rng;
-use crate::scene::camera::View;
-use crate::scene::events::{Event, Flash, Kind, glow};
+use crate::scene::camera::CameraView;
+use crate::scene::events::{ShotEvent, LightningFlash, EventKind, flash_brightness};
 
 /// Light of a flash overhead in the sky around it, and on everything else.
 const SKY: f32 = 0.72;
@@ -18,9 +18,9 @@ const FAINT: f32 = 0.02;
 
 /// A strike.
 #[derive(Debug)]
-struct Strike {
+struct LightningStrike {
     time_s: f32,
-    flash: Flash,
+    flash: LightningFlash,
     /// The bolt and its branches in stage pixels; empty when it does not show.
     bolt: Vec<Vec<(f32, f32)>>,
 }
@@ -28,7 +28,7 @@ struct Strike {
 /// The strikes of a shot, which light its sky or the whole frame.
 #[derive(Debug)]
 pub(crate) struct Lightning {
-    strikes: Vec<Strike>,
+    strikes: Vec<LightningStrike>,
     /// Stage row down to which the sky is lit; `None` lights the whole frame evenly.
     horizon: Option<f32>,
     width: f32,
@@ -43,7 +43,7 @@ impl Lightning {
     /// Lightning in the sky above `horizon` of a stage that is `width` wide; `None` if there is no
     /// flash.
     pub(crate) fn behind(
-        events: &[Event],
+        events: &[ShotEvent],
         horizon: f32,
         (width, unit): (f32, f32),
         rng: &mut Rng,
@@ -57,11 +57,11 @@ impl Lightning {
     }
 
     /// Light over everything that is painted; `None` if there is no flash.
-    pub(crate) fn over(events: &[Event], (width, unit): (f32, f32)) -> Option<Self> {
-        let strikes: Vec<Strike> = events
+    pub(crate) fn over(events: &[ShotEvent], (width, unit): (f32, f32)) -> Option<Self> {
+        let strikes: Vec<LightningStrike> = events
             .iter()
             .filter_map(|event| match event.kind {
-                Kind::Flash(flash) => Some(Strike {
+                EventKind::Flash(flash) => Some(LightningStrike {
                     time_s: event.time_s,
                     flash,
                     bolt: Vec::new(),
@@ -78,24 +78,24 @@ impl Lightning {
         })
     }
 
-    pub(crate) fn lay(&self, view: &View, canvas: &mut Canvas) {
+    pub(crate) fn draw(&self, view: &CameraView, canvas: &mut Canvas) {
         for strike in &self.strikes {
-            let power = glow(view.time_s - strike.time_s);
+            let power = flash_brightness(view.time_s - strike.time_s);
             if power <= FAINT {
                 continue;
             }
             match self.horizon {
-                None => self.light(canvas, power * LAND * (0.35 + 0.65 * strike.flash.near)),
+                None => self.light_frame(canvas, power * LAND * (0.35 + 0.65 * strike.flash.near)),
                 Some(horizon) => {
-                    self.sky(view, canvas, strike, horizon, power);
-                    self.strike(view, canvas, strike, power);
+                    self.light_sky(view, canvas, strike, horizon, power);
+                    self.draw_bolt(view, canvas, strike, power);
                 }
             }
         }
     }
 
     /// Lights the whole frame evenly.
-    fn light(&self, canvas: &mut Canvas, share: f32) {
+    fn light_frame(&self, canvas: &mut Canvas, share: f32) {
         let ink = self.ink(share);
         for pixel in canvas.pixels.as_chunks_mut::<4>().0 {
             screen(pixel, ink, 32_768);
@@ -103,7 +103,7 @@ impl Lightning {
     }
 
     /// Lights the sky, most around the strike.
-    fn sky(&self, view: &View, canvas: &mut Canvas, strike: &Strike, horizon: f32, power: f32) {
+    fn light_sky(&self, view: &CameraView, canvas: &mut Canvas, strike: &LightningStrike, horizon: f32, power: f32) {
         let map = view.map(DEPTH);
         let reach = self.unit * map.scale * (0.5 + 0.5 * strike.flash.near);
         let middle = map.x(strike.flash.across * self.width);
@@ -130,7 +130,7 @@ impl Lightning {
     }
 
     /// Draws the bolt.
-    fn strike(&self, view: &View, canvas: &mut Canvas, strike: &Strike, power: f32) {
+    fn draw_bolt(&self, view: &CameraView, canvas: &mut Canvas, strike: &LightningStrike, power: f32) {
         let lit = smooth(0.2, 0.6, power);
         if strike.bolt.is_empty() || lit <= FAINT {
             return;
@@ -170,7 +170,7 @@ impl Lightning {
             for (out, byte) in line.iter_mut().zip(row) {
                 *out = u16::from(*byte) << 7;
             }
-            lay_over(&mut canvas.row(y)[left * 4..right * 4], &line);
+            blend_over(&mut canvas.row(y)[left * 4..right * 4], &line);
         }
     }
 }

@@ -5,11 +5,11 @@
 use super::canvas::Canvas;
 use super::colour::Rgb;
 use crate::rng::Rng;
-use crate::scene::camera::View;
+use crate::scene::camera::CameraView;
 
 /// Kind of mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum ParticleKind {
     Rain,
     Snow,
     Star,
@@ -25,7 +25,7 @@ pub(crate) enum Mark {
 
 /// One mark at rest.
 #[derive(Clone, Copy, Debug)]
-struct Speck {
+struct Particle {
     x: f32,
     y: f32,
     size: f32,
@@ -37,20 +37,20 @@ struct Speck {
 /// A field of marks.
 #[derive(Clone, Debug)]
 pub(crate) struct Particles {
-    mark: Mark,
+    mark: ParticleKind,
     colour: Rgb,
     unit: f32,
     depth: f32,
     area: [f32; 4],
     wind: f32,
     size: f32,
-    specks: Vec<Speck>,
+    specks: Vec<Particle>,
 }
 
 impl Particles {
     /// `count` marks over `area: [left, top, right, bottom]`; `wind` leans and drives them.
     pub(crate) fn new(
-        mark: Mark,
+        mark: ParticleKind,
         count: usize,
         area: [f32; 4],
         unit: f32,
@@ -59,7 +59,7 @@ impl Particles {
     ) -> Self {
         let specks = (0..count).map(|_| {
             let near = rng.unit();
-            Speck {
+            Particle {
                 x: rng.unit(),
                 y: rng.unit(),
                 size: rng.range(0.6, 1.0) * (0.4 + 0.6 * near),
@@ -107,7 +107,7 @@ impl Particles {
         Self { size, ..self }
     }
 
-    pub(crate) fn lay(&self, view: &View, canvas: &mut Canvas) {
+    pub(crate) fn draw(&self, view: &CameraView, canvas: &mut Canvas) {
         let map = view.map(self.depth);
         let pixel = view.pixels;
         for speck in &self.specks {
@@ -118,22 +118,22 @@ impl Particles {
                 dot(canvas, (x, y), radius, pixel, self.colour, alpha);
             };
             match self.mark {
-                Mark::Rain => self.streak(canvas, (x, y), u, pixel, alpha),
-                Mark::Glint => {
+                ParticleKind::Rain => self.draw_streak(canvas, (x, y), u, pixel, alpha),
+                ParticleKind::Glint => {
                     let sides = (u * 0.02, u * 0.0021);
                     dash(canvas, (x, y), sides, pixel, self.colour, alpha);
                 }
-                Mark::Star => round(u * 0.0021 + 0.25 * pixel, alpha),
-                Mark::Snow if self.wind > 0.5 => self.driven(canvas, (x, y), u, speck.near, alpha),
-                Mark::Snow => round(u * 0.0052, alpha),
-                Mark::Firefly => {
+                ParticleKind::Star => round(u * 0.0021 + 0.25 * pixel, alpha),
+                ParticleKind::Snow if self.wind > 0.5 => self.draw_driven_flake(canvas, (x, y), u, speck.near, alpha),
+                ParticleKind::Snow => round(u * 0.0052, alpha),
+                ParticleKind::Firefly => {
                     round(u * 0.012, alpha * 0.35);
                     round(u * 0.003, alpha);
                 }
-                Mark::Bubble => round(u * 0.006, alpha),
-                Mark::Dust => round(u * 0.0035, alpha),
-                Mark::Leaf => self.leaf(speck, canvas, (x, y), u, view.time_s),
-                Mark::Meteor => {
+                ParticleKind::Bubble => round(u * 0.006, alpha),
+                ParticleKind::Dust => round(u * 0.0035, alpha),
+                ParticleKind::Leaf => self.leaf(speck, canvas, (x, y), u, view.time_s),
+                ParticleKind::Meteor => {
                     let tail = (x - u * 0.3 * self.wind.signum(), y - u * 0.13);
                     line(canvas, tail, (x, y), u * 0.004, self.colour, alpha);
                 }
@@ -141,18 +141,18 @@ impl Particles {
         }
     }
 
-    fn place(&self, speck: &Speck, t: f32) -> (f32, f32, f32) {
+    fn place(&self, speck: &Particle, t: f32) -> (f32, f32, f32) {
         let [left, top, right, bottom] = self.area;
         let (width, height) = (right - left, bottom - top);
         let (speed, sideways) = match self.mark {
-            Mark::Rain => (1.05 + 0.5 * speck.near, self.wind * 0.9),
-            Mark::Snow => (0.035 + 0.06 * speck.near, self.wind * (0.3 + speck.near)),
-            Mark::Bubble => (-0.05 - 0.06 * speck.near, 0.0),
-            Mark::Dust => (-0.004, 0.008 + self.wind * 0.2),
-            Mark::Leaf => (0.05 + 0.1 * speck.near, self.wind * (0.7 + speck.near)),
-            Mark::Star | Mark::Firefly | Mark::Glint | Mark::Meteor => (0.0, 0.0),
+            ParticleKind::Rain => (1.05 + 0.5 * speck.near, self.wind * 0.9),
+            ParticleKind::Snow => (0.035 + 0.06 * speck.near, self.wind * (0.3 + speck.near)),
+            ParticleKind::Bubble => (-0.05 - 0.06 * speck.near, 0.0),
+            ParticleKind::Dust => (-0.004, 0.008 + self.wind * 0.2),
+            ParticleKind::Leaf => (0.05 + 0.1 * speck.near, self.wind * (0.7 + speck.near)),
+            ParticleKind::Star | ParticleKind::Firefly | ParticleKind::Glint | ParticleKind::Meteor => (0.0, 0.0),
         };
-        if self.mark == Mark::Meteor {
+        if self.mark == ParticleKind::Meteor {
             return self.meteor(speck, t);
         }
         let wander = |rate: f32, reach: f32| (t * rate + speck.phase).sin() * reach;
@@ -160,11 +160,11 @@ impl Particles {
         // frame is not faster.
         let per_unit = self.unit / width.max(1.0);
         let (dx, dy) = match self.mark {
-            Mark::Snow => (wander(0.9, 0.012 * per_unit), 0.0),
-            Mark::Firefly => (wander(0.5, 0.03 * per_unit), wander(0.37, 0.02)),
-            Mark::Bubble => (wander(2.1, 0.006 * per_unit), 0.0),
-            Mark::Dust => (wander(0.4, 0.01), wander(0.31, 0.01)),
-            Mark::Leaf => (wander(1.3, 0.02 * per_unit), wander(1.9, 0.03)),
+            ParticleKind::Snow => (wander(0.9, 0.012 * per_unit), 0.0),
+            ParticleKind::Firefly => (wander(0.5, 0.03 * per_unit), wander(0.37, 0.02)),
+            ParticleKind::Bubble => (wander(2.1, 0.006 * per_unit), 0.0),
+            ParticleKind::Dust => (wander(0.4, 0.01), wander(0.31, 0.01)),
+            ParticleKind::Leaf => (wander(1.3, 0.02 * per_unit), wander(1.9, 0.03)),
             _ => (0.0, 0.0),
         };
         let x = speck.x + sideways * t * per_unit + dx;
@@ -176,27 +176,27 @@ impl Particles {
         };
         let y = if speed == 0.0 { y } else { y.rem_euclid(1.0) };
         // Marks that wrap around fade at the ends of their way, so that none pops.
-        let fade = if speed == 0.0 || self.mark == Mark::Rain {
+        let fade = if speed == 0.0 || self.mark == ParticleKind::Rain {
             1.0
         } else {
             (y.min(1.0 - y) * 12.0).clamp(0.0, 1.0)
         };
         let twinkle = |rate: f32| 0.5 + 0.5 * (t * rate * (0.6 + speck.near) + speck.phase).sin();
         let alpha = match self.mark {
-            Mark::Rain => 0.2 + 0.26 * speck.near,
-            Mark::Snow => 0.5 + 0.45 * speck.near,
-            Mark::Star => (0.25 + 0.75 * speck.near * speck.near) * (0.75 + 0.25 * twinkle(1.6)),
-            Mark::Firefly => twinkle(1.3).powi(2),
-            Mark::Bubble => 0.3,
-            Mark::Glint => twinkle(2.2).powi(3) * (0.5 + 0.5 * speck.near),
-            Mark::Dust => 0.28 * twinkle(0.7),
-            Mark::Leaf | Mark::Meteor => 1.0,
+            ParticleKind::Rain => 0.2 + 0.26 * speck.near,
+            ParticleKind::Snow => 0.5 + 0.45 * speck.near,
+            ParticleKind::Star => (0.25 + 0.75 * speck.near * speck.near) * (0.75 + 0.25 * twinkle(1.6)),
+            ParticleKind::Firefly => twinkle(1.3).powi(2),
+            ParticleKind::Bubble => 0.3,
+            ParticleKind::Glint => twinkle(2.2).powi(3) * (0.5 + 0.5 * speck.near),
+            ParticleKind::Dust => 0.28 * twinkle(0.7),
+            ParticleKind::Leaf | ParticleKind::Meteor => 1.0,
         };
         (left + x * width, top + y * height, alpha * fade)
     }
 
     /// Each shooting star falls once in a few seconds, in a third of one.
-    fn meteor(&self, speck: &Speck, t: f32) -> (f32, f32, f32) {
+    fn meteor(&self, speck: &Particle, t: f32) -> (f32, f32, f32) {
         let [left, top, right, bottom] = self.area;
         let period = 2.4 + 3.2 * speck.near;
         let share = (t / period + speck.phase / std::f32::consts::TAU).fract() * period / 0.45;
@@ -208,21 +208,21 @@ impl Particles {
     }
 
     /// Path of a drop during one exposure, brightest in its middle.
-    fn streak(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, pixel: f32, alpha: f32) {
+    fn draw_streak(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, pixel: f32, alpha: f32) {
         let long = u * 0.07;
         let tip = (x + self.wind * 0.65 * long, y + long);
         line(canvas, (x, y), tip, 0.8 * pixel, self.colour, alpha);
     }
 
     /// Path of a flake during one exposure in a strong wind.
-    fn driven(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, near: f32, alpha: f32) {
+    fn draw_driven_flake(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, near: f32, alpha: f32) {
         let long = u * 0.04 * self.wind;
         let tip = (x + long, y + long * (0.1 + 0.15 * near));
         line(canvas, (x, y), tip, u * 0.0045, self.colour, alpha);
     }
 
     /// A leaf that turns over as it flies.
-    fn leaf(&self, speck: &Speck, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, t: f32) {
+    fn leaf(&self, speck: &Particle, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, t: f32) {
         let turn = t * (2.0 + 3.0 * speck.near) + speck.phase;
         let (long, wide) = (u * 0.011, u * 0.009 * (turn * 1.3).sin().abs().max(0.25));
         let (across, down) = (turn.cos() * long, turn.sin() * long * 0.7);
@@ -248,7 +248,7 @@ fn tint(pixel: &mut [u16; 4], goal: [u16; 4], alpha: f32) {
 }
 
 /// The side that is drawn for one of `own` pixels, and the share of light that this leaves.
-fn held(own: f32) -> (f32, f32) {
+fn widen_to_pixel(own: f32) -> (f32, f32) {
     (own.max(LEAST), (own / LEAST).min(1.0))
 }
 
@@ -260,7 +260,7 @@ fn dot(canvas: &mut Canvas, (x, y): (f32, f32), radius: f32, pixel: f32, colour:
     } else {
         (radius, alpha)
     };
-    let (reach, kept) = held(soft + 0.5 * pixel);
+    let (reach, kept) = widen_to_pixel(soft + 0.5 * pixel);
     // A mark drawn too large on both axes is dimmed by the square.
     let (alpha, goal) = (alpha * kept * kept, colour.fixed());
     if alpha <= 0.002 {
@@ -289,8 +289,8 @@ fn dash(
     colour: Rgb,
     alpha: f32,
 ) {
-    let (across, thin) = held(sides.0.max(pixel));
-    let (down, flat) = held(sides.1.max(0.6 * pixel) + 0.5 * pixel);
+    let (across, thin) = widen_to_pixel(sides.0.max(pixel));
+    let (down, flat) = widen_to_pixel(sides.1.max(0.6 * pixel) + 0.5 * pixel);
     let (alpha, goal) = (alpha * thin * flat, colour.fixed());
     let columns = span(x - across, x + across, canvas.width);
     for py in span(y - down, y + down, canvas.height) {
@@ -319,7 +319,7 @@ fn line(
     colour: Rgb,
     alpha: f32,
 ) {
-    let (half, kept) = held(width);
+    let (half, kept) = widen_to_pixel(width);
     let (alpha, goal) = (alpha * kept, colour.fixed());
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let long = dx.hypot(dy).max(0.001);

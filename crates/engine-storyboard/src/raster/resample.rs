@@ -6,7 +6,7 @@ pub(crate) type Texel = [u16; 4];
 
 /// Working rows of one painter, reused from row to row and frame to frame.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct RowScratch {
     pub(crate) texels: Vec<Texel>,
     pub(crate) pixels: Vec<Texel>,
 }
@@ -14,14 +14,14 @@ pub(crate) struct Scratch {
 /// The last two rows of texels that were read across: where texels are larger than pixels, each
 /// is read once for all the pixel rows beside it.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct RowCache {
     rows: [(Option<usize>, Vec<Texel>); 2],
 }
 
-impl Held {
-    /// Row `upper` and the same or the next row `lower`, `width` pixels each; `read` gives those
+impl RowCache {
+    /// Row `upper` and the same or the next row `lower`, `width` pixels each; `sample` gives those
     /// that are not held.
-    pub(crate) fn pair(
+    pub(crate) fn rows(
         &mut self,
         (upper, lower): (usize, usize),
         width: usize,
@@ -43,14 +43,14 @@ impl Held {
 
 /// Distance of neighbouring pixels of a row, in texels.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct PixelStep {
     /// Distance in 65,536ths of a texel; more than 0.
     stride: i64,
     /// Fraction of a texel after so many pixels, repeated for each lane.
     ramp: [Texel; BLOCK],
 }
 
-impl Step {
+impl PixelStep {
     pub(crate) fn new(texels: f32) -> Self {
         let stride = ((f64::from(texels) * 65_536.0) as i64).max(1);
         Self {
@@ -68,7 +68,7 @@ impl Step {
 
     /// Number of pixels in a row that each read the texel after that of the pixel before, beginning
     /// at the fraction `share` of a texel.
-    fn even(&self, share: usize) -> usize {
+    fn run_length(&self, share: usize) -> usize {
         // As long as each pixel reads the texel after that of the one before, the fraction shrinks
         // by `back` or grows by `ahead` per pixel; the run ends where it would leave 0 to 65,535.
         let (back, ahead) = (65_536 - self.stride, self.stride - 65_536);
@@ -84,16 +84,16 @@ impl Step {
 
 /// Positions of the pixels of a row in a row of texels.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Across<'a> {
+pub(crate) struct RowSampler<'a> {
     /// Position of pixel 0 in 65,536ths of a texel.
     start: i64,
     stride: i64,
-    step: &'a Step,
+    step: &'a PixelStep,
 }
 
-impl<'a> Across<'a> {
+impl<'a> RowSampler<'a> {
     /// Pixel `x` lies `x` steps behind texel `start`.
-    pub(crate) fn new(start: f32, step: &'a Step) -> Self {
+    pub(crate) fn new(start: f32, step: &'a PixelStep) -> Self {
         Self {
             start: (f64::from(start) * 65_536.0) as i64,
             stride: step.stride,
@@ -106,7 +106,7 @@ impl<'a> Across<'a> {
     }
 
     /// The texels that pixels `first` to before `last` read, of a row of `width`.
-    pub(crate) fn texels(self, first: usize, last: usize, width: usize) -> (usize, usize) {
+    pub(crate) fn texel_range(self, first: usize, last: usize, width: usize) -> (usize, usize) {
         let most = width.cast_signed() as i64 - 1;
         let from = (self.at(first) >> 16).clamp(0, most);
         // A pixel blends two neighbours, and the end is exclusive: hence 2 more.
@@ -114,9 +114,9 @@ impl<'a> Across<'a> {
         (from as usize, (to as usize).min(width))
     }
 
-    /// Blends linearly between neighbours in `texels`, the first of which is the row's texel
+    /// Blends linearly between neighbours in `texel_range`, the first of which is the row's texel
     /// `from`; its ends are repeated. Writes pixels from `first` on, as many as `out` has.
-    pub(crate) fn read(self, texels: &[Texel], from: usize, first: usize, out: &mut [Texel]) {
+    pub(crate) fn sample(self, texels: &[Texel], from: usize, first: usize, out: &mut [Texel]) {
         if texels.len() < 2 {
             let fill = texels.first().copied().unwrap_or_default();
             out.fill(fill);
@@ -148,11 +148,11 @@ const MOST: i64 = 65_536 * 9 / 8;
 
 /// Blends pixels that lie between the first and the last texel and nearly as far apart as these,
 /// from `at` in 65,536ths on: in runs whose texels lie side by side.
-fn glide(texels: &[Texel], mut at: usize, step: &Step, mut out: &mut [Texel]) {
+fn glide(texels: &[Texel], mut at: usize, step: &PixelStep, mut out: &mut [Texel]) {
     let parts = texels.as_flattened();
     while !out.is_empty() {
         let (place, share) = (at >> 16, at & 0xffff);
-        let count = step.even(share).min(BLOCK).min(out.len());
+        let count = step.run_length(share).min(BLOCK).min(out.len());
         let (run, rest) = out.split_at_mut(count);
         let (left, right) = (&parts[place * 4..], &parts[place * 4 + 4..]);
         let sides = left.iter().zip(right).zip(step.ramp.as_flattened());
@@ -216,12 +216,12 @@ pub(crate) fn blend_rows(upper: &[Texel], lower: &[Texel], share: u16, out: &mut
 #[inline]
 pub(crate) fn blend(left: u16, right: u16, share: u16) -> u16 {
     // Not `left + share * (right - left)`: without a sign it stays in 16-bit lanes.
-    left - high(left, share) + high(right, share)
+    left - mul_high(left, share) + mul_high(right, share)
 }
 
 /// `share` of a part, in 65,536ths: one operation for eight of them.
 #[inline]
-pub(crate) fn high(part: u16, share: u16) -> u16 {
+pub(crate) fn mul_high(part: u16, share: u16) -> u16 {
     ((u32::from(part) * u32::from(share)) >> 16) as u16
 }
 
@@ -236,7 +236,7 @@ mod tests {
 
     fn read(values: &[u16], start: f32, step: f32, count: usize) -> Vec<u16> {
         let mut out = vec![[0; 4]; count];
-        Across::new(start, &Step::new(step)).read(&row(values), 0, 0, &mut out);
+        RowSampler::new(start, &PixelStep::new(step)).sample(&row(values), 0, 0, &mut out);
         out.iter().map(|pixel| pixel[2]).collect()
     }
 
@@ -272,7 +272,7 @@ mod tests {
         for stride in [
             LEAST, 60_001, 65_500, 65_535, 65_536, 65_537, 65_900, 70_003, MOST,
         ] {
-            let step = Step::new(stride as f32 / 65_536.0);
+            let step = PixelStep::new(stride as f32 / 65_536.0);
             for at in [0, 1, 40_000, 65_535, 3 * 65_536 + 7] {
                 let (mut runs, mut single) = ([[0; 4]; 230], [[0; 4]; 230]);
                 glide(&texels, at, &step, &mut runs);
@@ -288,13 +288,13 @@ mod tests {
             .map(|n| [n * 600, n * 13 % 7 * 900, 0, FULL])
             .collect();
         for (start, step) in [(-3.2, 0.9), (0.4, 1.1), (20.0, 0.33)] {
-            let step = Step::new(step);
-            let across = Across::new(start, &step);
+            let step = PixelStep::new(step);
+            let across = RowSampler::new(start, &step);
             let mut whole = vec![[0; 4]; 40];
-            across.read(&texels, 0, 0, &mut whole);
-            let (from, to) = across.texels(10, 25, texels.len());
+            across.sample(&texels, 0, 0, &mut whole);
+            let (from, to) = across.texel_range(10, 25, texels.len());
             let mut part = vec![[0; 4]; 15];
-            across.read(&texels[from..to], from, 10, &mut part);
+            across.sample(&texels[from..to], from, 10, &mut part);
             assert_eq!(part, whole[10..25]);
         }
     }

@@ -3,12 +3,12 @@
 
 use super::canvas::FULL;
 use super::colour::Rgb;
-use super::resample::{Across, Held, Scratch, Step, Texel, blend_rows, high};
-use crate::scene::camera::{Map, View};
+use super::resample::{RowSampler, RowCache, RowScratch, PixelStep, Texel, blend_rows, mul_high};
+use crate::scene::camera::{StageMap, CameraView};
 
 /// Blending of a wash with the elements below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meeting {
+pub(crate) enum WashBlend {
     /// Hides them.
     Cover,
     /// Adds light to them, never beyond white ("screen").
@@ -26,7 +26,7 @@ pub(crate) struct Wash {
     left: f32,
     top: f32,
     depth: f32,
-    meeting: Meeting,
+    meeting: WashBlend,
     /// Rows of texels that add any visible light.
     lit: Vec<bool>,
     /// Amplitude of the light's slow pulse, as a share of itself.
@@ -38,7 +38,7 @@ const FAINT: u16 = 16;
 
 /// The part of the stage that a wash covers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
+pub(crate) struct WashArea {
     pub(crate) left: f32,
     pub(crate) top: f32,
     pub(crate) right: f32,
@@ -49,7 +49,7 @@ pub(crate) struct Field {
 
 impl Wash {
     /// A wash whose colour at a stage point is `colour(x, y)`.
-    pub(crate) fn new(field: Field, meeting: Meeting, colour: impl Fn(f32, f32) -> Rgb) -> Self {
+    pub(crate) fn new(field: WashArea, meeting: WashBlend, colour: impl Fn(f32, f32) -> Rgb) -> Self {
         let width = ((field.right - field.left) / field.pitch).ceil() as usize + 2;
         let height = ((field.bottom - field.top) / field.pitch).ceil() as usize + 2;
         let mut texels = Vec::with_capacity(width * height);
@@ -69,7 +69,7 @@ impl Wash {
             .chunks_exact(width)
             .map(|row| row.as_flattened().iter().any(|part| *part > 0))
             .collect();
-        let Field {
+        let WashArea {
             left,
             top,
             pitch,
@@ -97,44 +97,44 @@ impl Wash {
 
 /// A wash under one camera view, ready to be drawn row by row.
 #[derive(Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ProjectedWash<'a> {
     wash: &'a Wash,
-    map: Map,
+    map: StageMap,
     /// Its light at this time, in 65,536ths.
     gain: u16,
-    step: Step,
-    held: Held,
+    step: PixelStep,
+    held: RowCache,
 }
 
-impl<'a> Seen<'a> {
-    pub(crate) fn new(wash: &'a Wash, view: &View) -> Self {
+impl<'a> ProjectedWash<'a> {
+    pub(crate) fn new(wash: &'a Wash, view: &CameraView) -> Self {
         let breath = 1.0 - wash.pulse * (0.5 + 0.5 * (view.time_s * 0.9).sin());
         let map = view.map(wash.depth);
         Self {
             wash,
             map,
-            step: Step::new(1.0 / (map.scale * wash.pitch)),
-            held: Held::default(),
+            step: PixelStep::new(1.0 / (map.scale * wash.pitch)),
+            held: RowCache::default(),
             gain: (breath * 65_535.0) as u16,
         }
     }
 
     /// Lays row `y` of the frame onto `canvas: [width][4] u16`.
-    pub(crate) fn lay(&mut self, y: usize, canvas: &mut [u16], scratch: &mut Scratch) {
+    pub(crate) fn draw_row(&mut self, y: usize, canvas: &mut [u16], scratch: &mut RowScratch) {
         let canvas = canvas.as_chunks_mut::<4>().0;
         match self.wash.meeting {
-            Meeting::Cover => self.sample(y, canvas),
-            Meeting::Light if !self.shines(y) => {}
-            Meeting::Light => {
+            WashBlend::Cover => self.sample(y, canvas),
+            WashBlend::Light if !self.adds_light(y) => {}
+            WashBlend::Light => {
                 let pixels = &mut scratch.pixels;
                 pixels.resize(canvas.len(), [0; 4]);
                 self.sample(y, pixels);
                 let light = pixels.as_flattened().iter();
                 for (out, light) in canvas.as_flattened_mut().iter_mut().zip(light) {
                     // "Screen": light fills a share of what is missing to white. Doubled, because
-                    // `high` drops 16 bits.
+                    // `mul_high` drops 16 bits.
                     let room = FULL.saturating_sub(*out) << 1;
-                    *out += high(room, high(*light, self.gain));
+                    *out += mul_high(room, mul_high(*light, self.gain));
                 }
             }
         }
@@ -147,7 +147,7 @@ impl<'a> Seen<'a> {
         at.clamp(0.0, (wash.height - 1) as f32)
     }
 
-    fn shines(&self, y: usize) -> bool {
+    fn adds_light(&self, y: usize) -> bool {
         let upper = self.place(y).floor() as usize;
         self.wash.lit[upper] || self.wash.lit[(upper + 1).min(self.wash.height - 1)]
     }
@@ -159,9 +159,9 @@ impl<'a> Seen<'a> {
         let lower = (upper + 1).min(wash.height - 1);
         let share = ((at - at.floor()) * 65_535.0) as u16;
         let start = ((0.5 - map.right) / map.scale - wash.left) / wash.pitch - 0.5;
-        let across = Across::new(start, &self.step);
-        let (above, below) = self.held.pair((upper, lower), out.len(), |at, pixels| {
-            across.read(&wash.texels[at * wash.width..][..wash.width], 0, 0, pixels);
+        let across = RowSampler::new(start, &self.step);
+        let (above, below) = self.held.rows((upper, lower), out.len(), |at, pixels| {
+            across.sample(&wash.texels[at * wash.width..][..wash.width], 0, 0, pixels);
         });
         blend_rows(above, below, share, out);
     }

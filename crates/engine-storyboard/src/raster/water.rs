@@ -3,8 +3,8 @@
 
 use super::canvas::{Canvas, STRIP};
 use super::colour::Rgb;
-use super::resample::{blend, high};
-use crate::scene::camera::View;
+use super::resample::{blend, mul_high};
+use crate::scene::camera::CameraView;
 
 /// A level sheet of water from the horizon down.
 #[derive(Clone, Debug)]
@@ -26,12 +26,12 @@ pub(crate) struct Water {
 
 impl Water {
     /// The first row of the frame that the water covers.
-    pub(crate) fn first_row(&self, view: &View) -> usize {
+    pub(crate) fn first_row(&self, view: &CameraView) -> usize {
         view.map(self.depth).y(self.horizon).floor().max(1.0) as usize
     }
 
     /// Lays the water onto those of its rows that are `needed`.
-    pub(crate) fn lay(&self, view: &View, canvas: &mut Canvas, needed: impl Fn(usize) -> bool) {
+    pub(crate) fn draw(&self, view: &CameraView, canvas: &mut Canvas, needed: impl Fn(usize) -> bool) {
         let map = view.map(self.depth);
         let horizon = map.y(self.horizon);
         let first = self.first_row(view);
@@ -107,7 +107,7 @@ fn blend_row(row: &mut [u16], line: &[u16], tone: Rgb, cover: f32, edge: f32) {
     for (row, line) in row.chunks_mut(STRIP * 4).zip(line.chunks(STRIP * 4)) {
         let parts = line.iter().zip(tones.as_flattened());
         for (out, (line, tone)) in row.iter_mut().zip(parts) {
-            *out = blend(*out, high(*line, keep) + tone, edge);
+            *out = blend(*out, mul_high(*line, keep) + tone, edge);
         }
     }
 }

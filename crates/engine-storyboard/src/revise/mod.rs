@@ -1,18 +1,18 @@
 //! Applies the words of an edit to the reading of its source: hour, weather, place, colours, mood, added and removed
 //! subjects. It paints nothing and knows no times.
 
-mod parts;
+mod edit_parts;
 
 use super::lexicon::{
-    Hour, Language, Lost, Meaning, Place, Reading, Role, Season, Tint, Weather, able, language_of,
+    Hour, Language, LostWords, Meaning, Place, Reading, Role, Season, ColourTint, Weather, possible_act, language_of,
     read_as,
 };
 use super::subject::Subject;
-use parts::{Condition, Parts, Swap};
+use edit_parts::{SwapCondition, EditParts, ThingSwap};
 
 /// The changes that an edit asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Change {
+pub(crate) struct EditChange {
     /// The things to show.
     wants: Reading,
     /// The things to remove.
@@ -23,30 +23,30 @@ pub(crate) struct Change {
 
 /// The place and the hour that a source shows, by its words or by chance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Settled {
+pub(crate) struct SceneSetting {
     pub(crate) place: Place,
     pub(crate) hour: Hour,
 }
 
-impl Change {
+impl EditChange {
     /// Reads an edit's prompt. The things that its negative prompt `avoid` names are removed.
     pub(crate) fn read(prompt: &str, avoid: &str) -> Self {
         let language = language_of(prompt);
-        let Parts {
+        let EditParts {
             mut wanted,
             mut removed,
             swaps,
-        } = parts::split(prompt);
+        } = edit_parts::split(prompt);
         let mut replaced = Vec::new();
         for swap in swaps {
-            replaced.extend(swapped(language, &swap, &mut wanted, &mut removed));
+            replaced.extend(split_swap(language, &swap, &mut wanted, &mut removed));
         }
         let mut without = read_as(language, &removed, "");
         let avoided = read_as(language_of(avoid), avoid, "");
         let wants = read_as(language, &wanted, avoid);
         // "No dog" in the prompt of an edit removes a dog, as one in the negative prompt does.
         let denied = wants.without.iter().filter_map(|meaning| match meaning {
-            Meaning::Subject(subject) => Some(Role::of(*subject)),
+            Meaning::Subject(subject) => Some(Role::new(*subject)),
             _ => None,
         });
         without
@@ -72,7 +72,7 @@ impl Change {
     }
 
     /// The words that are not drawn as they say.
-    pub(crate) fn lost(&self) -> Lost {
+    pub(crate) fn lost(&self) -> LostWords {
         let mut lost = self.wants.lost.clone();
         lost.missed.retain(is_content);
         lost.styles.retain(is_content);
@@ -81,7 +81,7 @@ impl Change {
 
     /// The reading `source` with all changes of the edit. `settled` is the place and the hour that the source shows,
     /// by chance or not: a new hour must not change the place, nor a new place the hour.
-    pub(crate) fn revise(&self, source: &Reading, settled: Settled) -> Reading {
+    pub(crate) fn revise(&self, source: &Reading, settled: SceneSetting) -> Reading {
         let wants = &self.wants;
         let mut made = source.clone();
         let moves = !wants.places.is_empty() && wants.place.is_some_and(|at| at != settled.place);
@@ -94,7 +94,7 @@ impl Change {
             made.places.clone_from(&wants.places);
             made.neon = false;
             made.tints
-                .retain(|tint| !matches!(tint, Tint::Ground(_) | Tint::Place(_)));
+                .retain(|tint| !matches!(tint, ColourTint::Ground(_) | ColourTint::Place(_)));
         }
         made.hour = wants.hour.or(made.hour);
         let stays = made.season.filter(|one| self.without.season != Some(*one));
@@ -104,11 +104,11 @@ impl Change {
         replace(&mut made.motions, &wants.motions);
         replace(&mut made.framing, &wants.framing);
         made.weather = self.weather(&made.weather);
-        self.cast(&mut made);
+        self.revise_roles(&mut made);
         if let Some((act, _)) = wants.loose.first() {
             // "Make it sleep".
             for role in &mut made.roles {
-                role.act = able(role.subject, *act).or(role.act);
+                role.act = possible_act(role.subject, *act).or(role.act);
             }
         }
         self.colour(&mut made.tints);
@@ -116,11 +116,11 @@ impl Change {
             // More words would choose another place by chance.
             made.place = made.place.or(Some(settled.place));
         }
-        after(source, made)
+        with_past(source, made)
     }
 
-    /// Like [`Change::revise`], but changes only places and things and keeps the source's light and weather.
-    pub(crate) fn recast(&self, source: &Reading, settled: Settled) -> Reading {
+    /// Like [`EditChange::revise`], but changes only places and things and keeps the source's light and weather.
+    pub(crate) fn recast(&self, source: &Reading, settled: SceneSetting) -> Reading {
         let made = self.revise(source, settled);
         let moves = made.place.or(Some(settled.place)) != source.place.or(Some(settled.place));
         let recast = Reading {
@@ -143,7 +143,7 @@ impl Change {
             past: source.past.clone(),
             ..made
         };
-        after(source, recast)
+        with_past(source, recast)
     }
 
     /// The wanted weather, with the weather of `source` that is compatible with it.
@@ -169,7 +169,7 @@ impl Change {
     }
 
     /// Removes, replaces and adds subjects.
-    fn cast(&self, made: &mut Reading) {
+    fn revise_roles(&self, made: &mut Reading) {
         let (wants, without) = (&self.wants.roles, &self.without);
         // The sky has one sun or moon.
         let lit = wants.iter().any(is_orb);
@@ -181,7 +181,7 @@ impl Change {
                 .iter_mut()
                 .filter(|role| role.count > 0 && old.iter().any(|one| one.subject == role.subject));
             for (seat, new) in seats.zip(&mut new) {
-                let act = seat.act.and_then(|act| able(new.subject, act));
+                let act = seat.act.and_then(|act| possible_act(new.subject, act));
                 *seat = Role {
                     act: new.act.or(act),
                     ..*new
@@ -217,7 +217,7 @@ impl Change {
     }
 
     /// Replaces the colours of things that get a new one.
-    fn colour(&self, tints: &mut Vec<Tint>) {
+    fn colour(&self, tints: &mut Vec<ColourTint>) {
         let wanted = &self.wants.tints;
         tints.retain(|old| !wanted.iter().any(|new| same_thing(*old, *new)));
         extend(tints, wanted);
@@ -236,24 +236,24 @@ fn is_orb(role: &Role) -> bool {
 
 /// Whether a word is about the picture, and not only an order.
 fn is_content(word: &String) -> bool {
-    !parts::is_order(&word.to_lowercase())
+    !edit_parts::is_order(&word.to_lowercase())
 }
 
 /// The words of an edit that name things to remove.
 pub(crate) fn removed_words(prompt: &str) -> String {
-    let Parts { removed, swaps, .. } = parts::split(prompt);
+    let EditParts { removed, swaps, .. } = edit_parts::split(prompt);
     let olds = swaps.into_iter().map(|swap| swap.old);
     olds.fold(removed, |all, old| all + ", " + &old)
 }
 
 /// Adds the replacement to `wanted` and, if the swap removes it, the old thing to `removed`. Returns both if so.
-fn swapped(
+fn split_swap(
     language: Language,
-    swap: &Swap,
+    swap: &ThingSwap,
     wanted: &mut String,
     removed: &mut String,
 ) -> Option<(Vec<Role>, Vec<Role>)> {
-    let Swap {
+    let ThingSwap {
         old: old_text,
         new: new_text,
         joined,
@@ -271,9 +271,9 @@ fn swapped(
         || new.hour.is_some()
         || new.season.is_some();
     let removes = match condition {
-        Condition::Always => true,
-        Condition::ForThings => is_thing,
-        Condition::ForSingleThings => is_thing && (alone || old.roles.is_empty()),
+        SwapCondition::Always => true,
+        SwapCondition::ForThings => is_thing,
+        SwapCondition::ForSingleThings => is_thing && (alone || old.roles.is_empty()),
     };
     if !removes {
         let joined = if joined == "a" || joined == "an" {
@@ -294,7 +294,7 @@ fn swapped(
 }
 
 /// `made`, with `source` in its past if the two differ.
-fn after(source: &Reading, mut made: Reading) -> Reading {
+fn with_past(source: &Reading, mut made: Reading) -> Reading {
     if made != *source {
         // Flat: `made` was cloned from `source`, so that the versions before are in its past
         // already.
@@ -319,8 +319,8 @@ pub(crate) fn air(reading: &Reading) -> Reading {
 }
 
 /// Whether a colour is for the light and not for a thing.
-fn is_air(tint: &Tint) -> bool {
-    matches!(tint, Tint::Whole(_) | Tint::Heaven(_))
+fn is_air(tint: &ColourTint) -> bool {
+    matches!(tint, ColourTint::Whole(_) | ColourTint::Heaven(_))
 }
 
 fn is_snow(weather: Weather) -> bool {
@@ -341,13 +341,13 @@ fn excludes(new: Weather, old: Weather) -> bool {
 }
 
 /// Whether two colours paint the same thing. A colour for the whole picture replaces all others.
-fn same_thing(old: Tint, new: Tint) -> bool {
+fn same_thing(old: ColourTint, new: ColourTint) -> bool {
     matches!(
         (old, new),
-        (_, Tint::Whole(_))
-            | (Tint::Ground(_), Tint::Ground(_))
-            | (Tint::Heaven(_), Tint::Heaven(_))
-            | (Tint::Place(_), Tint::Place(_))
+        (_, ColourTint::Whole(_))
+            | (ColourTint::Ground(_), ColourTint::Ground(_))
+            | (ColourTint::Heaven(_), ColourTint::Heaven(_))
+            | (ColourTint::Place(_), ColourTint::Place(_))
     )
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::lexicon::read;
 use crate::subject::Act;
 
-const SETTLED: Settled = Settled {
+const SETTLED: SceneSetting = SceneSetting {
     place: Place::Hills,
     hour: Hour::Golden,
 };
@@ -14,8 +14,8 @@ fn subjects(reading: &Reading) -> Vec<Subject> {
     shown.map(|role| role.subject).collect()
 }
 
-fn settled(reading: &Reading) -> Settled {
-    Settled {
+fn settled(reading: &Reading) -> SceneSetting {
+    SceneSetting {
         place: reading.place.unwrap_or(SETTLED.place),
         hour: reading.hour.unwrap_or(SETTLED.hour),
     }
@@ -23,7 +23,7 @@ fn settled(reading: &Reading) -> Settled {
 
 fn revised(source: &str, edit: &str) -> Reading {
     let source = read(source, "");
-    Change::read(edit, "").revise(&source, settled(&source))
+    EditChange::read(edit, "").revise(&source, settled(&source))
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn words_that_say_nothing_change_nothing() {
             source,
             "{edit}"
         );
-        assert_eq!(Change::read(edit, "").air(), Reading::default(), "{edit}");
+        assert_eq!(EditChange::read(edit, "").air(), Reading::default(), "{edit}");
     }
 }
 
@@ -75,7 +75,7 @@ fn another_place_keeps_the_subjects_and_the_hour_by_chance() {
     assert_eq!(subjects(&made), [Subject::Car]);
     assert!(made.colour_of(Subject::Car).is_some());
     assert_eq!(made.hour, Some(SETTLED.hour));
-    assert!(!made.tints.iter().any(|tint| matches!(tint, Tint::Place(_))));
+    assert!(!made.tints.iter().any(|tint| matches!(tint, ColourTint::Place(_))));
     // A subject is no place: a boat that is added moves no hills to the sea.
     assert_eq!(revised("a forest", "add a boat").place, Some(Place::Forest));
 }
@@ -129,7 +129,7 @@ fn subjects_come_and_go() {
         let painted = made.colour_of(Subject::Boat).is_some();
         assert_eq!(painted, shown.contains(&Subject::Boat), "{edit}");
     }
-    let change = Change::read("at night", "boats");
+    let change = EditChange::read("at night", "boats");
     let source = read(source, "");
     assert_eq!(
         subjects(&change.revise(&source, settled(&source))),
@@ -147,13 +147,13 @@ fn there_is_one_light_in_the_sky() {
 
 #[test]
 fn a_place_by_chance_stays_when_more_is_said() {
-    let settled = Settled {
+    let settled = SceneSetting {
         place: Place::Sea,
         ..SETTLED
     };
     let source = read("quiet", "");
     assert_eq!(source.place, None);
-    let made = Change::read("at night", "").revise(&source, settled);
+    let made = EditChange::read("at night", "").revise(&source, settled);
     assert_eq!(
         (made.place, made.hour),
         (Some(Place::Sea), Some(Hour::Night))
@@ -213,7 +213,7 @@ fn what_only_changes_its_look_stays() {
     let all = [Subject::Car, Subject::Dog, Subject::Cat];
     assert_eq!(subjects(&made), all);
     let made = revised(source, "change the rain to snow");
-    assert!(made.has(Weather::Snowfall) && made.roles.len() == 2);
+    assert!(made.has_weather(Weather::Snowfall) && made.roles.len() == 2);
     let made = revised(source, "make it sleep");
     assert_eq!(made.role(Subject::Dog).unwrap().act, Some(Act::Sleep));
 }
@@ -238,9 +238,9 @@ fn seasons_change() {
         assert_eq!(same, read(autumn, ""), "{edit}");
     }
     let made = revised(autumn, "in winter");
-    assert!(made.season == Some(Season::Winter) && made.has(Weather::Snow));
+    assert!(made.season == Some(Season::Winter) && made.has_weather(Weather::Snow));
     let made = revised("a hill in winter", "in autumn");
-    assert!(made.season == Some(Season::Autumn) && !made.has(Weather::Snow));
+    assert!(made.season == Some(Season::Autumn) && !made.has_weather(Weather::Snow));
     assert_eq!(revised(autumn, "not in autumn").season, None);
     assert_eq!(revised(autumn, "at night").season, Some(Season::Autumn));
 }
@@ -273,9 +273,9 @@ fn words_of_orders_are_not_missed() {
         "犬を猫に変えて",
         "개를 고양이로 바꿔",
     ] {
-        let change = Change::read(edit, "");
+        let change = EditChange::read(edit, "");
         assert_eq!(change.lost().missed, [] as [&str; 0], "{edit}");
     }
-    let change = Change::read("add a glimworfle", "");
+    let change = EditChange::read("add a glimworfle", "");
     assert_eq!(change.lost().missed, ["glimworfle"]);
 }

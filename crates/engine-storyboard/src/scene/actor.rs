@@ -3,9 +3,9 @@
 
 use tiny_skia::Transform;
 
-use super::camera::View;
-use crate::art::{self, Look, Moment};
-use crate::raster::canvas::{Canvas, lay_over};
+use super::camera::CameraView;
+use crate::art::{self, SubjectColours, ActMoment};
+use crate::raster::canvas::{Canvas, blend_over};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
@@ -37,7 +37,7 @@ pub(crate) struct Actor {
     /// Speed at which it moves its own parts; 1.0 is usual.
     pub(crate) pace: f32,
     pub(crate) faces_left: bool,
-    pub(crate) look: Look,
+    pub(crate) look: SubjectColours,
     /// Opacity of its mirror image in the water under its foot.
     pub(crate) mirrored: f32,
     /// The stage row below which water hides it.
@@ -48,7 +48,7 @@ pub(crate) struct Actor {
 
 /// Position of a subject in the frame, pixels.
 #[derive(Clone, Copy, Debug)]
-struct Spot {
+struct ActorSpot {
     /// Its anchor.
     at: (f32, f32),
     /// The row of the ground under it.
@@ -73,7 +73,7 @@ impl Actor {
     }
 
     /// Distance that it has come down at `t`, stage pixels.
-    fn down(&self, t: f32) -> f32 {
+    fn fallen(&self, t: f32) -> f32 {
         let share = (t / self.seconds.max(0.1)).min(1.0);
         match self.act {
             // Comes down fast and settles.
@@ -87,12 +87,12 @@ impl Actor {
         }
     }
 
-    fn spot(&self, view: &View) -> Spot {
+    fn spot(&self, view: &CameraView) -> ActorSpot {
         let (map, t) = (view.map(self.depth), view.time_s);
         let swing = (t * 1.1 + self.phase).sin();
-        let (hop, down) = (self.hop(t), self.down(t));
+        let (hop, down) = (self.hop(t), self.fallen(t));
         let side = self.size * map.scale;
-        Spot {
+        ActorSpot {
             at: (
                 map.x(self.x + self.speed.0 * t),
                 map.y(self.y + down - hop + self.bob * swing),
@@ -105,8 +105,8 @@ impl Actor {
         }
     }
 
-    fn moment(&self, t: f32) -> Moment {
-        Moment {
+    fn moment(&self, t: f32) -> ActMoment {
+        ActMoment {
             act: self.act,
             t: t * self.pace + self.phase,
             gone: (self.speed.0 * t).abs() / self.size.max(1.0),
@@ -117,14 +117,14 @@ impl Actor {
     }
 
     /// The box of its square in the frame: left, top, right, bottom, pixels.
-    pub(crate) fn square(&self, view: &View) -> [f32; 4] {
-        let Spot { at, side, .. } = self.spot(view);
+    pub(crate) fn square(&self, view: &CameraView) -> [f32; 4] {
+        let ActorSpot { at, side, .. } = self.spot(view);
         let top = at.1 - art::anchor(self.subject) / 100.0 * side;
         [at.0 - side * 0.5, top, at.0 + side * 0.5, top + side]
     }
 
     /// The box of its head in the frame, if it has one that captions must not cover.
-    pub(crate) fn head(&self, view: &View) -> Option<[f32; 4]> {
+    pub(crate) fn head(&self, view: &CameraView) -> Option<[f32; 4]> {
         let [left, top, right, bottom] = art::head(self.subject, &self.moment(view.time_s))?;
         let [x, y, end, _] = self.square(view);
         let scale = (end - x) / 100.0;
@@ -141,7 +141,7 @@ impl Actor {
         ])
     }
 
-    pub(crate) fn lay(&self, view: &View, canvas: &mut Canvas) {
+    pub(crate) fn draw(&self, view: &CameraView, canvas: &mut Canvas) {
         let (map, t) = (view.map(self.depth), view.time_s);
         let spot = self.spot(view);
         let bottom = self.floor.map_or(canvas.height, |row| {
@@ -151,7 +151,7 @@ impl Actor {
             // Off the ground the shadow is smaller and fainter.
             let near = 1.0 - 0.55 * (spot.hop * 2.0).min(1.0);
             let half = self.shadow * map.scale * near;
-            shade(canvas, (spot.at.0, spot.foot), half, near);
+            draw_shadow(canvas, (spot.at.0, spot.foot), half, near);
         }
         // The rates of bobbing and rocking have no common period: together they never settle into a
         // visible loop.
@@ -208,7 +208,7 @@ impl Actor {
             for (out, byte) in line.iter_mut().zip(row) {
                 *out = u16::from(*byte) * gain;
             }
-            lay_over(&mut canvas.row(y)[left * 4..right * 4], &line);
+            blend_over(&mut canvas.row(y)[left * 4..right * 4], &line);
         }
     }
 }
@@ -219,7 +219,7 @@ const SHADOW: f32 = 0.34;
 const FLAT: f32 = 0.15;
 
 /// Draws a soft flat shadow under a foot at `at`; `half` is half of its width.
-fn shade(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
+fn draw_shadow(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
     let half = half.max(1.0);
     let tall = (half * FLAT).max(1.0);
     let columns = pixel_span(at.0, half, canvas.width);
@@ -257,7 +257,7 @@ mod tests {
     fn a_shadow_is_soft_flat_and_only_under_the_foot() {
         let mut canvas = Canvas::new(60, 40);
         canvas.pixels.fill(20_000);
-        shade(&mut canvas, (30.0, 20.0), 20.0, 1.0);
+        draw_shadow(&mut canvas, (30.0, 20.0), 20.0, 1.0);
         let at = |x: usize, y: usize| canvas.pixels[(y * 60 + x) * 4];
         assert!(at(30, 20) < 14_000, "{}", at(30, 20));
         assert!(at(45, 20) > at(30, 20) && at(45, 20) < 20_000);
@@ -266,7 +266,7 @@ mod tests {
             (20_000, 20_000, 20_000)
         );
         // Beyond the frame's edges it is cut.
-        shade(&mut canvas, (-5.0, 39.5), 20.0, 1.0);
-        shade(&mut canvas, (500.0, -90.0), 20.0, 1.0);
+        draw_shadow(&mut canvas, (-5.0, 39.5), 20.0, 1.0);
+        draw_shadow(&mut canvas, (500.0, -90.0), 20.0, 1.0);
     }
 }

@@ -12,14 +12,14 @@ const ZOOM_MAX: f32 = 1.16;
 
 /// A camera move over a whole shot, in stage units (see `Stage::unit`).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Move {
+pub(crate) struct CameraMove {
     pan_from: (f32, f32),
     pan_to: (f32, f32),
     zoom_from: f32,
     zoom_to: f32,
 }
 
-impl Move {
+impl CameraMove {
     /// A camera that does not move.
     pub(crate) const REST: Self = Self {
         pan_from: (0.0, 0.0),
@@ -50,11 +50,11 @@ impl Move {
         // A number is drawn even if the words name a move (`unwrap_or` is eager): naming one leaves
         // the later random choices as they were.
         let framing = asked.unwrap_or(wild[rng.below(wild.len())]);
-        let pace = if reading.moves(Motion::Still) {
+        let pace = if reading.has_motion(Motion::Still) {
             0.25
-        } else if reading.moves(Motion::Fast) {
+        } else if reading.has_motion(Motion::Fast) {
             1.0
-        } else if reading.moves(Motion::Slow) {
+        } else if reading.has_motion(Motion::Slow) {
             0.6
         } else {
             0.78
@@ -86,9 +86,9 @@ impl Move {
     }
 
     /// View `time_s` into a shot of `length_s`.
-    pub(crate) fn at(&self, time_s: f32, length_s: f32, unit: f32, centre: (f32, f32)) -> View {
+    pub(crate) fn view_at(&self, time_s: f32, length_s: f32, unit: f32, centre: (f32, f32)) -> CameraView {
         let share = ease((time_s / length_s.max(0.1)).clamp(0.0, 1.0));
-        View {
+        CameraView {
             pan: (
                 lerp(self.pan_from.0, self.pan_to.0, share) * unit,
                 lerp(self.pan_from.1, self.pan_to.1, share) * unit,
@@ -111,7 +111,7 @@ pub(crate) fn ease(t: f32) -> f32 {
 
 /// Position of the camera. Lengths in stage pixels.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+pub(crate) struct CameraView {
     /// Offset of a plane of depth 1.0, right and down.
     pan: (f32, f32),
     /// Magnification of a plane of depth 1.0, 1.0 or more.
@@ -126,19 +126,19 @@ pub(crate) struct View {
 
 /// Map from stage to frame: `x * scale + right`, `y * scale + down`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Map {
+pub(crate) struct StageMap {
     pub(crate) scale: f32,
     pub(crate) right: f32,
     pub(crate) down: f32,
 }
 
-impl View {
+impl CameraView {
     /// The map of a plane at `depth`: 0.0 infinitely far, 1.0 the subject, more is nearer.
-    pub(crate) fn map(&self, depth: f32) -> Map {
+    pub(crate) fn map(&self, depth: f32) -> StageMap {
         // Parallax: a pan moves a plane by its depth. A zoom moves even the farthest one by 0.3, or
         // the sky would stand still behind land that grows.
         let scale = 1.0 + (self.zoom - 1.0) * (0.3 + 0.7 * depth);
-        Map {
+        StageMap {
             scale: scale * self.pixels,
             right: (self.centre.0 * (1.0 - scale) + self.pan.0 * depth) * self.pixels,
             down: (self.centre.1 * (1.0 - scale) + self.pan.1 * depth) * self.pixels,
@@ -146,7 +146,7 @@ impl View {
     }
 }
 
-impl Map {
+impl StageMap {
     pub(crate) fn x(&self, x: f32) -> f32 {
         x * self.scale + self.right
     }
@@ -164,14 +164,14 @@ const DIM: f32 = 0.14;
 
 /// Effect of a swell on one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pulse {
+pub(crate) struct FramePulse {
     /// Magnification, 1.0 or more.
     pub(crate) zoom: f32,
     /// Share of the light, at most 1.0.
     pub(crate) light: f32,
 }
 
-impl Pulse {
+impl FramePulse {
     /// No motion of its own.
     pub(crate) const CALM: Self = Self {
         zoom: 1.0,
@@ -179,7 +179,7 @@ impl Pulse {
     };
 
     /// The pulse of a swell from 0.0 to 1.0.
-    pub(crate) fn of(swell: f32) -> Self {
+    pub(crate) fn from_swell(swell: f32) -> Self {
         Self {
             zoom: 1.0 + ZOOM * swell,
             light: 1.0 - DIM * (1.0 - swell),

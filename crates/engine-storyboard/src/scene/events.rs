@@ -4,7 +4,7 @@
 use crate::lexicon::{Motion, Place, Reading, Role, Weather};
 use crate::rng::{Rng, hash};
 use crate::script::Shot;
-use crate::subject::{Act, Body, Stance, Subject};
+use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// Time without flashes at both ends of a shot, seconds, so that clips join and loop.
 const CALM_S: f32 = 0.5;
@@ -20,12 +20,12 @@ pub(crate) const SURF_RATE: f32 = 0.9;
 
 /// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
-    Flash(Flash),
+pub(crate) enum EventKind {
+    Flash(LightningFlash),
     /// Thunder, with the nearness of its flash: 0.0 far to 1.0 overhead.
     Thunder(f32),
     /// A foot or a hoof on the ground, with its loudness.
-    Step(Ground, f32),
+    Step(FootGround, f32),
     /// A shell of a firework bursts.
     Burst,
     Bell,
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
 
 /// One flash of lightning.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Flash {
+pub(crate) struct LightningFlash {
     /// Column, as a share of the frame's width.
     pub(crate) across: f32,
     /// 0.0 far to 1.0 overhead.
@@ -46,7 +46,7 @@ pub(crate) struct Flash {
 
 /// The ground under feet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum FootGround {
     Soft,
     Hard,
     Snow,
@@ -54,14 +54,14 @@ pub(crate) enum Ground {
 
 /// An event and its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Event {
+pub(crate) struct ShotEvent {
     /// Seconds since the shot began to show.
     pub(crate) time_s: f32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EventKind,
 }
 
 /// The events of `shot`, in order. `whole` is the entire prompt.
-pub(crate) fn events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<Event> {
+pub(crate) fn shot_events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<ShotEvent> {
     // With the shot's start, so that the same words in two shots do not flash alike.
     let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(27);
     let rng = Rng::new(u64::from(seed) ^ key ^ u64::from(shot.start).rotate_left(40));
@@ -69,24 +69,24 @@ pub(crate) fn events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<Event
     let ends_s = (shot.end - shot.appears()) as f32 / fps as f32;
     let mut events = Vec::new();
     let span = (shows_s, ends_s);
-    flashes(&shot.reading, span, &mut rng.fork("flashes"), &mut events);
-    steps(&shot.reading, span, &mut events);
-    others(&shot.reading, span, &mut rng.fork("others"), &mut events);
+    add_flashes(&shot.reading, span, &mut rng.fork("flashes"), &mut events);
+    add_steps(&shot.reading, span, &mut events);
+    add_other_events(&shot.reading, span, &mut rng.fork("others"), &mut events);
     events.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
     events
 }
 
 /// Whether lightning is possible in this place.
-fn open(reading: &Reading) -> bool {
+fn can_flash(reading: &Reading) -> bool {
     !matches!(
         reading.place,
         Some(Place::Space | Place::Underwater | Place::Room)
     )
 }
 
-fn flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut Vec<Event>) {
-    let bolts = reading.has(Weather::Lightning);
-    if !(bolts || reading.has(Weather::Storm)) || !open(reading) {
+fn add_flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut Vec<ShotEvent>) {
+    let bolts = reading.has_weather(Weather::Lightning);
+    if !(bolts || reading.has_weather(Weather::Storm)) || !can_flash(reading) {
         return;
     }
     // Not at once: the scene is seen before it flashes.
@@ -97,21 +97,21 @@ fn flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mu
         } else {
             rng.range(0.3, 0.6)
         };
-        let flash = Flash {
+        let flash = LightningFlash {
             across: rng.range(0.16, 0.84),
             near,
             bolt: bolts,
         };
-        events.push(Event {
+        events.push(ShotEvent {
             time_s: at,
-            kind: Kind::Flash(flash),
+            kind: EventKind::Flash(flash),
         });
         // Seconds until the thunder, far fewer than real distances take: it must still belong to
         // its flash.
         let late = 0.12 + 0.75 * (1.0 - near);
-        events.push(Event {
+        events.push(ShotEvent {
             time_s: at + late,
-            kind: Kind::Thunder(near),
+            kind: EventKind::Thunder(near),
         });
         at += PAUSE_S + rng.range(0.0, 1.5);
     }
@@ -121,10 +121,10 @@ fn flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mu
 fn gait(role: &Role) -> Option<(f32, f32)> {
     let facts = role.subject.facts();
     let (rate, loud) = match (facts.body, facts.stance) {
-        (Body::Person, Stance::Walks) => (1.9, 1.0),
+        (BodyKind::Person, Stance::Walks) => (1.9, 1.0),
         // Small feet are quick and light.
-        (Body::Quadruped, Stance::Walks) if facts.size < 0.34 => (4.4, 0.45),
-        (Body::Quadruped, Stance::Walks) => (2.4, 1.1),
+        (BodyKind::Quadruped, Stance::Walks) if facts.size < 0.34 => (4.4, 0.45),
+        (BodyKind::Quadruped, Stance::Walks) => (2.4, 1.1),
         _ => return None,
     };
     match role.act.unwrap_or(facts.usual) {
@@ -135,9 +135,9 @@ fn gait(role: &Role) -> Option<(f32, f32)> {
     }
 }
 
-fn steps(reading: &Reading, (from, to): (f32, f32), events: &mut Vec<Event>) {
+fn add_steps(reading: &Reading, (from, to): (f32, f32), events: &mut Vec<ShotEvent>) {
     let walker = reading.roles.iter().find_map(gait);
-    let (Some((rate, loud)), false) = (walker, reading.moves(Motion::Still)) else {
+    let (Some((rate, loud)), false) = (walker, reading.has_motion(Motion::Still)) else {
         return;
     };
     let afloat = matches!(
@@ -147,19 +147,19 @@ fn steps(reading: &Reading, (from, to): (f32, f32), events: &mut Vec<Event>) {
     if afloat {
         return;
     }
-    let pace = if reading.moves(Motion::Fast) {
+    let pace = if reading.has_motion(Motion::Fast) {
         1.5
-    } else if reading.moves(Motion::Slow) {
+    } else if reading.has_motion(Motion::Slow) {
         0.75
     } else {
         1.0
     };
-    let ground = if reading.has(Weather::Snow) {
-        Ground::Snow
+    let ground = if reading.has_weather(Weather::Snow) {
+        FootGround::Snow
     } else if matches!(reading.place, Some(Place::City | Place::Room)) {
-        Ground::Hard
+        FootGround::Hard
     } else {
-        Ground::Soft
+        FootGround::Soft
     };
     // The sound's own rate: feet in the picture follow the distance, which differs from subject to
     // subject.
@@ -172,31 +172,31 @@ fn steps(reading: &Reading, (from, to): (f32, f32), events: &mut Vec<Event>) {
         } else {
             (0.0, 1.0)
         };
-        Event {
+        ShotEvent {
             time_s: from + (nth as f32 + 0.35 + late) * gap,
-            kind: Kind::Step(ground, loud * weak),
+            kind: EventKind::Step(ground, loud * weak),
         }
     }));
 }
 
-fn others(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut Vec<Event>) {
-    let mut every = |subject: Subject, kind: Kind, first: f32, gap: (f32, f32)| {
+fn add_other_events(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut Vec<ShotEvent>) {
+    let mut every = |subject: Subject, kind: EventKind, first: f32, gap: (f32, f32)| {
         if !reading.shows(subject) {
             return;
         }
         let mut at = from + first;
         while at < to {
-            events.push(Event { time_s: at, kind });
+            events.push(ShotEvent { time_s: at, kind });
             at += rng.range(gap.0, gap.1);
         }
     };
-    every(Subject::Fireworks, Kind::Burst, 0.35, (0.55, 1.1));
-    every(Subject::Bell, Kind::Bell, 0.2, (1.6, 1.9));
-    every(Subject::Campfire, Kind::Crackle, 0.05, (0.03, 0.3));
+    every(Subject::Fireworks, EventKind::Burst, 0.35, (0.55, 1.1));
+    every(Subject::Bell, EventKind::Bell, 0.2, (1.6, 1.9));
+    every(Subject::Campfire, EventKind::Crackle, 0.05, (0.03, 0.3));
 }
 
 /// Brightness of a flash `since_s` after it began, 0.0 to 1.0.
-pub(crate) fn glow(since_s: f32) -> f32 {
+pub(crate) fn flash_brightness(since_s: f32) -> f32 {
     // A flash and its restrike, as most real ones have.
     stroke_brightness(since_s).max(0.75 * stroke_brightness(since_s - AGAIN_S))
 }
@@ -215,12 +215,12 @@ mod tests {
     use super::*;
     use crate::script::shots;
 
-    fn of(prompt: &str, seed: u32) -> Vec<Event> {
+    fn of(prompt: &str, seed: u32) -> Vec<ShotEvent> {
         let shot = &shots(prompt, "", &[168], 24)[0];
-        events(shot, prompt, seed, 24)
+        shot_events(shot, prompt, seed, 24)
     }
 
-    fn times(events: &[Event], wanted: impl Fn(&Kind) -> bool) -> Vec<f32> {
+    fn times(events: &[ShotEvent], wanted: impl Fn(&EventKind) -> bool) -> Vec<f32> {
         let those = events.iter().filter(|one| wanted(&one.kind));
         those.map(|one| one.time_s).collect()
     }
@@ -229,8 +229,8 @@ mod tests {
     fn every_flash_has_its_thunder_and_keeps_away_from_the_ends() {
         for seed in 0..40 {
             let all = of("lightning over the sea", seed);
-            let flashes = times(&all, |kind| matches!(kind, Kind::Flash(_)));
-            let thunder = times(&all, |kind| matches!(kind, Kind::Thunder(_)));
+            let flashes = times(&all, |kind| matches!(kind, EventKind::Flash(_)));
+            let thunder = times(&all, |kind| matches!(kind, EventKind::Thunder(_)));
             assert!(flashes.len() >= 2 && flashes.len() == thunder.len());
             for (flash, thunder) in flashes.iter().zip(&thunder) {
                 assert!((0.1..1.0).contains(&(thunder - flash)));
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn walkers_step_at_their_pace() {
         let count =
-            |prompt: &str| times(&of(prompt, 1), |kind| matches!(kind, Kind::Step(..))).len();
+            |prompt: &str| times(&of(prompt, 1), |kind| matches!(kind, EventKind::Step(..))).len();
         let walk = count("a woman walks in the city");
         assert!((11..=14).contains(&walk), "{walk}");
         assert!(count("a woman walks fast in the city") > walk * 4 / 3);
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_flash_strikes_at_once_and_goes_out() {
-        assert!(glow(-0.01) == 0.0 && glow(0.0) == 1.0);
-        assert!(glow(0.12) < 0.4 && glow(0.14) > 0.6 && glow(0.8) < 0.01);
+        assert!(flash_brightness(-0.01) == 0.0 && flash_brightness(0.0) == 1.0);
+        assert!(flash_brightness(0.12) < 0.4 && flash_brightness(0.14) > 0.6 && flash_brightness(0.8) < 0.01);
     }
 }

@@ -5,30 +5,30 @@ pub(crate) mod actor;
 pub(crate) mod camera;
 pub(crate) mod events;
 pub(crate) mod palette;
-pub(crate) mod stage;
+pub(crate) mod scene_builder;
 
 use kinora_contract::{Resolution, Size};
 
 use super::lexicon::{Framing, Hour, Place, Reading, Weather};
-use super::revise::Settled;
+use super::revise::SceneSetting;
 use super::rng::{Rng, hash};
-use super::scenes::{self, Kept, Shortage};
+use super::places::{self, PreviousPlace, FigureShortage};
 use super::script::Shot;
 use super::subject::Subject;
 use crate::raster::canvas::Canvas;
-use crate::raster::resample::Scratch;
+use crate::raster::resample::RowScratch;
 use crate::raster::{layer, wash};
 use actor::Actor;
-use camera::{Move, Pulse, View};
-use events::events;
+use camera::{CameraMove, FramePulse, CameraView};
+use events::shot_events;
 use palette::Palette;
-use stage::{Element, Stage};
+use scene_builder::{SceneElement, SceneBuilder};
 
 /// A painted scene.
 #[derive(Debug)]
 pub(crate) struct Scene {
-    elements: Vec<Element>,
-    camera: Move,
+    elements: Vec<SceneElement>,
+    camera: CameraMove,
     seconds: f32,
     unit: f32,
     centre: (f32, f32),
@@ -38,8 +38,8 @@ pub(crate) struct Scene {
 
 /// Working memory of one painter.
 #[derive(Debug, Default)]
-pub(crate) struct Bench {
-    scratch: Scratch,
+pub(crate) struct SceneScratch {
+    scratch: RowScratch,
 }
 
 /// The length that shapes are sized by: near the short side, a little more in wide frames.
@@ -67,21 +67,21 @@ fn hour(reading: &Reading, place: Place, rng: &mut Rng) -> Hour {
         (None, Place::Desert | Place::Underwater) => Hour::Day,
         (None, _) if reading.neon => Hour::Night,
         // No low sun shines through what hides the sky.
-        (None, _) if covered(reading) => Hour::Day,
+        (None, _) if hides_sky(reading) => Hour::Day,
         // At dusk snow could be any ground.
         (None, _) if reading.is_snowy() && chance == Hour::Dusk => Hour::Day,
         (None, _) => chance,
     }
 }
 
-fn covered(reading: &Reading) -> bool {
+fn hides_sky(reading: &Reading) -> bool {
     let hides = [
         Weather::Storm,
         Weather::Downpour,
         Weather::Blizzard,
         Weather::Rainbow,
     ];
-    hides.iter().any(|weather| reading.has(*weather))
+    hides.iter().any(|weather| reading.has_weather(*weather))
 }
 
 fn place(reading: &Reading, rng: &mut Rng) -> Place {
@@ -102,7 +102,7 @@ fn place(reading: &Reading, rng: &mut Rng) -> Place {
 
 /// The size of the stage of a film in frames of `size`, and frame pixels per stage pixel. All
 /// resolutions of a shape share one stage, so that a draft and its final are the same film.
-pub(crate) fn stage_of(size: Size) -> (Size, f32) {
+pub(crate) fn stage_size(size: Size) -> (Size, f32) {
     let stage = Resolution::P720.shaped_like(size);
     let across = size.width as f32 / stage.width as f32;
     let down = size.height as f32 / stage.height as f32;
@@ -111,8 +111,8 @@ pub(crate) fn stage_of(size: Size) -> (Size, f32) {
 
 /// Magnification of the subjects.
 fn nearness(closer: bool, reading: &Reading) -> f32 {
-    let far = reading.frames(Framing::Wide) || reading.frames(Framing::Aerial);
-    if closer || reading.frames(Framing::Close) {
+    let far = reading.has_framing(Framing::Wide) || reading.has_framing(Framing::Aerial);
+    if closer || reading.has_framing(Framing::Close) {
         1.55
     } else if far {
         0.72
@@ -122,7 +122,7 @@ fn nearness(closer: bool, reading: &Reading) -> f32 {
 }
 
 /// Palette and place of a shot.
-fn look(reading: &Reading, whole: &str, seed: u32) -> (Palette, Place) {
+fn palette_and_place(reading: &Reading, whole: &str, seed: u32) -> (Palette, Place) {
     // The palette of all shots is drawn from the same numbers: one film, one look.
     let mut film = Rng::new(u64::from(seed) ^ hash(whole.as_bytes()).rotate_left(21));
     let place = place(reading, &mut film);
@@ -131,34 +131,34 @@ fn look(reading: &Reading, whole: &str, seed: u32) -> (Palette, Place) {
 }
 
 /// The hour and the place of `shot`, by its words or by chance.
-pub(crate) fn settled(shot: &Shot, whole: &str, seed: u32) -> Settled {
-    let (palette, place) = look(&shot.reading, whole, seed);
+pub(crate) fn scene_setting(shot: &Shot, whole: &str, seed: u32) -> SceneSetting {
+    let (palette, place) = palette_and_place(&shot.reading, whole, seed);
     let hour = palette.hour;
-    Settled { place, hour }
+    SceneSetting { place, hour }
 }
 
 /// The colours that `shot` would be painted with. `whole` is the entire prompt.
 pub(crate) fn palette(shot: &Shot, whole: &str, seed: u32) -> Palette {
-    look(&shot.reading, whole, seed).0
+    palette_and_place(&shot.reading, whole, seed).0
 }
 
 /// The figures that the words of `shot` ask for and its scene does not draw.
-pub(crate) fn shortages(shot: &Shot, whole: &str, seed: u32) -> Vec<Shortage> {
-    let place = settled(shot, whole, seed).place;
-    scenes::shortages(place, &shot.reading.roles)
+pub(crate) fn shortages(shot: &Shot, whole: &str, seed: u32) -> Vec<FigureShortage> {
+    let place = scene_setting(shot, whole, seed).place;
+    places::shortages(place, &shot.reading.roles)
 }
 
 impl Scene {
     /// Paints the scene of `shot` for frames of `size`. `whole` is the entire prompt.
     pub(crate) fn paint(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
-        Self::build(shot, whole, seed, size, fps, scenes::build)
+        Self::build(shot, whole, seed, size, fps, places::build)
     }
 
     /// Paints only the rain, snow and fog in front of the scene of `shot`, with a static camera: it
     /// is drawn over other pictures.
     pub(crate) fn weather(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
-        let camera = Move::REST;
-        let scene = Self::build(shot, whole, seed, size, fps, scenes::weather);
+        let camera = CameraMove::REST;
+        let scene = Self::build(shot, whole, seed, size, fps, places::paint_weather);
         Self { camera, ..scene }
     }
 
@@ -168,23 +168,23 @@ impl Scene {
         seed: u32,
         size: Size,
         fps: u32,
-        paint: fn(&mut Stage<'_>),
+        paint: fn(&mut SceneBuilder<'_>),
     ) -> Self {
         // Palette, scene, events and sound rotate their hashes by 21, 9, 27 and 33 bits, so that
         // the same words give each a stream of its own.
         let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(9);
         let rng = Rng::new(u64::from(seed).wrapping_mul(0x9e37_79b9) ^ key);
         let reading = &shot.reading;
-        let camera = Move::choose(
+        let camera = CameraMove::choose(
             reading,
             &mut rng.fork(if shot.closer { "near" } else { "far" }),
         );
         let seconds = (shot.end - shot.appears()) as f32 / fps as f32;
-        let (stage, pixels) = stage_of(size);
+        let (stage, pixels) = stage_size(size);
         let (wide, high) = (stage.width as f32, stage.height as f32);
-        let on = |reading: &Reading, kept: Vec<Kept>, bare: bool| {
-            let (palette, place) = look(reading, whole, seed);
-            let mut stage = Stage {
+        let on = |reading: &Reading, kept: Vec<PreviousPlace>, bare: bool| {
+            let (palette, place) = palette_and_place(reading, whole, seed);
+            let mut stage = SceneBuilder {
                 width: wide,
                 height: high,
                 pixels,
@@ -195,11 +195,11 @@ impl Scene {
                 place,
                 rng: rng.fork(if shot.closer { "closer" } else { "scene" }),
                 nearness: nearness(shot.closer, reading),
-                events: events(shot, whole, seed, fps),
+                events: shot_events(shot, whole, seed, fps),
                 elements: Vec::new(),
                 bare,
                 paved: false,
-                kept,
+                previous_places: kept,
                 placed: Vec::new(),
             };
             paint(&mut stage);
@@ -212,7 +212,7 @@ impl Scene {
             .fold(Vec::new(), |kept, past| on(past, kept, true).1);
         let (elements, _) = on(reading, before, false);
         let unit = unit(wide, high);
-        let (palette, _) = look(reading, whole, seed);
+        let (palette, _) = palette_and_place(reading, whole, seed);
         let vignette = if palette.is_dark() { 0.42 } else { 0.3 };
         let centre = (wide * 0.5, high * 0.48);
         Self {
@@ -249,13 +249,13 @@ impl Scene {
     fn boxes(
         &self,
         time_s: f32,
-        of: impl Fn(&Actor, &View) -> Option<(Subject, [f32; 4])>,
+        of: impl Fn(&Actor, &CameraView) -> Option<(Subject, [f32; 4])>,
     ) -> Vec<(Subject, [f32; 4])> {
-        let view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
+        let view = self.camera.view_at(time_s, self.seconds, self.unit, self.centre);
         // The sides of the stage, back from the centre that `build` derives from them.
         let (wide, high) = (self.centre.0 / 0.5, self.centre.1 / 0.48);
         let actors = self.elements.iter().filter_map(|element| match element {
-            Element::Actor(actor) => of(actor, &view),
+            SceneElement::Actor(actor) => of(actor, &view),
             _ => None,
         });
         let shares = actors.map(|(subject, [left, top, right, bottom])| {
@@ -266,16 +266,16 @@ impl Scene {
     }
 
     /// Draws the scene `time_s` after its shot began to show.
-    pub(crate) fn draw(&self, time_s: f32, pulse: Pulse, canvas: &mut Canvas, bench: &mut Bench) {
-        let mut view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
+    pub(crate) fn draw(&self, time_s: f32, pulse: FramePulse, canvas: &mut Canvas, bench: &mut SceneScratch) {
+        let mut view = self.camera.view_at(time_s, self.seconds, self.unit, self.centre);
         view.zoom *= pulse.zoom;
         view.pixels = self.pixels;
         // The flat elements in runs, each with the place of its first.
         // Planes and washes that follow each other are laid together, row by row, so that a row of
         // the canvas stays in the cache for all of them. Any other element ends a run.
-        let mut runs: Vec<(usize, Vec<Flat<'_>>)> = Vec::new();
+        let mut runs: Vec<(usize, Vec<FlatElement<'_>>)> = Vec::new();
         for (index, element) in self.elements.iter().enumerate() {
-            let Some(flat) = Flat::of(element, &view) else {
+            let Some(flat) = FlatElement::from_element(element, &view) else {
                 continue;
             };
             match runs.last_mut() {
@@ -287,15 +287,15 @@ impl Scene {
         let mut runs = runs.into_iter().peekable();
         for (index, element) in self.elements.iter().enumerate() {
             match element {
-                Element::Plane(_) | Element::Wash(_) => {
+                SceneElement::Plane(_) | SceneElement::Wash(_) => {
                     if let Some((at, mut run)) = runs.next_if(|(at, _)| *at == index) {
-                        lay_all(&mut run, at, &first, canvas, &mut bench.scratch);
+                        draw_flats(&mut run, at, &first, canvas, &mut bench.scratch);
                     }
                 }
-                Element::Actor(actor) => actor.lay(&view, canvas),
-                Element::Water(water) => water.lay(&view, canvas, |y| first[y] <= index),
-                Element::Particles(particles) => particles.lay(&view, canvas),
-                Element::Lightning(lightning) => lightning.lay(&view, canvas),
+                SceneElement::Actor(actor) => actor.draw(&view, canvas),
+                SceneElement::Water(water) => water.draw(&view, canvas, |y| first[y] <= index),
+                SceneElement::Particles(particles) => particles.draw(&view, canvas),
+                SceneElement::Lightning(lightning) => lightning.draw(&view, canvas),
             }
         }
     }
@@ -305,8 +305,8 @@ impl Scene {
     /// will hide it.
     fn first_needed(
         &self,
-        view: &View,
-        runs: &[(usize, Vec<Flat<'_>>)],
+        view: &CameraView,
+        runs: &[(usize, Vec<FlatElement<'_>>)],
         height: usize,
     ) -> Vec<usize> {
         let water = self
@@ -315,7 +315,7 @@ impl Scene {
             .enumerate()
             .rev()
             .find_map(|(index, one)| match one {
-                Element::Water(water) => Some((index, water.first_row(view))),
+                SceneElement::Water(water) => Some((index, water.first_row(view))),
                 _ => None,
             });
         (0..height)
@@ -339,17 +339,17 @@ impl Scene {
 
 /// A plane or wash under one camera view.
 #[derive(Debug)]
-enum Flat<'a> {
-    Plane(layer::Seen<'a>),
-    Wash(wash::Seen<'a>),
+enum FlatElement<'a> {
+    Plane(layer::ProjectedLayer<'a>),
+    Wash(wash::ProjectedWash<'a>),
 }
 
-impl<'a> Flat<'a> {
+impl<'a> FlatElement<'a> {
     /// `None` if the element is not flat.
-    fn of(element: &'a Element, view: &View) -> Option<Self> {
+    fn from_element(element: &'a SceneElement, view: &CameraView) -> Option<Self> {
         match element {
-            Element::Plane(layer) => Some(Self::Plane(layer::Seen::new(layer, view))),
-            Element::Wash(wash) => Some(Self::Wash(wash::Seen::new(wash, view))),
+            SceneElement::Plane(layer) => Some(Self::Plane(layer::ProjectedLayer::new(layer, view))),
+            SceneElement::Wash(wash) => Some(Self::Wash(wash::ProjectedWash::new(wash, view))),
             _ => None,
         }
     }
@@ -363,21 +363,21 @@ impl<'a> Flat<'a> {
     }
 }
 
-/// Draws `flats`, back to front; the first of them is the scene's element `at`. In row `y` it skips
+/// Draws `flats`, back to front; the first of them is the scene's element `view_at`. In row `y` it skips
 /// those before element `first[y]`.
-fn lay_all(
-    flats: &mut [Flat<'_>],
+fn draw_flats(
+    flats: &mut [FlatElement<'_>],
     at: usize,
     first: &[usize],
     canvas: &mut Canvas,
-    scratch: &mut Scratch,
+    scratch: &mut RowScratch,
 ) {
     for (y, first) in first.iter().enumerate() {
         let row = canvas.row(y);
         for flat in flats.iter_mut().skip(first.saturating_sub(at)) {
             match flat {
-                Flat::Plane(plane) => plane.lay(y, row, scratch),
-                Flat::Wash(wash) => wash.lay(y, row, scratch),
+                FlatElement::Plane(plane) => plane.draw_row(y, row, scratch),
+                FlatElement::Wash(wash) => wash.draw_row(y, row, scratch),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The colours of a scene, from hour, weather and the prompt's colour words.
 //! It holds no opinion on shapes.
 
-use crate::lexicon::{Hour, Mood, Place, Reading, Season, Tint, Weather};
+use crate::lexicon::{Hour, Mood, Place, Reading, Season, ColourTint, Weather};
 use crate::raster::colour::Rgb;
 use crate::rng::Rng;
 
@@ -36,7 +36,7 @@ pub(crate) struct Palette {
     pub(crate) hour: Hour,
 }
 
-struct Sky {
+struct SkyColours {
     colours: [u32; 3],
     orb: u32,
     glow: u32,
@@ -45,9 +45,9 @@ struct Sky {
     cloud: [u32; 2],
 }
 
-const fn sky(hour: Hour) -> Sky {
+const fn sky_colours(hour: Hour) -> SkyColours {
     match hour {
-        Hour::Dawn => Sky {
+        Hour::Dawn => SkyColours {
             colours: [0x4a_6493, 0xb9_9db8, 0xf9_d3b4],
             orb: 0xff_f0cf,
             glow: 0xff_c59a,
@@ -55,7 +55,7 @@ const fn sky(hour: Hour) -> Sky {
             light: 0xd8_bfc2,
             cloud: [0xfb_dfd0, 0xa9_93b4],
         },
-        Hour::Day => Sky {
+        Hour::Day => SkyColours {
             colours: [0x3a_7cc0, 0x86_bade, 0xd9_ebee],
             orb: 0xff_fbe8,
             glow: 0xff_f3cf,
@@ -63,7 +63,7 @@ const fn sky(hour: Hour) -> Sky {
             light: 0xff_fbf2,
             cloud: [0xfd_fdfb, 0xb4_c8da],
         },
-        Hour::Golden => Sky {
+        Hour::Golden => SkyColours {
             colours: [0x4c_5f97, 0xdf_9a7d, 0xff_d48d],
             orb: 0xff_f4cf,
             glow: 0xff_b765,
@@ -71,7 +71,7 @@ const fn sky(hour: Hour) -> Sky {
             light: 0xe0_a583,
             cloud: [0xff_d3a0, 0x9a_718e],
         },
-        Hour::Dusk => Sky {
+        Hour::Dusk => SkyColours {
             colours: [0x1d_2352, 0x6c_4984, 0xee_8c72],
             orb: 0xff_d2a6,
             glow: 0xf0_7f6a,
@@ -79,7 +79,7 @@ const fn sky(hour: Hour) -> Sky {
             light: 0x7d_688f,
             cloud: [0xc8_7c8e, 0x4c_3c70],
         },
-        Hour::Night => Sky {
+        Hour::Night => SkyColours {
             colours: [0x06_0b22, 0x11_2250, 0x2f_4a7a],
             orb: 0xf3_f4ff,
             glow: 0x6f_8fd0,
@@ -92,7 +92,7 @@ const fn sky(hour: Hour) -> Sky {
 
 impl Palette {
     pub(crate) fn new(reading: &Reading, hour: Hour, rng: &mut Rng) -> Self {
-        let sky = sky(hour);
+        let sky = sky_colours(hour);
         let turn = rng.signed() * 0.04;
         let hex = Rgb::hex;
         let mut palette = Self {
@@ -163,20 +163,20 @@ impl Palette {
     }
 
     fn weather(&mut self, reading: &Reading) {
-        if reading.has(Weather::Storm) {
+        if reading.has_weather(Weather::Storm) {
             // A night is dark already; a whole storm on it would leave nothing to see.
             let dim = if self.hour == Hour::Night { 0.03 } else { 0.14 };
             self.skies(|colour| colour.saturate(0.5).lift(-dim));
             self.light = self.light.saturate(0.6).lift(-dim);
             self.glow = self.glow.mix(self.sky_low, 0.7);
-        } else if reading.has(Weather::Rain) {
+        } else if reading.has_weather(Weather::Rain) {
             self.skies(|colour| colour.saturate(0.55).lift(-0.09));
             self.light = self.light.saturate(0.7).lift(-0.08);
             self.glow = self.glow.mix(self.sky_low, 0.5);
-        } else if reading.has(Weather::Clouds) {
+        } else if reading.has_weather(Weather::Clouds) {
             self.skies(|colour| colour.saturate(0.75));
         }
-        if reading.has(Weather::Fog) {
+        if reading.has_weather(Weather::Fog) {
             let fog = self.sky_low.mix(self.haze, 0.5).saturate(0.6);
             self.haze = fog;
             self.sky_middle = self.sky_middle.mix(fog, 0.6);
@@ -205,9 +205,9 @@ impl Palette {
 
     /// Tints the whole picture first, so that parts with a colour of their own keep it.
     fn tint(&mut self, reading: &Reading) {
-        let is_whole = |tint: &Tint| match *tint {
-            Tint::Whole(colour) => Some(colour),
-            Tint::Place(colour) if matches!(reading.place, None | Some(Place::Abstract)) => {
+        let is_whole = |tint: &ColourTint| match *tint {
+            ColourTint::Whole(colour) => Some(colour),
+            ColourTint::Place(colour) if matches!(reading.place, None | Some(Place::Abstract)) => {
                 Some(colour)
             }
             _ => None,
@@ -219,16 +219,16 @@ impl Palette {
         }
     }
 
-    fn tint_part(&mut self, tint: &Tint, place: Option<Place>) {
+    fn tint_part(&mut self, tint: &ColourTint, place: Option<Place>) {
         match *tint {
-            Tint::Heaven(colour) => self.tint_sky(colour, 0.7),
-            Tint::Ground(colour) => self.tint_ground(colour, 0.85),
-            Tint::Place(colour) if place == Some(Place::Space) => self.tint_sky(colour, 0.6),
-            Tint::Place(colour) => {
+            ColourTint::Heaven(colour) => self.tint_sky(colour, 0.7),
+            ColourTint::Ground(colour) => self.tint_ground(colour, 0.85),
+            ColourTint::Place(colour) if place == Some(Place::Space) => self.tint_sky(colour, 0.6),
+            ColourTint::Place(colour) => {
                 self.tint_ground(colour, 0.7);
                 self.water = self.water.tinted(colour, 0.7);
             }
-            Tint::Whole(_) => {}
+            ColourTint::Whole(_) => {}
         }
     }
 

@@ -3,20 +3,20 @@
 
 use std::f32::consts::TAU;
 
-use kinora_engine::{Job, SAMPLE_RATE_HZ};
+use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
-use super::track::Low;
+use super::track::LowPass;
 use crate::lexicon::{Hour, Place, Reading, Weather};
-use crate::revise::Settled;
+use crate::revise::SceneSetting;
 use crate::rng::Rng;
 use crate::scene::events::SURF_RATE;
-use crate::scene::settled;
+use crate::scene::scene_setting;
 use crate::script::Shot;
-use crate::subject::{Body, Stance, Subject};
+use crate::subject::{BodyKind, Stance, Subject};
 
 /// Loudness of each source, 0.0 to about 1.5.
 #[derive(Clone, Copy, Debug, Default)]
-struct Levels {
+struct AmbienceLevels {
     sea: f32,
     rain: f32,
     wind: f32,
@@ -28,9 +28,9 @@ struct Levels {
     rails: f32,
 }
 
-impl Levels {
+impl AmbienceLevels {
     /// Levels of a shot at that hour in that place.
-    fn of(reading: &Reading, hour: Hour, place: Place) -> Self {
+    fn from_reading(reading: &Reading, hour: Hour, place: Place) -> Self {
         let mut levels = Self::default();
         let night = matches!(hour, Hour::Night | Hour::Dusk);
         match place {
@@ -59,13 +59,13 @@ impl Levels {
     }
 
     fn weather(&mut self, reading: &Reading, inside: bool) {
-        let storm = reading.has(Weather::Storm);
-        if storm || reading.has(Weather::Rain) {
-            self.rain = if reading.has(Weather::Downpour) {
+        let storm = reading.has_weather(Weather::Storm);
+        if storm || reading.has_weather(Weather::Rain) {
+            self.rain = if reading.has_weather(Weather::Downpour) {
                 1.5
             } else if storm {
                 1.05
-            } else if reading.has(Weather::Drizzle) {
+            } else if reading.has_weather(Weather::Drizzle) {
                 0.4
             } else {
                 0.8
@@ -75,9 +75,9 @@ impl Levels {
             self.wind = 1.0;
             self.sea *= 1.3;
         }
-        if reading.has(Weather::Blizzard) {
+        if reading.has_weather(Weather::Blizzard) {
             self.wind = 1.25;
-        } else if reading.has(Weather::Wind) || reading.has(Weather::Snow) {
+        } else if reading.has_weather(Weather::Wind) || reading.has_weather(Weather::Snow) {
             self.wind = self.wind.max(0.7);
         }
         if self.rain > 0.0 || self.wind > 0.65 {
@@ -106,7 +106,7 @@ impl Levels {
                 (Subject::Helicopter | Subject::Motorcycle | Subject::Tractor, ..) => 0.9,
                 (Subject::Plane | Subject::Airship | Subject::Drone, ..) => 0.6,
                 (Subject::Bicycle, ..) => 0.0,
-                (_, Body::Vehicle, Stance::Rolls) => 0.8,
+                (_, BodyKind::Vehicle, Stance::Rolls) => 0.8,
                 _ => 0.0,
             };
             self.motor = self.motor.max(motor);
@@ -135,55 +135,55 @@ impl Levels {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Ear {
-    sea: Low,
-    rain: Low,
-    rain_low: Low,
-    wind: Low,
-    wind_low: Low,
-    hum: Low,
-    fire: Low,
-    motor: Low,
-    rails: Low,
+struct EarFilters {
+    sea: LowPass,
+    rain: LowPass,
+    rain_low: LowPass,
+    wind: LowPass,
+    wind_low: LowPass,
+    hum: LowPass,
+    fire: LowPass,
+    motor: LowPass,
+    rails: LowPass,
 }
 
 /// A shot's levels and the sample at which they begin.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct AmbienceSegment {
     /// Its first sample, and the one at which its picture began to move.
     start: usize,
     appears: usize,
-    levels: Levels,
+    levels: AmbienceLevels,
 }
 
 /// The ambience of a clip.
 #[derive(Debug)]
 pub(super) struct Ambience {
-    plan: Vec<Part>,
-    now: Levels,
+    plan: Vec<AmbienceSegment>,
+    now: AmbienceLevels,
     /// How far the waves have run up the beach, 0.0 to 1.0, for each ear.
     surf: [f32; 2],
-    ears: [Ear; 2],
+    ears: [EarFilters; 2],
     rng: Rng,
     phase: f32,
     song: [f32; 3],
 }
 
 impl Ambience {
-    pub(super) fn new(shots: &[Shot], job: &Job<'_>, rng: &mut Rng) -> Self {
+    pub(super) fn new(shots: &[Shot], job: &FrameJob<'_>, rng: &mut Rng) -> Self {
         let (spec, fps) = (job.spec, job.clip.fps);
-        let plan: Vec<Part> = shots
+        let plan: Vec<AmbienceSegment> = shots
             .iter()
             .map(|shot| {
-                let Settled { hour, place } = settled(shot, &spec.prompt, spec.seed);
-                Part {
+                let SceneSetting { hour, place } = scene_setting(shot, &spec.prompt, spec.seed);
+                AmbienceSegment {
                     start: super::track::samples(shot.start, fps),
                     appears: super::track::samples(shot.appears(), fps),
-                    levels: Levels::of(&shot.reading, hour, place),
+                    levels: AmbienceLevels::from_reading(&shot.reading, hour, place),
                 }
             })
             .collect();
-        let now = plan.first().map_or_else(Levels::default, |one| one.levels);
+        let now = plan.first().map_or_else(AmbienceLevels::default, |one| one.levels);
         let song = [
             rng.range(2.1, 3.2),
             rng.range(0.0, 1.0),
@@ -194,7 +194,7 @@ impl Ambience {
             plan,
             now,
             surf: [0.5; 2],
-            ears: [Ear::default(); 2],
+            ears: [EarFilters::default(); 2],
             rng: rng.fork("noise"),
             phase,
             song,

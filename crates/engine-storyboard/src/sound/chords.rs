@@ -9,29 +9,29 @@ use crate::rng::Rng;
 use crate::script::Shot;
 
 /// A scale, and the roots of a chord progression as steps of it.
-struct Mode {
+struct MusicalMode {
     scale: [i32; 7],
     roots: [usize; 4],
 }
 
-const MAJOR: Mode = Mode {
+const MAJOR: MusicalMode = MusicalMode {
     scale: [0, 2, 4, 5, 7, 9, 11],
     roots: [0, 4, 5, 3],
 };
-const LYDIAN: Mode = Mode {
+const LYDIAN: MusicalMode = MusicalMode {
     scale: [0, 2, 4, 6, 7, 9, 11],
     roots: [0, 1, 4, 0],
 };
-const DORIAN: Mode = Mode {
+const DORIAN: MusicalMode = MusicalMode {
     scale: [0, 2, 3, 5, 7, 9, 10],
     roots: [0, 3, 6, 0],
 };
-const MINOR: Mode = Mode {
+const MINOR: MusicalMode = MusicalMode {
     scale: [0, 2, 3, 5, 7, 8, 10],
     roots: [0, 5, 2, 6],
 };
 
-fn mode(mood: Option<Mood>, hour: Option<Hour>, place: Option<Place>) -> &'static Mode {
+fn mode(mood: Option<Mood>, hour: Option<Hour>, place: Option<Place>) -> &'static MusicalMode {
     match (mood, hour, place) {
         (Some(Mood::Sad | Mood::Tense), _, _) => &MINOR,
         (Some(Mood::Dreamy), _, _) | (None, _, Some(Place::Space | Place::Underwater)) => &LYDIAN,
@@ -44,7 +44,7 @@ fn mode(mood: Option<Mood>, hour: Option<Hour>, place: Option<Place>) -> &'stati
 
 /// A tone with a place in time and space.
 #[derive(Clone, Copy, Debug)]
-struct Tone {
+struct ChordTone {
     /// First and last sample; either may lie outside the clip.
     from: i64,
     to: i64,
@@ -57,17 +57,17 @@ struct Tone {
 
 /// The tones of a clip in order of their beginning.
 #[derive(Debug)]
-pub(super) struct Chords {
-    tones: Vec<Tone>,
+pub(super) struct ChordProgression {
+    tones: Vec<ChordTone>,
     next: usize,
-    sounding: Vec<Tone>,
+    sounding: Vec<ChordTone>,
 }
 
 fn hz(midi: i32) -> f32 {
     440.0 * ((midi - 69) as f32 / 12.0).exp2()
 }
 
-impl Chords {
+impl ChordProgression {
     pub(super) fn new(shots: &[Shot], seconds: f32, rng: &mut Rng) -> Self {
         let first = shots.first().map(|shot| &shot.reading);
         let mode = first.map_or(&MAJOR, |reading| {
@@ -102,7 +102,7 @@ impl Chords {
             ];
             for (step, octave, loudness, side) in voices {
                 let hz = hz(note(step) + octave);
-                tones.push(Tone {
+                tones.push(ChordTone {
                     from,
                     to,
                     hz,
@@ -118,7 +118,7 @@ impl Chords {
                     let from = (beat * rate) as i64;
                     let (loudness, side) = (rng.range(0.02, 0.042), rng.signed() * 0.6);
                     let to = from + (2.6 * rate) as i64;
-                    tones.push(Tone {
+                    tones.push(ChordTone {
                         from,
                         to,
                         hz: hz(note(step) + 24),
@@ -158,7 +158,7 @@ impl Chords {
     }
 }
 
-impl Tone {
+impl ChordTone {
     fn value(&self, at: i64) -> f32 {
         let rate = SAMPLE_RATE_HZ as f32;
         let since = (at - self.from) as f32 / rate;

@@ -3,26 +3,26 @@
 
 use std::f32::consts::TAU;
 
-use kinora_engine::{Job, SAMPLE_RATE_HZ};
+use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
-use super::track::Low;
+use super::track::LowPass;
 use crate::rng::Rng;
-use crate::scene::events::{Ground, Kind, events};
+use crate::scene::events::{FootGround, EventKind, shot_events};
 use crate::script::Shot;
 
 /// The sounds of a clip in order of their beginning.
 #[derive(Debug)]
 pub(super) struct Foley {
-    plan: Vec<(usize, Kind)>,
+    plan: Vec<(usize, EventKind)>,
     next: usize,
-    sounding: Vec<Voice>,
+    sounding: Vec<FoleyVoice>,
     rng: Rng,
 }
 
 /// A sound while it lasts.
 #[derive(Debug)]
-struct Voice {
-    kind: Kind,
+struct FoleyVoice {
+    kind: EventKind,
     from: usize,
     /// Length, seconds.
     long_s: f32,
@@ -30,18 +30,18 @@ struct Voice {
     sides: [f32; 2],
     /// A number by which sounds of one kind differ, 0.0 to 1.0.
     own: f32,
-    high: [Low; 2],
-    low: [Low; 2],
+    high: [LowPass; 2],
+    low: [LowPass; 2],
     rng: Rng,
 }
 
 impl Foley {
-    pub(super) fn new(shots: &[Shot], job: &Job<'_>, rng: &Rng) -> Self {
+    pub(super) fn new(shots: &[Shot], job: &FrameJob<'_>, rng: &Rng) -> Self {
         let (spec, fps) = (job.spec, job.clip.fps);
-        let mut plan: Vec<(usize, Kind)> = Vec::new();
+        let mut plan: Vec<(usize, EventKind)> = Vec::new();
         for shot in shots {
             let start = super::track::samples(shot.appears(), fps);
-            let events = events(shot, &spec.prompt, spec.seed, fps);
+            let events = shot_events(shot, &spec.prompt, spec.seed, fps);
             plan.extend(events.into_iter().map(|event| {
                 let after = (event.time_s * SAMPLE_RATE_HZ as f32) as usize;
                 (start + after, event.kind)
@@ -61,8 +61,8 @@ impl Foley {
         while let Some((_, kind)) = self.plan.get(self.next).filter(|(from, _)| *from <= at) {
             // Flashes have no sound of their own and are passed over.
             self.next += 1;
-            if long_s(*kind) > 0.0 {
-                self.sounding.push(Voice::new(*kind, at, &mut self.rng));
+            if length_s(*kind) > 0.0 {
+                self.sounding.push(FoleyVoice::new(*kind, at, &mut self.rng));
             }
         }
         let mut both = [0.0; 2];
@@ -84,27 +84,27 @@ impl Foley {
 }
 
 /// Length of a sound, seconds; 0.0 for events that are only visible.
-fn long_s(kind: Kind) -> f32 {
+fn length_s(kind: EventKind) -> f32 {
     match kind {
-        Kind::Flash(_) => 0.0,
-        Kind::Thunder(_) => 5.0,
-        Kind::Step(..) => 0.3,
-        Kind::Burst => 1.8,
-        Kind::Bell => 4.0,
-        Kind::Crackle => 0.08,
+        EventKind::Flash(_) => 0.0,
+        EventKind::Thunder(_) => 5.0,
+        EventKind::Step(..) => 0.3,
+        EventKind::Burst => 1.8,
+        EventKind::Bell => 4.0,
+        EventKind::Crackle => 0.08,
     }
 }
 
-impl Voice {
-    fn new(kind: Kind, from: usize, rng: &mut Rng) -> Self {
+impl FoleyVoice {
+    fn new(kind: EventKind, from: usize, rng: &mut Rng) -> Self {
         let side = match kind {
-            Kind::Step(..) | Kind::Bell => 0.0,
+            EventKind::Step(..) | EventKind::Bell => 0.0,
             _ => rng.signed() * 0.5,
         };
         Self {
             kind,
             from,
-            long_s: long_s(kind),
+            long_s: length_s(kind),
             sides: [1.0 - side.max(0.0), 1.0 + side.min(0.0)],
             own: rng.unit(),
             high: Default::default(),
@@ -120,12 +120,12 @@ impl Voice {
         let end = ((self.long_s - t) / (self.long_s * 0.2)).clamp(0.0, 1.0);
         let own = self.own;
         end * match self.kind {
-            Kind::Flash(_) => 0.0,
-            Kind::Thunder(near) => thunder(near, own, (high, low), noise, t),
-            Kind::Step(ground, loud) => loud * step(ground, own, (high, low), noise, t),
-            Kind::Burst => burst(own, (high, low), noise, t),
-            Kind::Bell => bell(t),
-            Kind::Crackle => {
+            EventKind::Flash(_) => 0.0,
+            EventKind::Thunder(near) => thunder(near, own, (high, low), noise, t),
+            EventKind::Step(ground, loud) => loud * step(ground, own, (high, low), noise, t),
+            EventKind::Burst => burst(own, (high, low), noise, t),
+            EventKind::Bell => bell(t),
+            EventKind::Crackle => {
                 let pop = (t / 0.001).min(1.0) * (-t * (90.0 + 160.0 * own)).exp();
                 high.pass(noise, 1_500.0 + 2_500.0 * own) * pop * (0.12 + 0.5 * own * own)
             }
@@ -134,7 +134,7 @@ impl Voice {
 }
 
 /// A crack when it is near, and a roll that comes after it and dies away.
-fn thunder(near: f32, own: f32, (high, low): (&mut Low, &mut Low), noise: f32, t: f32) -> f32 {
+fn thunder(near: f32, own: f32, (high, low): (&mut LowPass, &mut LowPass), noise: f32, t: f32) -> f32 {
     let crack = high.pass(noise, 500.0 + 1_900.0 * near * near);
     let split = (t / 0.004).min(1.0) * (-t * 11.0).exp() * near * near * 0.55;
     let roll = low.pass(noise, 62.0 + 90.0 * near + 60.0 * (-t * 3.0).exp());
@@ -143,20 +143,20 @@ fn thunder(near: f32, own: f32, (high, low): (&mut Low, &mut Low), noise: f32, t
     crack * split + roll * body * swell * (2.6 + 3.4 * near)
 }
 
-fn step(ground: Ground, own: f32, (high, low): (&mut Low, &mut Low), noise: f32, t: f32) -> f32 {
+fn step(ground: FootGround, own: f32, (high, low): (&mut LowPass, &mut LowPass), noise: f32, t: f32) -> f32 {
     let attack = (t / 0.003).min(1.0);
     let bright = high.pass(noise, 2_400.0);
     match ground {
-        Ground::Hard => {
+        FootGround::Hard => {
             let heel = attack * (-t * 95.0).exp() * bright * 0.13;
             let thump = attack * (-t * 38.0).exp() * (t * (118.0 + 14.0 * own) * TAU).sin();
             heel + thump * 0.05
         }
-        Ground::Soft => {
+        FootGround::Soft => {
             let tread = low.pass(noise, 420.0) * attack * (-t * 30.0).exp();
             tread * 0.42
         }
-        Ground::Snow => {
+        FootGround::Snow => {
             let crunch = (t / 0.02).min(1.0) * (-t * 17.0).exp();
             let grains = (0.5 + 0.5 * (t * (61.0 + 20.0 * own) * TAU).sin()).powi(3);
             (bright - low.pass(noise, 700.0)) * crunch * grains * 0.22
@@ -165,7 +165,7 @@ fn step(ground: Ground, own: f32, (high, low): (&mut Low, &mut Low), noise: f32,
 }
 
 /// The bang of a shell, and its stars that crackle.
-fn burst(own: f32, (high, low): (&mut Low, &mut Low), noise: f32, t: f32) -> f32 {
+fn burst(own: f32, (high, low): (&mut LowPass, &mut LowPass), noise: f32, t: f32) -> f32 {
     let bang = low.pass(noise, 260.0) * (t / 0.004).min(1.0) * (-t * 7.5).exp() * 1.7;
     let stars = high.pass(noise, 3_600.0);
     // Pops at uneven beats while the stars burn.

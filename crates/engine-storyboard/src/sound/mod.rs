@@ -7,14 +7,14 @@ mod chords;
 mod foley;
 mod track;
 
-use kinora_engine::{Job, SAMPLE_RATE_HZ};
+use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
 use super::rng::{Rng, hash};
 use super::script::Shot;
 use ambience::Ambience;
-use chords::Chords;
+use chords::ChordProgression;
 use foley::Foley;
-pub(crate) use track::Track;
+pub(crate) use track::SoundTrack;
 use track::ease;
 pub(crate) use track::samples;
 
@@ -25,35 +25,35 @@ const RAMP_S: f32 = 0.006;
 
 /// The sound of a clip.
 #[derive(Debug)]
-pub(crate) enum Sound {
+pub(crate) enum ClipSound {
     /// Made for the clip.
-    Bed(Box<Bed>),
+    Bed(Box<SoundBed>),
     /// The caller's own.
-    Laid(Track),
+    Laid(SoundTrack),
     /// Zeros: samples returned so far, and the buffer of the last ones.
     Silence(usize, Vec<f32>),
 }
 
-impl Sound {
+impl ClipSound {
     /// The caller's references if there are any, otherwise the sound that the words of `shots` ask
     /// for.
-    pub(crate) fn new(job: &Job<'_>, shots: &[Shot]) -> Self {
+    pub(crate) fn new(job: &FrameJob<'_>, shots: &[Shot]) -> Self {
         let clip = job.clip;
-        if let Some(track) = Track::lay(&job.materials.audios, samples(clip.frames, clip.fps)) {
+        if let Some(track) = SoundTrack::from_sounds(&job.materials.audios, samples(clip.frames, clip.fps)) {
             return Self::Laid(track);
         }
         if shots.iter().any(|shot| shot.reading.hearing.silent) {
             return Self::Silence(0, Vec::new());
         }
-        Self::Bed(Box::new(Bed::new(job, shots)))
+        Self::Bed(Box::new(SoundBed::new(job, shots)))
     }
 
     /// Samples of the next frame, up to the first `end` samples of each channel: interleaved
     /// stereo.
-    pub(crate) fn until(&mut self, end: usize) -> &[f32] {
+    pub(crate) fn samples_until(&mut self, end: usize) -> &[f32] {
         match self {
-            Self::Bed(bed) => bed.until(end),
-            Self::Laid(track) => track.until(end),
+            Self::Bed(bed) => bed.samples_until(end),
+            Self::Laid(track) => track.samples_until(end),
             Self::Silence(at, zeros) => {
                 zeros.resize(end.saturating_sub(*at) * 2, 0.0);
                 *at = end;
@@ -65,9 +65,9 @@ impl Sound {
 
 /// Chords, ambience and events, synthesised sample by sample as the frames advance.
 #[derive(Debug)]
-pub(crate) struct Bed {
+pub(crate) struct SoundBed {
     /// `None` if the words exclude music.
-    chords: Option<Chords>,
+    chords: Option<ChordProgression>,
     ambience: Ambience,
     foley: Foley,
     at: usize,
@@ -75,14 +75,14 @@ pub(crate) struct Bed {
     pcm: Vec<f32>,
 }
 
-impl Bed {
-    fn new(job: &Job<'_>, shots: &[Shot]) -> Self {
+impl SoundBed {
+    fn new(job: &FrameJob<'_>, shots: &[Shot]) -> Self {
         let (prompt, seed, clip) = (&job.spec.prompt, job.spec.seed, job.clip);
         let rng = Rng::new(u64::from(seed) ^ hash(prompt.as_bytes()).rotate_left(33));
         let seconds = clip.frames as f32 / clip.fps as f32;
         let music = !shots.iter().any(|shot| shot.reading.hearing.no_music);
         Self {
-            chords: music.then(|| Chords::new(shots, seconds, &mut rng.fork("chords"))),
+            chords: music.then(|| ChordProgression::new(shots, seconds, &mut rng.fork("chords"))),
             ambience: Ambience::new(shots, job, &mut rng.fork("ambience")),
             foley: Foley::new(shots, job, &rng.fork("foley")),
             at: 0,
@@ -91,7 +91,7 @@ impl Bed {
         }
     }
 
-    fn until(&mut self, end: usize) -> &[f32] {
+    fn samples_until(&mut self, end: usize) -> &[f32] {
         self.pcm.clear();
         let ramp = RAMP_S * SAMPLE_RATE_HZ as f32;
         for at in self.at..end {

@@ -3,7 +3,7 @@
 
 use std::f32::consts::TAU;
 
-use kinora_engine::{CHANNELS, SAMPLE_RATE_HZ, Sound};
+use kinora_engine::{CHANNELS, SAMPLE_RATE_HZ, StereoSound};
 
 /// Length of the crossfade where one piece follows another.
 const JOIN: usize = SAMPLE_RATE_HZ as usize / 25;
@@ -13,14 +13,14 @@ const STEREO: usize = CHANNELS as usize;
 
 /// Sound laid out before the clip begins: as long as the clip, a few megabytes.
 #[derive(Debug)]
-pub(crate) struct Track {
+pub(crate) struct SoundTrack {
     pcm: Vec<f32>,
     at: usize,
 }
 
-impl Track {
+impl SoundTrack {
     /// Lays `sounds` over `samples` samples of each channel; `None` if all of them are empty.
-    pub(crate) fn lay(sounds: &[Sound], samples: usize) -> Option<Self> {
+    pub(crate) fn from_sounds(sounds: &[StereoSound], samples: usize) -> Option<Self> {
         let heard: Vec<&[f32]> = sounds
             .iter()
             .map(|sound| sound.pcm.as_slice())
@@ -41,7 +41,7 @@ impl Track {
         Some(Self { pcm, at: 0 })
     }
 
-    pub(super) fn until(&mut self, end: usize) -> &[f32] {
+    pub(super) fn samples_until(&mut self, end: usize) -> &[f32] {
         let end = (end * STEREO).min(self.pcm.len());
         let part = &self.pcm[self.at.min(end)..end];
         self.at = end;
@@ -93,9 +93,9 @@ fn finish(pcm: &mut [f32]) {
 
 /// Two poles at one frequency; one state per use and channel.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Low([f32; 2]);
+pub(super) struct LowPass([f32; 2]);
 
-impl Low {
+impl LowPass {
     /// The next sample of `input`, low-passed at `hz`.
     pub(super) fn pass(&mut self, input: f32, hz: f32) -> f32 {
         // The step response of an RC low-pass over one sample.

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 use kinora_contract::VideoSpec;
-use kinora_engine::{Materials, Planner};
-use kinora_engine_storyboard::{Storyboard, drawn_words, seen};
+use kinora_engine::{JobMaterials, ClipPlanner};
+use kinora_engine_storyboard::{Storyboard, drawn_words, figures_in_frame};
 
 const FUNCTION_WORDS: &str = include_str!("../prompts/function-words.txt");
 
@@ -88,7 +88,7 @@ fn quoted(message: &str) -> Vec<String> {
 /// What became of the content words of the prompt of `spec`.
 pub(crate) fn account(spec: &VideoSpec) -> Account {
     let closed = function_words();
-    let warnings = Storyboard::default().warnings(spec, &Materials::default());
+    let warnings = Storyboard::default().warnings(spec, &JobMaterials::default());
     let said: Vec<String> = warnings
         .into_iter()
         .map(|one| format!("{}: {}", one.code, one.message))
@@ -112,7 +112,7 @@ pub(crate) fn account(spec: &VideoSpec) -> Account {
     };
     let words = content(&spec.prompt, &closed).into_iter();
     let silent = words.filter(is_lost).map(|(_, word)| word).collect();
-    let figures = seen(spec, 0).unwrap_or_default();
+    let figures = figures_in_frame(spec, 0).unwrap_or_default();
     let shown = |word: &String| figures.iter().any(|one| one.name == word.as_str());
     let undrawn = said
         .iter()

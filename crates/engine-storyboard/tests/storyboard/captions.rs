@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{Edit, Inputs, Size, VideoSpec};
-use kinora_engine::{Materials, Picture, Planner};
-use kinora_engine_storyboard::{Options, Storyboard};
+use kinora_contract::{EditSpec, VideoInputs, Size, VideoSpec};
+use kinora_engine::{JobMaterials, RgbPicture, ClipPlanner};
+use kinora_engine_storyboard::{StoryboardOptions, Storyboard};
 
 use crate::support::{NONE, SMALL, spec, tape_by};
 
@@ -32,7 +32,7 @@ const SENTENCES: [&str; 15] = [
 ];
 
 /// A picture of one colour with an oval of another around `middle` (shares of the frame).
-fn oval(size: Size, ground: [u8; 3], colour: [u8; 3], middle: (f64, f64)) -> Picture {
+fn oval(size: Size, ground: [u8; 3], colour: [u8; 3], middle: (f64, f64)) -> RgbPicture {
     let mut rgb = Vec::new();
     for index in 0..size.pixels() {
         let x = (index % u64::from(size.width)) as f64 / f64::from(size.width);
@@ -40,39 +40,39 @@ fn oval(size: Size, ground: [u8; 3], colour: [u8; 3], middle: (f64, f64)) -> Pic
         let inside = ((x - middle.0) / 0.1).hypot((y - middle.1) / 0.19) < 1.0;
         rgb.extend(if inside { colour } else { ground });
     }
-    Picture { size, rgb }
+    RgbPicture { size, rgb }
 }
 
 /// A request with the given pictures as references; a black one shows letters and nothing else.
-pub(crate) fn over(pictures: Vec<Picture>, prompt: &str, size: Size) -> (VideoSpec, Materials) {
+pub(crate) fn over(pictures: Vec<RgbPicture>, prompt: &str, size: Size) -> (VideoSpec, JobMaterials) {
     let mut asked = spec(prompt, size, 2, 1);
     let url = || "https://example.com/a.png".to_owned();
-    asked.inputs = Inputs::References {
+    asked.inputs = VideoInputs::References {
         images: pictures.iter().map(|_| url()).collect(),
         audios: Vec::new(),
     };
-    let materials = Materials {
+    let materials = JobMaterials {
         images: pictures,
         ..NONE.clone()
     };
     (asked, materials)
 }
 
-pub(crate) fn black(size: Size) -> Picture {
+pub(crate) fn black(size: Size) -> RgbPicture {
     oval(size, [0; 3], [0; 3], (0.5, 0.5))
 }
 
-fn engine(change: impl FnOnce(&mut Options)) -> Storyboard {
-    let mut options = Options {
+fn engine(change: impl FnOnce(&mut StoryboardOptions)) -> Storyboard {
+    let mut options = StoryboardOptions {
         threads: NonZeroUsize::new(2),
-        ..Options::default()
+        ..StoryboardOptions::default()
     };
     change(&mut options);
     Storyboard::new(options)
 }
 
 /// The frame in which letters are shown.
-pub(crate) fn shown(engine: &Storyboard, spec: &VideoSpec, materials: &Materials) -> Vec<u8> {
+pub(crate) fn shown(engine: &Storyboard, spec: &VideoSpec, materials: &JobMaterials) -> Vec<u8> {
     tape_by(engine, spec, materials, SHOWN + 1)
         .frames
         .remove(SHOWN)
@@ -86,7 +86,7 @@ fn count(rgb: &[u8], size: Size, down: (f64, f64), is_ink: impl Fn(&[u8]) -> boo
 }
 
 /// What is said of characters that no font sets.
-fn unset(engine: &Storyboard, spec: &VideoSpec, materials: &Materials) -> Vec<String> {
+fn unset(engine: &Storyboard, spec: &VideoSpec, materials: &JobMaterials) -> Vec<String> {
     let warnings = engine.warnings(spec, materials).into_iter();
     let of_characters = warnings.filter(|one| one.code == "characters_not_set");
     of_characters.map(|one| one.message).collect()
@@ -127,7 +127,7 @@ fn characters_that_no_font_sets_are_told_once_by_name_and_only_with_captions() {
     let silent = engine(|options| options.caption = false);
     assert_eq!(unset(&silent, &asked, &NONE), [] as [String; 0]);
     let faint = VideoSpec {
-        edit: Some(Edit {
+        edit: Some(EditSpec {
             task_id: TaskId::from_parts(1, [1; 10]),
             strength: 0.0,
         }),
@@ -182,11 +182,11 @@ fn given_pictures_carry_no_mark() {
     let (references, images) = over(vec![black(SMALL), black(SMALL)], "a quiet night", SMALL);
     let mut frames = spec("a quiet night", SMALL, 2, 1);
     let url = "https://example.com/a.png".to_owned();
-    frames.inputs = Inputs::Frames {
+    frames.inputs = VideoInputs::Frames {
         first: url.clone(),
         last: Some(url),
     };
-    let ends = Materials {
+    let ends = JobMaterials {
         first_frame: Some(black(SMALL)),
         last_frame: Some(black(SMALL)),
         ..NONE.clone()

@@ -1,24 +1,24 @@
 //! As many things are drawn as the words ask for, no more and no fewer.
 
-use kinora_engine_storyboard::{Seen, seen};
+use kinora_engine_storyboard::{DrawnFigure, figures_in_frame};
 
 use super::support::*;
 
 /// What is seen of `name` at the middle of the clip of `prompt`.
-fn shown(prompt: &str, name: &str, seed: u32) -> Vec<Seen> {
-    let all = seen(&spec(prompt, SMALL, 2, seed), 24).unwrap();
+fn shown(prompt: &str, name: &str, seed: u32) -> Vec<DrawnFigure> {
+    let all = figures_in_frame(&spec(prompt, SMALL, 2, seed), 24).unwrap();
     all.into_iter().filter(|one| one.name == name).collect()
 }
 
 /// Whether most of a thing lies in the frame, above the captions' last line.
-fn in_frame(one: &Seen) -> bool {
+fn in_frame(one: &DrawnFigure) -> bool {
     let [left, top, right, bottom] = one.bounds;
     let (x, y) = (f32::midpoint(left, right), f32::midpoint(top, bottom));
     (0.0..1.0).contains(&x) && (0.0..0.9).contains(&y)
 }
 
 /// The share of the smaller of two boxes that lies in the other.
-fn overlap(a: &Seen, b: &Seen) -> f32 {
+fn overlap(a: &DrawnFigure, b: &DrawnFigure) -> f32 {
     let length = |low: usize, high: usize| {
         let (from, to) = (
             a.bounds[low].max(b.bounds[low]),
@@ -26,7 +26,7 @@ fn overlap(a: &Seen, b: &Seen) -> f32 {
         );
         (to - from).max(0.0)
     };
-    let area = |one: &Seen| {
+    let area = |one: &DrawnFigure| {
         let [left, top, right, bottom] = one.bounds;
         (right - left) * (bottom - top)
     };
@@ -127,7 +127,7 @@ fn what_is_denied_is_not_drawn() {
 
 #[test]
 fn two_things_stand_at_the_sides_that_the_words_say() {
-    let middle = |one: &Seen| f32::midpoint(one.bounds[0], one.bounds[2]);
+    let middle = |one: &DrawnFigure| f32::midpoint(one.bounds[0], one.bounds[2]);
     let mut wrong = Vec::new();
     for (prompt, left, right) in [
         ("a bear on the left of a zebra", "bear", "zebra"),

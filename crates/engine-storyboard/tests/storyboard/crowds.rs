@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::VideoSpec;
-use kinora_engine::Planner;
-use kinora_engine_storyboard::{Storyboard, nouns, seen};
+use kinora_engine::ClipPlanner;
+use kinora_engine_storyboard::{Storyboard, nouns, figures_in_frame};
 use proptest::prelude::*;
 
 use super::support::*;
@@ -60,7 +60,7 @@ fn drawn(spec: &VideoSpec, seconds: u32) -> BTreeMap<&'static str, usize> {
     // No shot is shorter than two seconds.
     for frame in (23..seconds * 24).step_by(48) {
         let mut now = BTreeMap::new();
-        for one in seen(spec, frame).unwrap() {
+        for one in figures_in_frame(spec, frame).unwrap() {
             *now.entry(one.name).or_insert(0) += 1;
         }
         for (name, count) in now {

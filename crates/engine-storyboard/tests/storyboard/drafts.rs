@@ -2,7 +2,7 @@
 
 use kinora_contract::id::TaskId;
 use kinora_contract::{Size, VideoSpec};
-use kinora_engine::{Materials, Planner, conformance};
+use kinora_engine::{JobMaterials, ClipPlanner, conformance};
 
 use super::references;
 use super::support::*;
@@ -23,14 +23,14 @@ fn pair(spec: &VideoSpec) -> (VideoSpec, VideoSpec) {
 }
 
 /// Every eighth frame of the clip, scaled to one small size.
-fn few(spec: &VideoSpec, materials: &Materials) -> Vec<Vec<u8>> {
+fn few(spec: &VideoSpec, materials: &JobMaterials) -> Vec<Vec<u8>> {
     let size = engine(2).plan(spec, materials).unwrap().size;
     let frames = whole_of(spec, materials).frames;
     let some = frames.iter().step_by(8);
     some.map(|rgb| reduced(rgb, size, COMMON)).collect()
 }
 
-fn agree(name: &str, spec: &VideoSpec, materials: &Materials) {
+fn agree(name: &str, spec: &VideoSpec, materials: &JobMaterials) {
     let (draft, last) = pair(spec);
     assert_eq!(
         engine(2).plan(&draft, materials).unwrap().size,

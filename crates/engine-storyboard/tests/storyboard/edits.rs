@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{Control, Engine, EngineError, Job, Materials, Planner, conformance};
+use kinora_contract::{EditSpec, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_engine::{JobControl, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, conformance};
 
 use super::support::*;
 
@@ -26,21 +26,21 @@ fn source(size: Size) -> Vec<Vec<u8>> {
     (0..90).map(shown).collect()
 }
 
-fn job(strength: f64, frames: &[Vec<u8>]) -> (VideoSpec, Materials) {
+fn job(strength: f64, frames: &[Vec<u8>]) -> (VideoSpec, JobMaterials) {
     job_of("a snowy forest at night, moonlight", strength, frames)
 }
 
-fn job_of(prompt: &str, strength: f64, frames: &[Vec<u8>]) -> (VideoSpec, Materials) {
+fn job_of(prompt: &str, strength: f64, frames: &[Vec<u8>]) -> (VideoSpec, JobMaterials) {
     let spec = VideoSpec {
         generate_audio: false,
-        seconds: Seconds::Auto,
-        edit: Some(Edit {
+        seconds: VideoLength::Auto,
+        edit: Some(EditSpec {
             task_id: TaskId::from_parts(1, [3; 10]),
             strength,
         }),
         ..spec(prompt, Size::new(64, 64), 5, 9)
     };
-    let materials = Materials {
+    let materials = JobMaterials {
         source: Some(Arc::new(Memory::new(SMALL, FPS, frames.to_vec()))),
         ..NONE.clone()
     };
@@ -198,13 +198,13 @@ fn cuts_stay_where_they_were() {
 fn reference_images_of_an_edit_are_shown() {
     let frames = source(SMALL);
     let (mut spec, mut materials) = job(1.0, &frames);
-    spec.inputs = Inputs::References {
+    spec.inputs = VideoInputs::References {
         images: vec!["https://example.com/a.png".to_owned()],
         audios: Vec::new(),
     };
     let size = Size::new(320, 240);
     let rgb = [200, 60, 30].repeat(size.pixels() as usize);
-    materials.images = vec![kinora_engine::Picture { size, rgb }];
+    materials.images = vec![kinora_engine::RgbPicture { size, rgb }];
     let tape = whole_of(&spec, &materials);
     let own = mean(&tape.frames[40], SMALL, (0.3, 0.7), (0.2, 0.6));
     assert!(own[0] > 1.8 * own[1] && own[1] > 1.3 * own[2], "{own:?}");
@@ -227,8 +227,8 @@ fn edits_conform() {
 #[test]
 fn a_cancel_is_obeyed_while_the_source_is_looked_through() {
     #[derive(Debug)]
-    struct Endless(Control);
-    impl kinora_engine::Footage for Endless {
+    struct Endless(JobControl);
+    impl kinora_engine::SourceVideo for Endless {
         fn size(&self) -> Size {
             SMALL
         }
@@ -238,12 +238,12 @@ fn a_cancel_is_obeyed_while_the_source_is_looked_through() {
         fn frames(&self) -> u32 {
             u32::MAX
         }
-        fn play(&self) -> Result<Box<dyn kinora_engine::Playback>, EngineError> {
+        fn play(&self) -> Result<Box<dyn kinora_engine::VideoPlayback>, EngineError> {
             Ok(Box::new(Turning(self.0.clone(), 0)))
         }
     }
-    struct Turning(Control, u32);
-    impl kinora_engine::Playback for Turning {
+    struct Turning(JobControl, u32);
+    impl kinora_engine::VideoPlayback for Turning {
         fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
             self.1 += 1;
             assert!(self.1 < 6, "read on after the cancel");
@@ -253,14 +253,14 @@ fn a_cancel_is_obeyed_while_the_source_is_looked_through() {
             Ok(Some(vec![9; SMALL.pixels() as usize * 3]))
         }
     }
-    let control = Control::default();
+    let control = JobControl::default();
     let (spec, _) = job(0.5, &[]);
-    let materials = Materials {
+    let materials = JobMaterials {
         source: Some(Arc::new(Endless(control.clone()))),
         ..NONE.clone()
     };
     let clip = engine(1).plan(&spec, &materials).unwrap();
-    let job = Job {
+    let job = FrameJob {
         spec: &spec,
         materials: &materials,
         clip,
@@ -282,7 +282,7 @@ struct Counted {
     lead_max: usize,
 }
 
-impl kinora_engine::Footage for Counted {
+impl kinora_engine::SourceVideo for Counted {
     fn size(&self) -> Size {
         SMALL
     }
@@ -295,7 +295,7 @@ impl kinora_engine::Footage for Counted {
         120
     }
 
-    fn play(&self) -> Result<Box<dyn kinora_engine::Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn kinora_engine::VideoPlayback>, EngineError> {
         self.given.store(0, Ordering::SeqCst);
         Ok(Box::new(Counting(Arc::clone(&self.given))))
     }
@@ -303,14 +303,14 @@ impl kinora_engine::Footage for Counted {
 
 struct Counting(Arc<AtomicUsize>);
 
-impl kinora_engine::Playback for Counting {
+impl kinora_engine::VideoPlayback for Counting {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Ok(Some(vec![90; SMALL.pixels() as usize * 3]))
     }
 }
 
-impl kinora_engine::Sink for Counted {
+impl kinora_engine::ClipSink for Counted {
     fn frame(&mut self, _: &[u8]) -> Result<(), EngineError> {
         let given = self.given.load(Ordering::SeqCst);
         self.lead_max = self.lead_max.max(given.saturating_sub(self.got));
@@ -335,14 +335,14 @@ fn the_source_is_read_only_as_fast_as_its_edit_is_made() {
         let (spec, mut materials) = job(strength, &[]);
         materials.source = Some(Arc::new(counted(&given)));
         let clip = engine(2).plan(&spec, &materials).unwrap();
-        let job = Job {
+        let job = FrameJob {
             spec: &spec,
             materials: &materials,
             clip,
         };
         let mut sink = counted(&given);
         engine(2)
-            .generate(&job, &mut sink, &Control::default())
+            .generate(&job, &mut sink, &JobControl::default())
             .unwrap();
         assert_eq!((sink.got, given.load(Ordering::SeqCst)), (120, 120));
         assert!((1..=4).contains(&sink.lead_max), "{}", sink.lead_max);
@@ -377,7 +377,7 @@ fn a_source_that_ends_early_is_a_failure_in_words() {
         memory.claims = 40;
         materials.source = Some(Arc::new(memory));
         let clip = engine(2).plan(&spec, &materials).unwrap();
-        let job = Job {
+        let job = FrameJob {
             spec: &spec,
             materials: &materials,
             clip,
@@ -387,7 +387,7 @@ fn a_source_that_ends_early_is_a_failure_in_words() {
             pcm: Vec::new(),
             limit: usize::MAX,
         };
-        let result = engine(2).generate(&job, &mut tape, &Control::default());
+        let result = engine(2).generate(&job, &mut tape, &JobControl::default());
         assert!(matches!(result, Err(EngineError::Failed(_))), "{result:?}");
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{Edit, Inputs, VideoSpec};
-use kinora_engine::Materials;
+use kinora_contract::{EditSpec, VideoInputs, VideoSpec};
+use kinora_engine::JobMaterials;
 
 use super::support::*;
 
@@ -23,27 +23,27 @@ fn old_letters_are_taken_off_and_new_ones_laid_on() {
     let words = "many words that stand over this picture for long";
     let made = VideoSpec {
         generate_audio: false,
-        inputs: Inputs::Frames {
+        inputs: VideoInputs::Frames {
             first: String::new(),
             last: None,
         },
         ..spec(words, SMALL, 2, 5)
     };
-    let given = Materials {
+    let given = JobMaterials {
         first_frame: Some(picture(SMALL, 0.3)),
         ..NONE.clone()
     };
     let lettered = whole_of(&made, &given).frames;
     let edit = VideoSpec {
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         prompt: "x".to_owned(),
-        edit: Some(Edit {
+        edit: Some(EditSpec {
             task_id: TaskId::from_parts(1, [3; 10]),
             strength: 1.0,
         }),
         ..made.clone()
     };
-    let mut materials = Materials {
+    let mut materials = JobMaterials {
         source: Some(Arc::new(Memory::new(SMALL, 24, lettered))),
         ..NONE.clone()
     };

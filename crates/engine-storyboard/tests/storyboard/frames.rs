@@ -1,20 +1,20 @@
 //! First and last frame: the caller's pictures at the ends, one calm camera between.
 
-use kinora_contract::{Inputs, Size, VideoSpec};
-use kinora_engine::{Materials, Picture, conformance};
+use kinora_contract::{VideoInputs, Size, VideoSpec};
+use kinora_engine::{JobMaterials, RgbPicture, conformance};
 
 use super::support::*;
 
-fn job(size: Size, first: Picture, last: Option<Picture>) -> (VideoSpec, Materials) {
+fn job(size: Size, first: RgbPicture, last: Option<RgbPicture>) -> (VideoSpec, JobMaterials) {
     let url = || "https://example.com/a.png".to_owned();
     let spec = VideoSpec {
-        inputs: Inputs::Frames {
+        inputs: VideoInputs::Frames {
             first: url(),
             last: last.as_ref().map(|_| url()),
         },
         ..spec("The light fades at dusk. Then a calm evening.", size, 4, 7)
     };
-    let materials = Materials {
+    let materials = JobMaterials {
         first_frame: Some(first),
         last_frame: last,
         ..NONE.clone()

@@ -1,15 +1,15 @@
 //! The length that the engine chooses when it may.
 
-use kinora_contract::{Seconds, VideoSpec};
-use kinora_engine::Planner;
+use kinora_contract::{VideoLength, VideoSpec};
+use kinora_engine::ClipPlanner;
 use proptest::prelude::*;
 
 use super::references;
 use super::support::*;
 
-fn seconds(spec: &VideoSpec, materials: &kinora_engine::Materials) -> u32 {
+fn seconds(spec: &VideoSpec, materials: &kinora_engine::JobMaterials) -> u32 {
     let spec = VideoSpec {
-        seconds: Seconds::Auto,
+        seconds: VideoLength::Auto,
         ..spec.clone()
     };
     let clip = engine(1).plan(&spec, materials).unwrap();

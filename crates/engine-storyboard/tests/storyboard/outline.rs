@@ -1,8 +1,8 @@
 //! The clip as announced: conformance, sameness, sizes, refusals, streaming.
 
 use kinora_contract::size::listed_sizes;
-use kinora_contract::{FrameSize, Inputs, Resolution, Size, VideoSpec};
-use kinora_engine::{EngineError, Materials, Picture, Planner, conformance};
+use kinora_contract::{FrameSize, VideoInputs, Resolution, Size, VideoSpec};
+use kinora_engine::{EngineError, JobMaterials, RgbPicture, ClipPlanner, conformance};
 
 use super::support::*;
 
@@ -74,11 +74,11 @@ fn everything_that_a_card_can_ask_for_is_offered() {
 fn a_spec_without_its_material_is_refused_in_words() {
     let plain = spec("a cat", SMALL, 2, 1);
     let url = || "https://example.com/a".to_owned();
-    let frames = |last: Option<String>| Inputs::Frames { first: url(), last };
+    let frames = |last: Option<String>| VideoInputs::Frames { first: url(), last };
     let lacking = [
         frames(None),
         frames(Some(url())),
-        Inputs::References {
+        VideoInputs::References {
             images: vec![url()],
             audios: Vec::new(),
         },
@@ -97,8 +97,8 @@ fn a_spec_without_its_material_is_refused_in_words() {
     };
     let plan = engine(1).plan(&adaptive, &NONE);
     assert!(matches!(plan, Err(EngineError::Unsupported(_))), "{plan:?}");
-    let broken = Materials {
-        first_frame: Some(Picture {
+    let broken = JobMaterials {
+        first_frame: Some(RgbPicture {
             size: SMALL,
             rgb: vec![0; 7],
         }),

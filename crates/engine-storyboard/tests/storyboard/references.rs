@@ -1,25 +1,25 @@
 //! Reference images are shown in order; reference sound is heard and moves the picture.
 
-use kinora_contract::{Inputs, Size, VideoSpec};
-use kinora_engine::{Materials, Picture, Planner, SAMPLE_RATE_HZ, Sound, conformance};
+use kinora_contract::{VideoInputs, Size, VideoSpec};
+use kinora_engine::{JobMaterials, RgbPicture, ClipPlanner, SAMPLE_RATE_HZ, StereoSound, conformance};
 
 use super::support::*;
 
 pub(crate) fn job(
     seconds: u32,
     prompt: &str,
-    images: Vec<Picture>,
-    audios: Vec<Sound>,
-) -> (VideoSpec, Materials) {
+    images: Vec<RgbPicture>,
+    audios: Vec<StereoSound>,
+) -> (VideoSpec, JobMaterials) {
     let urls = |count: usize| vec!["https://example.com/a".to_owned(); count];
     let spec = VideoSpec {
-        inputs: Inputs::References {
+        inputs: VideoInputs::References {
             images: urls(images.len()),
             audios: urls(audios.len()),
         },
         ..spec(prompt, SMALL, seconds, 3)
     };
-    let materials = Materials {
+    let materials = JobMaterials {
         images,
         audios,
         ..NONE.clone()
@@ -27,14 +27,14 @@ pub(crate) fn job(
     (spec, materials)
 }
 
-fn flat(colour: [u8; 3]) -> Picture {
+fn flat(colour: [u8; 3]) -> RgbPicture {
     let size = Size::new(320, 240);
     let rgb = colour.repeat(size.pixels() as usize);
-    Picture { size, rgb }
+    RgbPicture { size, rgb }
 }
 
 /// Noise whose loudness swells twice a second.
-fn swelling(seconds: f64, loudness: f64) -> Sound {
+fn swelling(seconds: f64, loudness: f64) -> StereoSound {
     let mut state = 1_u32;
     let count = (seconds * f64::from(SAMPLE_RATE_HZ)) as usize;
     let pcm = (0..count).flat_map(|at| {
@@ -44,7 +44,7 @@ fn swelling(seconds: f64, loudness: f64) -> Sound {
         let swell = 0.5 - 0.5 * (t * std::f64::consts::TAU).cos();
         [(noise * swell * swell * loudness) as f32; 2]
     });
-    Sound { pcm: pcm.collect() }
+    StereoSound { pcm: pcm.collect() }
 }
 
 #[test]

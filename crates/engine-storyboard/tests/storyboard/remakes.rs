@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{Edit, Inputs, Size, VideoSpec};
-use kinora_engine::{EngineError, Footage, Materials, Playback, conformance};
+use kinora_contract::{EditSpec, VideoInputs, Size, VideoSpec};
+use kinora_engine::{EngineError, SourceVideo, JobMaterials, VideoPlayback, conformance};
 use proptest::prelude::*;
 
 use super::any_prompt::WORDS;
@@ -16,7 +16,7 @@ use super::support::*;
 #[derive(Debug)]
 struct Unseen(u32);
 
-impl Footage for Unseen {
+impl SourceVideo for Unseen {
     fn size(&self) -> Size {
         SMALL
     }
@@ -29,7 +29,7 @@ impl Footage for Unseen {
         self.0
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         Err(EngineError::Failed("it was looked at".to_owned()))
     }
 }
@@ -48,14 +48,14 @@ fn edit(prompt: &str, strength: f64) -> VideoSpec {
     VideoSpec {
         // Of another seed: where things stand is the source's.
         seed: 99,
-        edit: Some(Edit { task_id, strength }),
+        edit: Some(EditSpec { task_id, strength }),
         ..made(prompt, SECONDS)
     }
 }
 
 /// What an edit of the last of `script` is made from, whose file is `source`.
-fn over(script: &[VideoSpec], source: Arc<dyn Footage>) -> Materials {
-    Materials {
+fn over(script: &[VideoSpec], source: Arc<dyn SourceVideo>) -> JobMaterials {
+    JobMaterials {
         source: Some(source),
         script: script.iter().cloned().map(Arc::new).collect(),
         ..NONE.clone()
@@ -64,8 +64,8 @@ fn over(script: &[VideoSpec], source: Arc<dyn Footage>) -> Materials {
 
 fn remade(script: &[VideoSpec], prompt: &str, strength: f64) -> Tape {
     let frames = match script[0].seconds {
-        kinora_contract::Seconds::Fixed(seconds) => seconds * 24,
-        kinora_contract::Seconds::Auto => panic!("a fixed length"),
+        kinora_contract::VideoLength::Fixed(seconds) => seconds * 24,
+        kinora_contract::VideoLength::Auto => panic!("a fixed length"),
     };
     let materials = over(script, Arc::new(Unseen(frames)));
     let tape = whole_of(&edit(prompt, strength), &materials);
@@ -322,7 +322,7 @@ fn remakes_conform() {
 fn what_cannot_be_made_again_is_only_seen() {
     let first = made("a red boat on a lake at noon", SECONDS);
     let pictures = VideoSpec {
-        inputs: Inputs::References {
+        inputs: VideoInputs::References {
             images: vec![String::new()],
             audios: Vec::new(),
         },

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_engine::{Materials, Planner};
+use kinora_engine::{JobMaterials, ClipPlanner};
 use kinora_engine_storyboard::{Storyboard, nouns};
 
 use super::support::*;
@@ -277,7 +277,7 @@ fn no_word_is_taken_for_another() {
         ("ein Ritter kämpft gegen einen Drachen", "kite"),
         ("una bailarina de flamenco en una plaza", "flamingo"),
     ] {
-        let seen = kinora_engine_storyboard::seen(&spec(prompt, SMALL, 2, 1), 0).unwrap();
+        let seen = kinora_engine_storyboard::figures_in_frame(&spec(prompt, SMALL, 2, 1), 0).unwrap();
         assert!(
             seen.iter().all(|one| one.name != absent),
             "{prompt}: {seen:?}"
@@ -303,19 +303,19 @@ fn no_word_is_taken_for_another() {
 fn said_of_edits(prompt: &str) -> [String; 2] {
     let first = spec("a dog on the beach", SMALL, 2, 1);
     let edit = kinora_contract::VideoSpec {
-        seconds: kinora_contract::Seconds::Auto,
-        edit: Some(kinora_contract::Edit {
+        seconds: kinora_contract::VideoLength::Auto,
+        edit: Some(kinora_contract::EditSpec {
             task_id: kinora_contract::id::TaskId::from_parts(1, [3; 10]),
             strength: 0.6,
         }),
         ..spec(prompt, SMALL, 2, 1)
     };
     let frame = vec![90; SMALL.pixels() as usize * 3];
-    let seen = Materials {
+    let seen = JobMaterials {
         source: Some(Arc::new(Memory::new(SMALL, 24, vec![frame; 48]))),
         ..NONE.clone()
     };
-    let own = Materials {
+    let own = JobMaterials {
         script: vec![Arc::new(first)],
         ..seen.clone()
     };

@@ -1,7 +1,7 @@
 //! What is to be heard, and what is not.
 
 use kinora_contract::{Size, VideoSpec};
-use kinora_engine::Planner;
+use kinora_engine::ClipPlanner;
 
 use super::support::*;
 

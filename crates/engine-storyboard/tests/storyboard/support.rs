@@ -3,16 +3,16 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
+use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
 use kinora_engine::{
-    Control, Engine, EngineError, Footage, Job, Materials, Picture, Planner, Playback, Sink,
+    JobControl, Engine, EngineError, SourceVideo, FrameJob, JobMaterials, RgbPicture, ClipPlanner, VideoPlayback, ClipSink,
 };
-use kinora_engine_storyboard::{Options, Storyboard};
+use kinora_engine_storyboard::{StoryboardOptions, Storyboard};
 
 pub(crate) const SMALL: Size = Size::new(320, 180);
 
 /// For what is made from words alone.
-pub(crate) static NONE: Materials = Materials {
+pub(crate) static NONE: JobMaterials = JobMaterials {
     first_frame: None,
     last_frame: None,
     images: Vec::new(),
@@ -27,11 +27,11 @@ pub(crate) fn spec(prompt: &str, size: Size, seconds: u32, seed: u32) -> VideoSp
         model: "storyboard".to_owned(),
         prompt: prompt.to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(seconds),
+        seconds: VideoLength::Fixed(seconds),
         frame: FrameSize::Fixed(size),
         seed,
         generate_audio: true,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -45,7 +45,7 @@ pub(crate) struct Tape {
     pub(crate) limit: usize,
 }
 
-impl Sink for Tape {
+impl ClipSink for Tape {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         if self.frames.len() == self.limit {
             return Err(EngineError::Cancelled);
@@ -61,9 +61,9 @@ impl Sink for Tape {
 }
 
 pub(crate) fn engine(threads: usize) -> Storyboard {
-    Storyboard::new(Options {
+    Storyboard::new(StoryboardOptions {
         threads: NonZeroUsize::new(threads),
-        ..Options::default()
+        ..StoryboardOptions::default()
     })
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn tape(spec: &VideoSpec, threads: usize, limit: usize) -> Tape {
 
 pub(crate) fn tape_of(
     spec: &VideoSpec,
-    materials: &Materials,
+    materials: &JobMaterials,
     threads: usize,
     limit: usize,
 ) -> Tape {
@@ -84,7 +84,7 @@ pub(crate) fn tape_of(
 pub(crate) fn tape_by(
     engine: &Storyboard,
     spec: &VideoSpec,
-    materials: &Materials,
+    materials: &JobMaterials,
     limit: usize,
 ) -> Tape {
     let clip = engine.plan(spec, materials).unwrap();
@@ -93,12 +93,12 @@ pub(crate) fn tape_by(
         pcm: Vec::new(),
         limit,
     };
-    let job = Job {
+    let job = FrameJob {
         spec,
         materials,
         clip,
     };
-    match engine.generate(&job, &mut tape, &Control::default()) {
+    match engine.generate(&job, &mut tape, &JobControl::default()) {
         Ok(()) => assert_eq!(tape.frames.len(), clip.frames as usize),
         Err(EngineError::Cancelled) if tape.frames.len() == limit => {}
         Err(error) => panic!("{error}"),
@@ -138,12 +138,12 @@ pub(crate) fn change(a: &[u8], b: &[u8]) -> f64 {
     sum as f64 / a.len() as f64
 }
 
-pub(crate) fn whole_of(spec: &VideoSpec, materials: &Materials) -> Tape {
+pub(crate) fn whole_of(spec: &VideoSpec, materials: &JobMaterials) -> Tape {
     tape_of(spec, materials, 2, usize::MAX)
 }
 
 /// A picture of hills, discs and stripes in colours of `hue` (0.0 to 1.0), fine and coarse.
-pub(crate) fn picture(size: Size, hue: f64) -> Picture {
+pub(crate) fn picture(size: Size, hue: f64) -> RgbPicture {
     let mut rgb = Vec::with_capacity(size.pixels() as usize * 3);
     for index in 0..size.pixels() {
         let x = (index % u64::from(size.width)) as f64 / f64::from(size.width);
@@ -157,11 +157,11 @@ pub(crate) fn picture(size: Size, hue: f64) -> Picture {
             rgb.push((value.clamp(0.0, 1.0) * 255.0) as u8);
         }
     }
-    Picture { size, rgb }
+    RgbPicture { size, rgb }
 }
 
 /// `picture` scaled and cut to cover `size`: the mean of 8 x 8 linear samples for each pixel.
-pub(crate) fn covering(picture: &Picture, size: Size) -> Vec<u8> {
+pub(crate) fn covering(picture: &RgbPicture, size: Size) -> Vec<u8> {
     let sides = |size: Size| (f64::from(size.width), f64::from(size.height));
     let ((across, down), (width, height)) = (sides(picture.size), sides(size));
     let step = (across / width).min(down / height);
@@ -333,7 +333,7 @@ impl Memory {
     }
 }
 
-impl Footage for Memory {
+impl SourceVideo for Memory {
     fn size(&self) -> Size {
         self.size
     }
@@ -346,14 +346,14 @@ impl Footage for Memory {
         self.claims
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         Ok(Box::new(Playing(Arc::clone(&self.frames), 0)))
     }
 }
 
 struct Playing(Arc<Vec<Vec<u8>>>, usize);
 
-impl Playback for Playing {
+impl VideoPlayback for Playing {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         self.1 += 1;
         Ok(self.0.get(self.1 - 1).cloned())

@@ -8,7 +8,7 @@ use crate::servers::shown;
 
 /// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum JobState {
     /// Waiting.
     Pending,
     /// In progress.
@@ -28,15 +28,15 @@ pub(crate) enum State {
 
 /// A job as its server describes it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
-    pub(crate) state: State,
+pub(crate) struct JobAnswer {
+    pub(crate) state: JobState,
     /// What each node put out, by node; `Null` if the answer does not say.
     pub(crate) outputs: Value,
 }
 
 /// Why an answer is unusable.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AnswerError {
+pub(crate) enum ComfyAnswerError {
     #[error("the answer is not JSON")]
     Json(#[from] serde_json::Error),
     #[error("the answer is about another job")]
@@ -46,26 +46,26 @@ pub(crate) enum AnswerError {
 }
 
 /// Reads `GET /api/jobs/{id}`.
-pub(crate) fn job(body: &[u8], id: &str) -> Result<Seen, AnswerError> {
+pub(crate) fn job(body: &[u8], id: &str) -> Result<JobAnswer, ComfyAnswerError> {
     let sent: Value = serde_json::from_slice(body)?;
     if sent.get("id").and_then(Value::as_str) != Some(id) {
-        return Err(AnswerError::OtherJob);
+        return Err(ComfyAnswerError::OtherJob);
     }
     let word = sent.get("status").and_then(Value::as_str);
-    let state = match word.ok_or(AnswerError::Status)? {
-        "pending" => State::Pending,
-        "in_progress" => State::Running,
-        "completed" => State::Completed,
+    let state = match word.ok_or(ComfyAnswerError::Status)? {
+        "pending" => JobState::Pending,
+        "in_progress" => JobState::Running,
+        "completed" => JobState::Completed,
         // Before 0.9.0 an interrupted job has failed, too, without an error.
         "failed" => match sent.get("execution_error") {
             None => ended_badly(sent.get("execution_status")),
             error => failed(error),
         },
         "cancelled" => interrupted(),
-        other => State::Unknown(shown(other.as_bytes())),
+        other => JobState::Unknown(shown(other.as_bytes())),
     };
     let outputs = sent.get("outputs").cloned().unwrap_or_default();
-    Ok(Seen { state, outputs })
+    Ok(JobAnswer { state, outputs })
 }
 
 /// Whether a 404 comes from `GET /api/jobs/{id}`, which says in JSON that it does not know the job. The 404 of a server
@@ -76,21 +76,21 @@ pub(crate) fn is_of_jobs(body: &[u8]) -> bool {
 }
 
 /// Reads `GET /history/{id}`: `None` while the job waits, runs or is unknown.
-pub(crate) fn history(body: &[u8], id: &str) -> Result<Option<Seen>, AnswerError> {
+pub(crate) fn history(body: &[u8], id: &str) -> Result<Option<JobAnswer>, ComfyAnswerError> {
     let sent: Value = serde_json::from_slice(body)?;
     let Some(entry) = sent.get(id) else {
         return Ok(None);
     };
     let state = match entry.pointer("/status/status_str").and_then(Value::as_str) {
         Some("error") => ended_badly(entry.get("status")),
-        _ => State::Completed,
+        _ => JobState::Completed,
     };
     let outputs = entry.get("outputs").cloned().unwrap_or_default();
-    Ok(Some(Seen { state, outputs }))
+    Ok(Some(JobAnswer { state, outputs }))
 }
 
 /// Finds the event that ended a job among its messages, `[[name, data], ...]`.
-fn ended_badly(status: Option<&Value>) -> State {
+fn ended_badly(status: Option<&Value>) -> JobState {
     let messages = status.and_then(|status| status.get("messages")?.as_array());
     let named = |name: &str| {
         let mut all = messages.into_iter().flatten();
@@ -102,14 +102,14 @@ fn ended_badly(status: Option<&Value>) -> State {
     }
 }
 
-fn interrupted() -> State {
-    State::Failed {
+fn interrupted() -> JobState {
+    JobState::Failed {
         code: FailureCode::GenerationFailed,
         text: "somebody interrupted the job at its server".to_owned(),
     }
 }
 
-fn failed(error: Option<&Value>) -> State {
+fn failed(error: Option<&Value>) -> JobState {
     let text = |name: &str| {
         error
             .and_then(|error| error.get(name)?.as_str())
@@ -122,7 +122,7 @@ fn failed(error: Option<&Value>) -> State {
         text("node_type"),
         text("exception_message")
     );
-    State::Failed {
+    JobState::Failed {
         // torch.OutOfMemoryError, torch.cuda.OutOfMemoryError.
         code: if kind.ends_with("OutOfMemoryError") {
             FailureCode::OutOfMemory
@@ -134,10 +134,10 @@ fn failed(error: Option<&Value>) -> State {
 }
 
 /// The identifier of `POST /prompt`'s answer.
-pub(crate) fn accepted(body: &[u8]) -> Result<String, AnswerError> {
+pub(crate) fn accepted(body: &[u8]) -> Result<String, ComfyAnswerError> {
     let sent: Value = serde_json::from_slice(body)?;
     let id = sent.get("prompt_id").and_then(Value::as_str);
-    id.map(str::to_owned).ok_or(AnswerError::Status)
+    id.map(str::to_owned).ok_or(ComfyAnswerError::Status)
 }
 
 /// What a refused graph lacks at this server, for an operator; `None` if every server would refuse it.
@@ -164,16 +164,16 @@ const ENDINGS: [&str; 5] = ["mp4", "m4v", "mov", "webm", "mkv"];
 
 /// A file at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FilmAt {
+pub(crate) struct FilmLocation {
     pub(crate) filename: String,
     pub(crate) subfolder: String,
 }
 
 /// What a job has put out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FilmSearch {
     /// A film.
-    Film(FilmAt),
+    Film(FilmLocation),
     /// Other files, by name.
     Others(Vec<String>),
     /// Nothing (yet).
@@ -181,18 +181,18 @@ pub(crate) enum Found {
 }
 
 /// Looks for the film of `node`. Temporary files and inputs that a server lists too do not count.
-pub(crate) fn film_of(outputs: &Value, node: &str) -> Found {
+pub(crate) fn film_of(outputs: &Value, node: &str) -> FilmSearch {
     let keys = outputs.get(node).and_then(Value::as_object);
     let lists = keys
         .into_iter()
         .flatten()
         .filter_map(|(_, value)| value.as_array());
     let text = |item: &Value, name: &str| item.get(name)?.as_str().map(str::to_owned);
-    let files: Vec<FilmAt> = lists
+    let files: Vec<FilmLocation> = lists
         .flatten()
         .filter(|item| item.get("type").and_then(Value::as_str) == Some("output"))
         .filter_map(|item| {
-            Some(FilmAt {
+            Some(FilmLocation {
                 filename: text(item, "filename")?,
                 subfolder: text(item, "subfolder").unwrap_or_default(),
             })
@@ -204,13 +204,13 @@ pub(crate) fn film_of(outputs: &Value, node: &str) -> Found {
             found.is_some_and(|(_, one)| one.eq_ignore_ascii_case(ending))
         });
         if let Some(film) = film {
-            return Found::Film(film.clone());
+            return FilmSearch::Film(film.clone());
         }
     }
     if files.is_empty() {
-        Found::Nothing
+        FilmSearch::Nothing
     } else {
-        Found::Others(files.into_iter().map(|file| file.filename).collect())
+        FilmSearch::Others(files.into_iter().map(|file| file.filename).collect())
     }
 }
 
@@ -226,19 +226,19 @@ mod tests {
             let body = format!(r#"{{"id":"a","status":"{status}","outputs":{{"9":{{}}}}}}"#);
             job(body.as_bytes(), "a").unwrap().state
         };
-        assert_eq!(of("pending"), State::Pending);
-        assert_eq!(of("in_progress"), State::Running);
-        assert_eq!(of("completed"), State::Completed);
-        assert!(matches!(of("cancelled"), State::Failed { .. }));
-        assert!(matches!(of("failed"), State::Failed { .. }));
-        assert_eq!(of("odd"), State::Unknown("odd".to_owned()));
+        assert_eq!(of("pending"), JobState::Pending);
+        assert_eq!(of("in_progress"), JobState::Running);
+        assert_eq!(of("completed"), JobState::Completed);
+        assert!(matches!(of("cancelled"), JobState::Failed { .. }));
+        assert!(matches!(of("failed"), JobState::Failed { .. }));
+        assert_eq!(of("odd"), JobState::Unknown("odd".to_owned()));
         assert!(matches!(
             job(b"{\"id\":\"b\"}", "a"),
-            Err(AnswerError::OtherJob)
+            Err(ComfyAnswerError::OtherJob)
         ));
         assert!(matches!(
             job(b"{\"id\":\"a\"}", "a"),
-            Err(AnswerError::Status)
+            Err(ComfyAnswerError::Status)
         ));
     }
 
@@ -262,7 +262,7 @@ mod tests {
             "node_id": "3", "node_type": "KSampler",
             "exception_type": "torch.OutOfMemoryError", "exception_message": "Allocation\nfailed",
         });
-        let State::Failed { code, text } = failed(Some(&error)) else {
+        let JobState::Failed { code, text } = failed(Some(&error)) else {
             panic!("it failed");
         };
         assert_eq!(code, FailureCode::OutOfMemory);
@@ -280,7 +280,7 @@ mod tests {
         let seen = history(interrupted.to_string().as_bytes(), "a")
             .unwrap()
             .unwrap();
-        let State::Failed { text, .. } = seen.state else {
+        let JobState::Failed { text, .. } = seen.state else {
             panic!("it was interrupted");
         };
         assert!(text.contains("interrupted"));
@@ -301,8 +301,8 @@ mod tests {
         assert_eq!(lacks(br#"{"error": {"type": "invalid_prompt"}}"#), None);
     }
 
-    fn film(name: &str) -> Found {
-        Found::Film(FilmAt {
+    fn film(name: &str) -> FilmSearch {
+        FilmSearch::Film(FilmLocation {
             filename: name.to_owned(),
             subfolder: "kinora".to_owned(),
         })
@@ -328,12 +328,12 @@ mod tests {
             "8": {"images": [file("other.mp4", "output")]},
             "9": {"images": [file("temp.mp4", "temp"), file("in.mp4", "input")], "text": ["a"]},
         });
-        assert_eq!(film_of(&outputs, "9"), Found::Nothing);
-        assert_eq!(film_of(&Value::Null, "9"), Found::Nothing);
+        assert_eq!(film_of(&outputs, "9"), FilmSearch::Nothing);
+        assert_eq!(film_of(&Value::Null, "9"), FilmSearch::Nothing);
         let stills = json!({"9": {"images": [file("a.png", "output")]}});
         assert_eq!(
             film_of(&stills, "9"),
-            Found::Others(vec!["a.png".to_owned()])
+            FilmSearch::Others(vec!["a.png".to_owned()])
         );
     }
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use kinora_contract::{Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{FilmJob, Grid, ReferenceFile};
+use kinora_contract::{VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_engine::{FilmJob, RenderGrid, ReferenceFile};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::ComfyError;
-use super::workflow::{Bindings, Node, Role, Target, Targets, Workflow, link};
+use super::workflow::{WorkflowBindings, WorkflowNode, InputRole, BindingTarget, BindingTargets, Workflow, link};
 use crate::servers::{file_ending, is_media_type};
 
 /// Where films are saved in a server's output folder.
@@ -18,10 +18,10 @@ const FOLDER: &str = "kinora";
 
 /// A workflow that takes requests.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Card {
+pub struct WorkflowCard {
     workflow: Workflow,
-    bindings: Bindings,
-    describe: Describe,
+    bindings: WorkflowBindings,
+    describe: WorkflowDescription,
 }
 
 /// Why workflow and bindings do not fit: a sentence for an operator.
@@ -30,17 +30,17 @@ pub struct Card {
 pub struct CardError(pub String);
 
 /// The names of uploaded files, as their nodes take them, by role and in order.
-pub(crate) type Uploaded = BTreeMap<Role, Vec<String>>;
+pub(crate) type UploadedFiles = BTreeMap<InputRole, Vec<String>>;
 
-impl Card {
+impl WorkflowCard {
     /// Checks that every binding names a literal input of a node that the output needs.
     ///
     /// # Errors
     /// The first binding that does not, with what there is instead.
     pub fn new(
         workflow: Workflow,
-        bindings: Bindings,
-        describe: Describe,
+        bindings: WorkflowBindings,
+        describe: WorkflowDescription,
     ) -> Result<Self, CardError> {
         bindings.check().map_err(CardError)?;
         describe.check().map_err(CardError)?;
@@ -65,12 +65,12 @@ impl Card {
     }
 
     /// Its bindings.
-    pub fn bindings(&self) -> &Bindings {
+    pub fn bindings(&self) -> &WorkflowBindings {
         &self.bindings
     }
 
     /// Its rate, grid and version.
-    pub fn describe(&self) -> &Describe {
+    pub fn describe(&self) -> &WorkflowDescription {
         &self.describe
     }
 
@@ -88,18 +88,18 @@ impl Card {
         &self,
         spec: &VideoSpec,
         prompt_id: &str,
-        uploaded: &Uploaded,
+        uploaded: &UploadedFiles,
     ) -> Result<Value, ComfyError> {
         let mut graph = self.workflow.clone();
         for (targets, value) in self.values(spec)? {
-            for Target { node, input } in &targets.0 {
+            for BindingTarget { node, input } in &targets.0 {
                 graph.set(node, input, value.clone());
             }
         }
         let prefix = self.bindings.prefix();
         let name = format!("{FOLDER}/{prompt_id}");
         graph.set(&prefix.node, &prefix.input, json!(name));
-        for role in Role::ALL {
+        for role in InputRole::ALL {
             let none = Vec::new();
             self.place(&mut graph, role, uploaded.get(&role).unwrap_or(&none))?;
         }
@@ -107,12 +107,12 @@ impl Card {
     }
 
     /// What the request says, with the inputs that take it.
-    fn values(&self, spec: &VideoSpec) -> Result<Vec<(&Targets, Value)>, ComfyError> {
+    fn values(&self, spec: &VideoSpec) -> Result<Vec<(&BindingTargets, Value)>, ComfyError> {
         let bindings = &self.bindings;
         let size = spec
             .render_size()
             .ok_or(ComfyError::Unsupported("an undecided size"))?;
-        let Seconds::Fixed(seconds) = spec.seconds else {
+        let VideoLength::Fixed(seconds) = spec.seconds else {
             return Err(ComfyError::Unsupported("an automatic length"));
         };
         let size = self.describe.size(size);
@@ -138,7 +138,7 @@ impl Card {
 
     /// Names the files of `role`. Inputs beyond the last file are left out if they may be, and otherwise
     /// get the last one again.
-    fn place(&self, graph: &mut Workflow, role: Role, names: &[String]) -> Result<(), ComfyError> {
+    fn place(&self, graph: &mut Workflow, role: InputRole, names: &[String]) -> Result<(), ComfyError> {
         let slots = self.bindings.slots(role);
         if names.len() > slots.len() {
             return Err(ComfyError::Unsupported("so many files"));
@@ -157,26 +157,26 @@ impl Card {
 }
 
 /// The roles of a spec's references, in their order.
-pub(crate) fn roles(spec: &VideoSpec) -> Vec<Role> {
+pub(crate) fn roles(spec: &VideoSpec) -> Vec<InputRole> {
     match &spec.inputs {
-        Inputs::Text => Vec::new(),
-        Inputs::Frames { last: None, .. } => vec![Role::FirstFrame],
-        Inputs::Frames { .. } => vec![Role::FirstFrame, Role::LastFrame],
-        Inputs::References { images, audios } => {
-            let images = images.iter().map(|_| Role::ReferenceImages);
-            let audios = audios.iter().map(|_| Role::ReferenceAudios);
+        VideoInputs::Text => Vec::new(),
+        VideoInputs::Frames { last: None, .. } => vec![InputRole::FirstFrame],
+        VideoInputs::Frames { .. } => vec![InputRole::FirstFrame, InputRole::LastFrame],
+        VideoInputs::References { images, audios } => {
+            let images = images.iter().map(|_| InputRole::ReferenceImages);
+            let audios = audios.iter().map(|_| InputRole::ReferenceAudios);
             images.chain(audios).collect()
         }
     }
 }
 
 /// Every bound input, with the name of its binding.
-pub(crate) fn bound(bindings: &Bindings) -> Vec<(&'static str, Target)> {
+pub(crate) fn bound(bindings: &WorkflowBindings) -> Vec<(&'static str, BindingTarget)> {
     let mut all = Vec::new();
     for (name, targets) in bindings.values() {
         all.extend(targets.0.iter().map(|target| (name, target.clone())));
     }
-    for role in Role::ALL {
+    for role in InputRole::ALL {
         let slots = bindings.slots(role).iter();
         all.extend(slots.map(|target| (role.name(), target.clone())));
     }
@@ -189,7 +189,7 @@ fn check(
     needed: &Workflow,
     output: &str,
     name: &str,
-    target: &Target,
+    target: &BindingTarget,
 ) -> Result<(), CardError> {
     let wrong = |what: String| Err(CardError(format!("bindings.{name} = \"{target}\": {what}")));
     let Some(node) = needed.node(&target.node) else {
@@ -221,7 +221,7 @@ fn check(
 }
 
 /// A node, for an operator: `6 (CLIPTextEncode)`.
-pub(crate) fn node_name((id, node): (&String, &Node)) -> String {
+pub(crate) fn node_name((id, node): (&String, &WorkflowNode)) -> String {
     format!("{id} ({})", node.class)
 }
 
@@ -235,7 +235,7 @@ const FPS_MAX: u32 = 120;
 /// The table.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Describe {
+pub struct WorkflowDescription {
     /// Frames per second of the films.
     pub fps: u32,
     /// Sides are multiples of this.
@@ -243,7 +243,7 @@ pub struct Describe {
     pub size_multiple: u32,
     /// The lengths that the model makes.
     #[serde(default)]
-    pub frames: Frames,
+    pub frames: FrameSteps,
     /// Whether the pictures come from a trained model.
     #[serde(default = "yes")]
     pub is_trained: bool,
@@ -255,7 +255,7 @@ pub struct Describe {
 /// `{ step = 4, offset = 1 }`: films have 4 n + 1 frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Frames {
+pub struct FrameSteps {
     /// See above; at least 1.
     pub step: u32,
     /// See above.
@@ -263,7 +263,7 @@ pub struct Frames {
     pub offset: u32,
 }
 
-impl Default for Frames {
+impl Default for FrameSteps {
     fn default() -> Self {
         Self { step: 1, offset: 0 }
     }
@@ -281,7 +281,7 @@ fn first_version() -> String {
     "1".to_owned()
 }
 
-impl Describe {
+impl WorkflowDescription {
     /// Refuses numbers that no model has.
     ///
     /// # Errors
@@ -314,7 +314,7 @@ impl Describe {
 
     /// The smallest number of frames on the grid that lasts `seconds`.
     pub fn frames(&self, seconds: u32) -> u32 {
-        let grid = Grid {
+        let grid = RenderGrid {
             size_multiple: self.size_multiple,
             frame_step: self.frames.step,
             frame_offset: self.frames.offset,
@@ -324,8 +324,8 @@ impl Describe {
 }
 
 /// A file to upload.
-pub(crate) struct Upload {
-    pub(crate) role: Role,
+pub(crate) struct FileUpload {
+    pub(crate) role: InputRole,
     /// Its name at the server, in the folder of its task.
     pub(crate) name: String,
     pub(crate) media_type: String,
@@ -336,18 +336,18 @@ pub(crate) struct Upload {
 pub(crate) async fn read_files(
     job: &FilmJob<'_>,
     bytes_max: u64,
-) -> Result<Vec<Upload>, ComfyError> {
+) -> Result<Vec<FileUpload>, ComfyError> {
     let roles = roles(job.spec);
     if roles.len() != job.references.len() {
         return Err(ComfyError::Unsupported("references without their files"));
     }
-    let source = job.source.map(|file| (Role::SourceVideo, file));
-    let mut counts: BTreeMap<Role, u32> = BTreeMap::new();
+    let source = job.source.map(|file| (InputRole::SourceVideo, file));
+    let mut counts: BTreeMap<InputRole, u32> = BTreeMap::new();
     let mut uploads = Vec::new();
     for (role, file) in roles.into_iter().zip(job.references).chain(source) {
         let count = counts.entry(role).or_default();
         *count += 1;
-        uploads.push(Upload {
+        uploads.push(FileUpload {
             role,
             name: format!("{}-{count}.{}", role.name(), file_ending(&file.media_type)),
             media_type: if is_media_type(&file.media_type) {
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_film_is_made_at_the_nearest_size_and_the_next_length() {
         let text = "fps = 16\nsize_multiple = 16\nframes = { step = 4, offset = 1 }";
-        let describe: Describe = toml::from_str(text).unwrap();
+        let describe: WorkflowDescription = toml::from_str(text).unwrap();
         describe.check().unwrap();
         assert_eq!(describe.size(Size::new(854, 480)), Size::new(848, 480));
         assert_eq!(describe.size(Size::new(5, 25)), Size::new(16, 32));
@@ -387,7 +387,7 @@ mod tests {
             "fps = 16\nsize_multiple = 64",
             "fps = 16\nframes = { step = 0 }",
         ] {
-            assert!(toml::from_str::<Describe>(wrong).unwrap().check().is_err());
+            assert!(toml::from_str::<WorkflowDescription>(wrong).unwrap().check().is_err());
         }
     }
 }

@@ -10,32 +10,32 @@ use async_trait::async_trait;
 use kinora_contract::{Clock, FailureCode, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    Description, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError, Output,
+    EngineDescription, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError, EngineOutput,
     ServerReport, refuse_unsupported,
 };
 use serde::Deserialize;
 
-use super::card::{Card, Describe};
+use super::card::{WorkflowCard, WorkflowDescription};
 use super::error::ComfyError;
-use super::run::Ticket;
-use super::shared::{Comfy, DISK_THREADS, Options, Secret, headers};
-use super::workflow::{Bindings, WORKFLOW_BYTES_MAX, Workflow};
+use super::run::ComfyTicket;
+use super::shared::{ComfyServers, DISK_THREADS, ComfyOptions, SecretText, headers};
+use super::workflow::{WorkflowBindings, WORKFLOW_BYTES_MAX, Workflow};
 use crate::servers::{
-    KeySource, Limits, SettingsError, SystemTimer, base_url, chain, check_each_once, key_source,
+    KeySource, PatienceLimits, SettingsError, SystemTimer, base_url, chain, check_each_once, key_source,
 };
 
 /// An engine whose films a workflow makes.
 #[derive(Debug)]
 pub struct ComfyEngine {
-    comfy: Comfy,
-    description: Description,
+    comfy: ComfyServers,
+    description: EngineDescription,
 }
 
 impl ComfyEngine {
     /// An engine of this name that uses `comfy`.
-    pub fn new(comfy: Comfy, name: &str) -> Self {
+    pub fn new(comfy: ComfyServers, name: &str) -> Self {
         let card = &comfy.0.card;
-        let description = Description {
+        let description = EngineDescription {
             name: name.to_owned(),
             version: card.describe().version.clone(),
             features: card.bindings().features(),
@@ -48,7 +48,7 @@ impl ComfyEngine {
 
 #[async_trait]
 impl FilmEngine for ComfyEngine {
-    fn describe(&self) -> &Description {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
@@ -81,7 +81,7 @@ impl FilmEngine for ComfyEngine {
     }
 
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
-        let Some(ticket) = Ticket::read(ticket) else {
+        let Some(ticket) = ComfyTicket::read(ticket) else {
             return Ok(());
         };
         match self.comfy.call_off(&ticket).await {
@@ -113,7 +113,7 @@ fn engine_error(error: &ComfyError) -> EngineError {
         | ComfyError::Unread(_)
         | ComfyError::Silent { .. }
         | ComfyError::Forgotten(_) => EngineError::JobFailed { code, cause },
-        _ => EngineError::Told { code, cause },
+        _ => EngineError::CodedFailure { code, cause },
     }
 }
 
@@ -129,7 +129,7 @@ pub struct ComfyKind {
     workflow: PathBuf,
     /// Headers of every call, for a proxy before the servers.
     #[serde(default)]
-    headers: BTreeMap<String, Secret>,
+    headers: BTreeMap<String, SecretText>,
     /// Empty: none.
     #[serde(default)]
     key_file: PathBuf,
@@ -142,8 +142,8 @@ pub struct ComfyKind {
     silence_seconds: u32,
     #[serde(default = "run_seconds")]
     run_seconds: u32,
-    bindings: Bindings,
-    describe: Describe,
+    bindings: WorkflowBindings,
+    describe: WorkflowDescription,
 }
 
 const fn poll_milliseconds() -> u32 {
@@ -184,8 +184,8 @@ impl EngineKind for ComfyKind {
         self.bindings.check().map_err(KindError)
     }
 
-    fn output(&self) -> Output<'_> {
-        Output::Films(self)
+    fn output(&self) -> EngineOutput<'_> {
+        EngineOutput::Films(self)
     }
 
     fn device(&self) -> Option<String> {
@@ -196,7 +196,7 @@ impl EngineKind for ComfyKind {
 impl FilmKind for ComfyKind {
     fn engine(&self, name: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn FilmEngine>, KindError> {
         let timer = Arc::new(SystemTimer::new(clock.clone()));
-        let comfy = Comfy::new(self.card()?, self.options()?, timer, clock)?;
+        let comfy = ComfyServers::new(self.card()?, self.options()?, timer, clock)?;
         Ok(Arc::new(ComfyEngine::new(comfy, name)))
     }
 
@@ -219,7 +219,7 @@ impl FilmKind for ComfyKind {
 
 impl ComfyKind {
     /// Reads the workflow.
-    fn card(&self) -> Result<Card, KindError> {
+    fn card(&self) -> Result<WorkflowCard, KindError> {
         let path = self.workflow.display();
         let unusable =
             |error: &dyn std::fmt::Display| KindError(format!("workflow {path}: {error}"));
@@ -231,20 +231,20 @@ impl ComfyKind {
         }
         let bytes = std::fs::read(&self.workflow).map_err(|error| unusable(&error))?;
         let workflow = Workflow::read(&bytes).map_err(|error| unusable(&error))?;
-        let card = Card::new(workflow, self.bindings.clone(), self.describe.clone());
+        let card = WorkflowCard::new(workflow, self.bindings.clone(), self.describe.clone());
         card.map_err(|error| KindError(error.0))
     }
 
-    fn options(&self) -> Result<Options, KindError> {
-        let defaults = Options::new(self.base_urls.clone());
+    fn options(&self) -> Result<ComfyOptions, KindError> {
+        let defaults = ComfyOptions::new(self.base_urls.clone());
         let headers = self.headers.iter();
-        Ok(Options {
+        Ok(ComfyOptions {
             headers: headers
                 .map(|(name, value)| (name.clone(), value.0.clone()))
                 .collect(),
             key: self.key()?,
             poll_every: Duration::from_millis(self.poll_milliseconds.into()),
-            limits: Limits {
+            limits: PatienceLimits {
                 silence_max: seconds(self.silence_seconds),
                 run_max: seconds(self.run_seconds),
                 ..defaults.limits

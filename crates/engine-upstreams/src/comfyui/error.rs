@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use crate::servers::{Cause, Impatience};
+use crate::servers::{CallError, PatienceError};
 use kinora_contract::FailureCode;
 
 /// Why there is no film, or not yet.
@@ -25,7 +25,7 @@ pub enum ComfyError {
     Unfit(String),
     /// A server rejected the request; a retry would be rejected as well.
     #[error("the server refused the workflow")]
-    Refused(#[source] Cause),
+    Refused(#[source] CallError),
     /// No usable answer right now; this call started and lost nothing.
     #[error("no usable answer; retry after {after:?}")]
     Busy {
@@ -33,11 +33,11 @@ pub enum ComfyError {
         after: Duration,
         /// What happened.
         #[source]
-        cause: Cause,
+        cause: CallError,
     },
     /// No server took the job for the maximum time; nothing was started.
     #[error("no server took the job")]
-    NoPlace(#[source] Cause),
+    NoPlace(#[source] CallError),
     /// The server does not know the job, or is no longer configured.
     #[error("server {0} does not know the job")]
     Forgotten(String),
@@ -56,7 +56,7 @@ pub enum ComfyError {
         silence_max: Duration,
         /// The last error.
         #[source]
-        cause: Cause,
+        cause: CallError,
     },
     /// The job exceeded the time limit.
     #[error("the job took longer than {0:?}")]
@@ -66,7 +66,7 @@ pub enum ComfyError {
     NoFilm(String),
     /// All attempts to read the film failed.
     #[error("reading the film failed")]
-    Unread(#[source] Cause),
+    Unread(#[source] CallError),
     /// The film is larger than allowed.
     #[error("the film is larger than {0} bytes")]
     FilmTooLarge(u64),
@@ -99,12 +99,12 @@ impl ComfyError {
     }
 }
 
-impl From<Impatience> for ComfyError {
-    fn from(impatience: Impatience) -> Self {
+impl From<PatienceError> for ComfyError {
+    fn from(impatience: PatienceError) -> Self {
         match impatience {
-            Impatience::Cancelled => Self::Cancelled,
-            Impatience::Silent { silence_max, cause } => Self::Silent { silence_max, cause },
-            Impatience::Overdue(run_max) => Self::Overdue(run_max),
+            PatienceError::Cancelled => Self::Cancelled,
+            PatienceError::Silent { silence_max, cause } => Self::Silent { silence_max, cause },
+            PatienceError::Overdue(run_max) => Self::Overdue(run_max),
         }
     }
 }

@@ -20,9 +20,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::shared::Shared;
+use super::shared::ComfyShared;
 use super::workflow::Workflow;
-use crate::servers::{Backoff, Call, Cause, chain};
+use crate::servers::{SpreadBackoff, ServerCall, CallError, chain};
 
 /// A server that keeps closing the socket, or another attempt that keeps taking its place, is left alone.
 const CONNECTS_MAX: u32 = 5;
@@ -34,14 +34,14 @@ const EVENTS_MAX: usize = 16;
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The events of one job. Dropping it closes the socket.
-pub(crate) struct Feed {
-    events: mpsc::Receiver<Event>,
+pub(crate) struct EventFeed {
+    events: mpsc::Receiver<ComfyEvent>,
     _socket: JoinSet<()>,
 }
 
-impl Feed {
+impl EventFeed {
     /// Listens to the job `id` at a server.
-    pub(crate) fn open(shared: Arc<Shared>, index: usize, id: &str) -> Self {
+    pub(crate) fn open(shared: Arc<ComfyShared>, index: usize, id: &str) -> Self {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let mut socket = JoinSet::new();
         socket.spawn(listen(shared, index, id.to_owned(), sender));
@@ -52,7 +52,7 @@ impl Feed {
     }
 
     /// The next event; never, once the socket has broken for good.
-    pub(crate) async fn next(&mut self) -> Event {
+    pub(crate) async fn next(&mut self) -> ComfyEvent {
         match self.events.recv().await {
             Some(event) => event,
             None => std::future::pending().await,
@@ -60,9 +60,9 @@ impl Feed {
     }
 }
 
-async fn listen(shared: Arc<Shared>, index: usize, id: String, events: mpsc::Sender<Event>) {
+async fn listen(shared: Arc<ComfyShared>, index: usize, id: String, events: mpsc::Sender<ComfyEvent>) {
     let limits = shared.options.limits;
-    let backoff = Backoff::new(limits.backoff_first, limits.backoff_max, &id);
+    let backoff = SpreadBackoff::new(limits.backoff_first, limits.backoff_max, &id);
     for attempt in 0..CONNECTS_MAX {
         let ended = match connect(&shared, index, &id).await {
             Ok(socket) => read(socket, &id, &events).await,
@@ -80,10 +80,10 @@ async fn listen(shared: Arc<Shared>, index: usize, id: String, events: mpsc::Sen
 async fn read(
     mut socket: WebSocketStream<TokioIo<Upgraded>>,
     id: &str,
-    events: &mpsc::Sender<Event>,
-) -> Result<(), Cause> {
+    events: &mpsc::Sender<ComfyEvent>,
+) -> Result<(), CallError> {
     while let Some(message) = socket.next().await {
-        let event = match message.map_err(|error| Cause::Exchange(error.into()))? {
+        let event = match message.map_err(|error| CallError::Exchange(error.into()))? {
             Message::Text(text) => read_text(&text, id),
             Message::Binary(bytes) => read_binary(&bytes),
             _ => None,
@@ -99,16 +99,16 @@ async fn read(
 
 /// Opens the socket over a connection like that of any other call, so keys, headers and TLS are the same.
 async fn connect(
-    shared: &Shared,
+    shared: &ComfyShared,
     index: usize,
     id: &str,
-) -> Result<WebSocketStream<TokioIo<Upgraded>>, Cause> {
+) -> Result<WebSocketStream<TokioIo<Upgraded>>, CallError> {
     let upstream = &shared.upstreams[index];
     let mut url = upstream.url(&["ws"]);
     url.query_pairs_mut().append_pair("clientId", id);
     // It guards against caches, not against people: it need not be secret.
     let key = STANDARD.encode(&Sha1::digest(id.as_bytes())[..16]);
-    let call = Call {
+    let call = ServerCall {
         method: Method::GET,
         url,
         body: None,
@@ -125,13 +125,13 @@ async fn connect(
     let accepted = response.headers().get("sec-websocket-accept");
     let is_accepted = accepted.is_some_and(|value| value == expected.as_str());
     if response.status().as_u16() != 101 || !is_accepted {
-        return Err(Cause::Status {
+        return Err(CallError::Status {
             status: response.status().as_u16(),
             text: "no websocket".to_owned(),
         });
     }
     let upgraded = hyper::upgrade::on(response).await;
-    let upgraded = upgraded.map_err(|error| Cause::Exchange(error.into()))?;
+    let upgraded = upgraded.map_err(|error| CallError::Exchange(error.into()))?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
@@ -141,7 +141,7 @@ async fn connect(
 
 /// An event of one job.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Event {
+pub(crate) enum ComfyEvent {
     /// How far nodes are, 0.0 to 1.0.
     Nodes(Vec<(String, f64)>),
     /// The job has ended, well or badly.
@@ -151,7 +151,7 @@ pub(crate) enum Event {
 }
 
 /// Reads a text message; `None` if it says nothing of the job `id`.
-fn read_text(message: &str, id: &str) -> Option<Event> {
+fn read_text(message: &str, id: &str) -> Option<ComfyEvent> {
     let sent: Value = serde_json::from_str(message).ok()?;
     let data = sent.get("data")?;
     if data.get("prompt_id").and_then(Value::as_str) != Some(id) {
@@ -161,11 +161,11 @@ fn read_text(message: &str, id: &str) -> Option<Event> {
         "execution_cached" => {
             let nodes = data.get("nodes")?.as_array()?.iter();
             let done = nodes.filter_map(|node| Some((node.as_str()?.to_owned(), 1.0)));
-            Some(Event::Nodes(done.collect()))
+            Some(ComfyEvent::Nodes(done.collect()))
         }
         "progress_state" => {
             let nodes = data.get("nodes")?.as_object()?.iter();
-            Some(Event::Nodes(
+            Some(ComfyEvent::Nodes(
                 nodes
                     .filter_map(|(id, node)| match node.get("state")?.as_str()? {
                         "finished" => Some((id.clone(), 1.0)),
@@ -176,9 +176,9 @@ fn read_text(message: &str, id: &str) -> Option<Event> {
         }
         "progress" => {
             let node = data.get("node")?.as_str()?.to_owned();
-            Some(Event::Nodes(vec![(node, fraction(data)?)]))
+            Some(ComfyEvent::Nodes(vec![(node, fraction(data)?)]))
         }
-        "execution_success" | "execution_error" | "execution_interrupted" => Some(Event::Ended),
+        "execution_success" | "execution_error" | "execution_interrupted" => Some(ComfyEvent::Ended),
         _ => None,
     }
 }
@@ -190,7 +190,7 @@ fn fraction(of: &Value) -> Option<f64> {
 
 /// Reads a binary message: a type as big-endian u32; of type 1 a format and the image, of type 4 the
 /// length of a JSON head, the head and the image.
-fn read_binary(message: &Bytes) -> Option<Event> {
+fn read_binary(message: &Bytes) -> Option<ComfyEvent> {
     let word = |at: usize| {
         let bytes = message.get(at..at + 4)?.try_into().ok()?;
         Some(u32::from_be_bytes(bytes))
@@ -201,17 +201,17 @@ fn read_binary(message: &Bytes) -> Option<Event> {
         _ => return None,
     };
     let is_there = start < message.len();
-    is_there.then(|| Event::Preview(message.slice(start..)))
+    is_there.then(|| ComfyEvent::Preview(message.slice(start..)))
 }
 
 /// The progress of a job by its nodes. One with `steps` counts as many times as it has steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct JobProgress {
     weights: BTreeMap<String, f64>,
     done: BTreeMap<String, f64>,
 }
 
-impl Progress {
+impl JobProgress {
     pub(crate) fn of(workflow: &Workflow) -> Self {
         Self {
             weights: workflow
@@ -243,13 +243,13 @@ mod tests {
 
     use super::*;
 
-    fn read(kind: &str, data: Value) -> Option<Event> {
+    fn read(kind: &str, data: Value) -> Option<ComfyEvent> {
         read_text(&json!({"type": kind, "data": data}).to_string(), "a")
     }
 
     #[test]
     fn events_of_the_job_are_read_and_those_of_others_are_not() {
-        let half = Event::Nodes(vec![("3".to_owned(), 0.5)]);
+        let half = ComfyEvent::Nodes(vec![("3".to_owned(), 0.5)]);
         let progress = json!({"prompt_id": "a", "node": "3", "value": 10, "max": 20});
         assert_eq!(read("progress", progress), Some(half.clone()));
         let state =
@@ -258,11 +258,11 @@ mod tests {
         let cached = json!({"prompt_id": "a", "nodes": ["4"]});
         assert_eq!(
             read("execution_cached", cached),
-            Some(Event::Nodes(vec![("4".to_owned(), 1.0)]))
+            Some(ComfyEvent::Nodes(vec![("4".to_owned(), 1.0)]))
         );
         assert_eq!(
             read("execution_success", json!({"prompt_id": "a"})),
-            Some(Event::Ended)
+            Some(ComfyEvent::Ended)
         );
         assert_eq!(read("execution_success", json!({"prompt_id": "b"})), None);
         assert_eq!(read("status", json!({"prompt_id": "a"})), None);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn previews_are_read_in_both_forms() {
-        let image = || Some(Event::Preview(Bytes::from_static(b"image")));
+        let image = || Some(ComfyEvent::Preview(Bytes::from_static(b"image")));
         let plain = [&[0, 0, 0, 1, 0, 0, 0, 1][..], b"image"].concat();
         assert_eq!(read_binary(&plain.into()), image());
         let headed = [&[0, 0, 0, 4, 0, 0, 0, 2][..], b"{}image"].concat();
@@ -295,7 +295,7 @@ mod tests {
             "3": {"class_type": "KSampler", "inputs": {"steps": 18}},
             "9": {"class_type": "Save", "inputs": {}},
         });
-        let mut progress = Progress::of(&Workflow::read(graph.to_string().as_bytes()).unwrap());
+        let mut progress = JobProgress::of(&Workflow::read(graph.to_string().as_bytes()).unwrap());
         let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
         assert!(near(progress.record(vec![("1".to_owned(), 1.0)]), 0.05));
         assert!(near(

@@ -6,21 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use kinora_engine::ServerReport;
 use serde_json::Value;
 
-use super::card::{Card, bound, node_name};
+use super::card::{WorkflowCard, bound, node_name};
 use super::error::ComfyError;
-use super::server::Server;
-use super::shared::{Comfy, Shared};
-use super::workflow::{Node, Role, link};
+use super::server::ComfyServer;
+use super::shared::{ComfyServers, ComfyShared};
+use super::workflow::{WorkflowNode, InputRole, link};
 use crate::servers::{chain, shown};
 
 /// Longer lists of choices are cut.
 const CHOICES_SHOWN_MAX: usize = 12;
 
 /// What a server says of classes; `None` for one that it does not have.
-type Known = BTreeMap<String, Option<Value>>;
+type NodeClasses = BTreeMap<String, Option<Value>>;
 
 /// The classes of a workflow, each once.
-pub(crate) fn classes(card: &Card) -> BTreeSet<&str> {
+pub(crate) fn classes(card: &WorkflowCard) -> BTreeSet<&str> {
     card.workflow()
         .nodes()
         .map(|(_, node)| &*node.class)
@@ -28,7 +28,7 @@ pub(crate) fn classes(card: &Card) -> BTreeSet<&str> {
 }
 
 /// Everything that keeps a server from running the workflow.
-fn find_problems(card: &Card, known: &Known) -> Vec<String> {
+fn find_problems(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
     let mut problems = Vec::new();
     for (id, node) in card.workflow().nodes() {
         let named = node_name((id, node));
@@ -45,7 +45,7 @@ fn find_problems(card: &Card, known: &Known) -> Vec<String> {
     problems
 }
 
-fn of_node(card: &Card, named: &str, (id, node): (&String, &Node), info: &Value) -> Vec<String> {
+fn of_node(card: &WorkflowCard, named: &str, (id, node): (&String, &WorkflowNode), info: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let bound: Vec<_> = bound(card.bindings());
     for name in inputs(info, "required") {
@@ -129,7 +129,7 @@ fn listed(choices: &[Value]) -> String {
 }
 
 /// A node that is no output is not run by itself.
-fn of_output(card: &Card, known: &Known) -> Option<String> {
+fn of_output(card: &WorkflowCard, known: &NodeClasses) -> Option<String> {
     let output = &card.bindings().output;
     let node = card.workflow().node(output)?;
     let info = known.get(&node.class)?.as_ref()?;
@@ -143,9 +143,9 @@ fn of_output(card: &Card, known: &Known) -> Option<String> {
 }
 
 /// Nodes of files that a request may lack must feed only inputs that may be empty.
-fn of_optional(card: &Card, known: &Known) -> Vec<String> {
+fn of_optional(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
     let bindings = card.bindings();
-    let roles = Role::ALL
+    let roles = InputRole::ALL
         .into_iter()
         .filter(|role| bindings.is_optional(*role));
     let slots = roles.flat_map(|role| bindings.slots(role).iter().map(move |slot| (role, slot)));
@@ -176,7 +176,7 @@ const VERSION_MIN: (u32, u32) = (0, 6);
 /// Why an old server is of no use.
 const OLD: &str = "it does not tell the state of its jobs; update it to 0.6.0 or later";
 
-impl Comfy {
+impl ComfyServers {
     /// Asks each server whether it can run the workflow: its version, classes, inputs and model files.
     pub async fn ask_all(&self) -> Vec<ServerReport> {
         let mut asked = Vec::new();
@@ -194,9 +194,9 @@ impl Comfy {
     }
 }
 
-impl Shared {
-    fn server(&self, index: usize) -> Server<'_> {
-        Server {
+impl ComfyShared {
+    fn server(&self, index: usize) -> ComfyServer<'_> {
+        ComfyServer {
             shared: self,
             index,
         }
@@ -210,12 +210,12 @@ impl Shared {
         match self.version(index).await {
             Ok(_) => {
                 tracing::info!(server = name, "server available again");
-                self.places.is_back(index);
+                self.places.record_recovery(index);
             }
             Err(error) => {
                 // Without an answer the call itself has recorded it.
                 if let ComfyError::Refused(cause) = &error {
-                    self.places.outage(index, &cause.to_string());
+                    self.places.record_outage(index, &cause.to_string());
                 }
                 tracing::debug!(
                     server = name,
@@ -264,7 +264,7 @@ impl Shared {
         if is_old(&version) {
             problems.push(format!("it is ComfyUI {version}: {OLD}"));
         }
-        let mut known = Known::new();
+        let mut known = NodeClasses::new();
         for class in classes(&self.card) {
             let info = self.server(index).class(class).await?;
             known.insert(class.to_owned(), info);

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use crate::servers::{Cause, chain};
+use crate::servers::{CallError, chain};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::error::ComfyError;
-use super::server::Server;
-use super::shared::Comfy;
+use super::server::ComfyServer;
+use super::shared::ComfyServers;
 
 /// How long to wait for a server that runs no job and frees nothing more.
 const FREED_WITHIN: Duration = Duration::from_secs(20);
@@ -26,13 +26,13 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// The least rise of free memory that counts, in bytes: others use the device, too.
 const RISE_MIN: u64 = 64 << 20;
 
-impl Comfy {
+impl ComfyServers {
     /// Has every server unload its models, and waits until their memory is free. Servers that are gone or keep their memory
     /// are logged.
     pub async fn free(&self) {
         let shared = &self.0;
         let freed = shared.upstreams.iter().enumerate().map(async |(index, upstream)| {
-            let server = Server { shared, index };
+            let server = ComfyServer { shared, index };
             match server.free().await {
                 Ok(true) => tracing::info!(server = upstream.name, "models unloaded"),
                 Ok(false) => tracing::warn!(
@@ -51,7 +51,7 @@ impl Comfy {
 }
 
 /// The memory of a server's devices, in bytes.
-struct Memory {
+struct ServerMemory {
     /// What PyTorch holds.
     held: u64,
     /// What is free, also within what PyTorch holds.
@@ -59,7 +59,7 @@ struct Memory {
 }
 
 /// What the looks at a server have shown so far.
-struct Watch {
+struct MemoryWatch {
     /// Since when it has run no job.
     idle_since: Duration,
     /// The most free memory so far, and since when.
@@ -67,7 +67,7 @@ struct Watch {
     risen_at: Duration,
 }
 
-impl Watch {
+impl MemoryWatch {
     fn begin(now: Duration) -> Self {
         Self {
             idle_since: now,
@@ -76,7 +76,7 @@ impl Watch {
         }
     }
 
-    fn note(&mut self, memory: &Memory, works: bool, now: Duration) {
+    fn note(&mut self, memory: &ServerMemory, works: bool, now: Duration) {
         if works {
             self.idle_since = now;
         }
@@ -91,13 +91,13 @@ impl Watch {
     }
 }
 
-impl Server<'_> {
+impl ComfyServer<'_> {
     /// Whether the server has freed its memory in time. One late or failed answer says nothing of its memory, so it is
     /// asked again.
     async fn free(&self) -> Result<bool, ComfyError> {
         let timer = &self.shared.timer;
         let begun = timer.now();
-        let (mut watch, mut failures, mut is_ordered) = (Watch::begin(begun), 0, false);
+        let (mut watch, mut failures, mut is_ordered) = (MemoryWatch::begin(begun), 0, false);
         loop {
             match self.look_at_memory(&mut is_ordered, &mut watch).await {
                 Ok(true) => return Ok(true),
@@ -122,7 +122,7 @@ impl Server<'_> {
     async fn look_at_memory(
         &self,
         is_ordered: &mut bool,
-        watch: &mut Watch,
+        watch: &mut MemoryWatch,
     ) -> Result<bool, ComfyError> {
         let limit = self.shared.options.probe_timeout;
         if !*is_ordered {
@@ -141,14 +141,14 @@ impl Server<'_> {
     }
 
     /// The memory of the server's devices; `None` where the server does not know what it holds.
-    async fn memory(&self, limit: Duration) -> Result<Option<Memory>, ComfyError> {
+    async fn memory(&self, limit: Duration) -> Result<Option<ServerMemory>, ComfyError> {
         let stats = self.status(&["system_stats"], limit).await?;
         let devices = stats["devices"].as_array().into_iter().flatten();
         // For a processor, Apple's GPUs and DirectML it gives the whole memory instead.
         let bytes = |device: &Value, name: &str| device[name].as_u64().unwrap_or_default();
         let mut memory = None;
         for device in devices.filter(|device| device["torch_vram_total"] != device["vram_total"]) {
-            let sum: &mut Memory = memory.get_or_insert(Memory { held: 0, free: 0 });
+            let sum: &mut ServerMemory = memory.get_or_insert(ServerMemory { held: 0, free: 0 });
             sum.held += bytes(device, "torch_vram_total");
             sum.free += bytes(device, "vram_free");
         }
@@ -168,7 +168,7 @@ fn is_gone(error: &ComfyError) -> bool {
     matches!(
         error,
         ComfyError::Busy {
-            cause: Cause::Connect(_),
+            cause: CallError::Connect(_),
             ..
         }
     )

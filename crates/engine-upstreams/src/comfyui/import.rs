@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::workflow::{Node, Workflow, link};
-use super::workflow::{Role, Target};
+use super::workflow::{WorkflowNode, Workflow, link};
+use super::workflow::{InputRole, BindingTarget};
 
 const TEXTS: [&str; 3] = ["text", "prompt", "positive_prompt"];
 const SEEDS: [&str; 2] = ["seed", "noise_seed"];
@@ -18,7 +18,7 @@ const FPS: u32 = 24;
 
 /// The proposed tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
+pub struct BindingProposal {
     /// `[engines.bindings]` and `[engines.describe]`, as TOML.
     pub tables: String,
     /// What a person must decide.
@@ -26,12 +26,12 @@ pub struct Proposal {
 }
 
 /// Proposes bindings for `workflow`.
-pub fn propose(workflow: &Workflow) -> Proposal {
+pub fn propose(workflow: &Workflow) -> BindingProposal {
     let mut questions = Vec::new();
     let output = output(workflow, &mut questions);
     let graph = workflow.clone().only_for(&output);
     let mut lines = String::new();
-    let mut line = |name: &str, targets: &[Target]| {
+    let mut line = |name: &str, targets: &[BindingTarget]| {
         let texts: Vec<String> = targets.iter().map(|one| format!("\"{one}\"")).collect();
         let _ = match &texts[..] {
             [] => Ok(()),
@@ -65,7 +65,7 @@ pub fn propose(workflow: &Workflow) -> Proposal {
     let rates = literals(&graph, &RATES, Value::is_number);
     line("fps", &rates);
     let files = files(&graph);
-    for role in Role::ALL {
+    for role in InputRole::ALL {
         line(role.name(), &of_role(&files, role));
     }
     let _ = writeln!(lines, "output = \"{output}\"");
@@ -81,14 +81,14 @@ pub fn propose(workflow: &Workflow) -> Proposal {
     }
     questions.push("Set the grid of the model in [engines.describe].".to_owned());
     let describe = describe(&graph, &rates);
-    Proposal {
+    BindingProposal {
         tables: format!("[engines.bindings]\n{lines}\n{describe}"),
         questions,
     }
 }
 
 /// The table of the rate and the grid. The rate is that of the workflow.
-fn describe(graph: &Workflow, rates: &[Target]) -> String {
+fn describe(graph: &Workflow, rates: &[BindingTarget]) -> String {
     let fps = rates.first().and_then(|rate| value(graph, rate)?.as_f64());
     let fps = fps.map_or(FPS, |fps| fps.round() as u32);
     format!(
@@ -98,12 +98,12 @@ fn describe(graph: &Workflow, rates: &[Target]) -> String {
     )
 }
 
-fn value<'a>(graph: &'a Workflow, target: &Target) -> Option<&'a Value> {
+fn value<'a>(graph: &'a Workflow, target: &BindingTarget) -> Option<&'a Value> {
     graph.node(&target.node)?.inputs.get(&target.input)
 }
 
-fn target(node: &str, input: &str) -> Target {
-    Target {
+fn target(node: &str, input: &str) -> BindingTarget {
+    BindingTarget {
         node: node.to_owned(),
         input: input.to_owned(),
     }
@@ -134,7 +134,7 @@ fn output(workflow: &Workflow, questions: &mut Vec<String>) -> String {
 }
 
 /// Literal inputs of one of these names and of this type.
-fn literals(graph: &Workflow, names: &[&str], is_it: impl Fn(&Value) -> bool) -> Vec<Target> {
+fn literals(graph: &Workflow, names: &[&str], is_it: impl Fn(&Value) -> bool) -> Vec<BindingTarget> {
     graph
         .nodes()
         .filter_map(|(id, node)| {
@@ -147,7 +147,7 @@ fn literals(graph: &Workflow, names: &[&str], is_it: impl Fn(&Value) -> bool) ->
 }
 
 /// Prompt and negative prompt: the texts behind inputs called `positive` and `negative`, otherwise any.
-fn prompts(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
+fn prompts(graph: &Workflow) -> (Vec<BindingTarget>, Vec<BindingTarget>) {
     let behind = |name: &str| {
         let mut texts = Vec::new();
         let mut seen = BTreeSet::new();
@@ -184,7 +184,7 @@ fn prompts(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
 }
 
 /// Width and height where both stand in one node; of those, the nodes that also have a length.
-fn sizes(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
+fn sizes(graph: &Workflow) -> (Vec<BindingTarget>, Vec<BindingTarget>) {
     let sized: Vec<_> = graph
         .nodes()
         .filter(|(_, node)| {
@@ -192,7 +192,7 @@ fn sizes(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
             has("width") && has("height")
         })
         .collect();
-    let has_length = |node: &Node| LENGTHS.iter().any(|name| node.inputs.contains_key(*name));
+    let has_length = |node: &WorkflowNode| LENGTHS.iter().any(|name| node.inputs.contains_key(*name));
     let any_length = sized.iter().any(|(_, node)| has_length(node));
     let chosen = sized
         .iter()
@@ -203,7 +203,7 @@ fn sizes(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
 }
 
 /// Files that nodes load, with the role that the fed input's name suggests.
-fn files(graph: &Workflow) -> Vec<(Role, Target)> {
+fn files(graph: &Workflow) -> Vec<(InputRole, BindingTarget)> {
     let loaders = [
         ("loadimage", "image"),
         ("loadvideo", "file"),
@@ -225,11 +225,11 @@ fn files(graph: &Workflow) -> Vec<(Role, Target)> {
                 .any(|one| words.iter().any(|word| one.contains(word)))
         };
         let role = match *loader {
-            "loadvideo" => Role::SourceVideo,
-            "loadaudio" => Role::ReferenceAudios,
-            _ if says(&["end", "last"]) => Role::LastFrame,
-            _ if says(&["ref"]) => Role::ReferenceImages,
-            _ => Role::FirstFrame,
+            "loadvideo" => InputRole::SourceVideo,
+            "loadaudio" => InputRole::ReferenceAudios,
+            _ if says(&["end", "last"]) => InputRole::LastFrame,
+            _ if says(&["ref"]) => InputRole::ReferenceImages,
+            _ => InputRole::FirstFrame,
         };
         files.push((role, target(id, input)));
     }
@@ -237,22 +237,22 @@ fn files(graph: &Workflow) -> Vec<(Role, Target)> {
 }
 
 /// The inputs of a role; of roles for one file, the first.
-fn of_role(files: &[(Role, Target)], role: Role) -> Vec<Target> {
+fn of_role(files: &[(InputRole, BindingTarget)], role: InputRole) -> Vec<BindingTarget> {
     let found = files.iter().filter(|(one, _)| *one == role);
     let found = found.map(|(_, target)| target.clone());
     match role {
-        Role::ReferenceImages | Role::ReferenceAudios => found.collect(),
+        InputRole::ReferenceImages | InputRole::ReferenceAudios => found.collect(),
         _ => found.take(1).collect(),
     }
 }
 
 /// Roles that must be optional for the bindings to make sense.
-fn optional(files: &[(Role, Target)]) -> Vec<String> {
-    let bound: BTreeSet<Role> = files.iter().map(|(role, _)| *role).collect();
-    let musts = [Role::FirstFrame, Role::ReferenceImages, Role::SourceVideo];
+fn optional(files: &[(InputRole, BindingTarget)]) -> Vec<String> {
+    let bound: BTreeSet<InputRole> = files.iter().map(|(role, _)| *role).collect();
+    let musts = [InputRole::FirstFrame, InputRole::ReferenceImages, InputRole::SourceVideo];
     let is_crowd = musts.iter().filter(|role| bound.contains(role)).count() > 1;
     let optional = bound.iter().filter(|role| match role {
-        Role::LastFrame | Role::ReferenceAudios => true,
+        InputRole::LastFrame | InputRole::ReferenceAudios => true,
         _ => is_crowd,
     });
     optional
@@ -265,8 +265,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::comfyui::card::{Card, Describe};
-    use crate::comfyui::workflow::Bindings;
+    use crate::comfyui::card::{WorkflowCard, WorkflowDescription};
+    use crate::comfyui::workflow::WorkflowBindings;
 
     #[derive(serde::Deserialize)]
     struct Read {
@@ -275,8 +275,8 @@ mod tests {
 
     #[derive(serde::Deserialize)]
     struct Tables {
-        bindings: Bindings,
-        describe: Describe,
+        bindings: WorkflowBindings,
+        describe: WorkflowDescription,
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(bindings.frames.0, [target("5", "length")]);
         assert_eq!(bindings.first_frame, Some(target("2", "image")));
         assert_eq!(read.engines.describe.fps, 16);
-        Card::new(workflow, bindings, read.engines.describe).unwrap();
+        WorkflowCard::new(workflow, bindings, read.engines.describe).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! 1. [`ComfyKind`]: the settings; [`ComfyEngine`]: the engine.
 //! 2. `workflow`: the exported graph, and the bindings of its inputs; `card`: both together, checked, and
 //!    filled in for one request.
-//! 3. `run`: everything from the choice of a server to the film, with a [`Ticket`] so that no restart loses a
+//! 3. `run`: everything from the choice of a server to the film, with a [`ComfyTicket`] so that no restart loses a
 //!    job and nothing runs twice.
 //! 4. `server`: the calls; `answer` reads what comes back. `feed` brings progress and previews, which nothing
 //!    else depends on. `free` empties a server's memory for an engine that shares its device.
@@ -24,11 +24,11 @@ mod server;
 mod shared;
 mod workflow;
 
-pub use crate::servers::{Limits, SystemTimer, Timer};
-pub use card::{Card, CardError, Describe};
+pub use crate::servers::{PatienceLimits, SystemTimer, WaitTimer};
+pub use card::{WorkflowCard, CardError, WorkflowDescription};
 pub use engine::{ComfyEngine, ComfyKind};
 pub use error::ComfyError;
-pub use import::{Proposal, propose};
-pub use run::Ticket;
-pub use shared::{Comfy, DISK_THREADS, Options};
-pub use workflow::{Bindings, Role, Target, Targets, Workflow, WorkflowError};
+pub use import::{BindingProposal, propose};
+pub use run::ComfyTicket;
+pub use shared::{ComfyServers, DISK_THREADS, ComfyOptions};
+pub use workflow::{WorkflowBindings, InputRole, BindingTarget, BindingTargets, Workflow, WorkflowError};

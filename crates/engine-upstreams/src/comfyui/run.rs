@@ -1,4 +1,4 @@
-//! One task from the choice of a server to the film. Its job has an identifier of ours, kept in a [`Ticket`]
+//! One task from the choice of a server to the film. Its job has an identifier of ours, kept in a [`ComfyTicket`]
 //! before the server hears of it, so any process finds the job again. If it is unclear whether a server has taken
 //! the job, nothing is submitted anywhere until it has said so. Only the server's answers count; events bring
 //! progress, and the next look sooner.
@@ -9,22 +9,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kinora_contract::Size;
-use kinora_engine::places::{Choice, Visit, Wish};
-use kinora_engine::{Control, FilmJob, Picture, Stage};
+use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish};
+use kinora_engine::{JobControl, FilmJob, RgbPicture, WorkStage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
-use super::answer::{FilmAt, Found, Seen, State, film_of};
-use super::card::{Upload, Uploaded, read_files};
+use super::answer::{FilmLocation, FilmSearch, JobAnswer, JobState, film_of};
+use super::card::{FileUpload, UploadedFiles, read_files};
 use super::error::ComfyError;
-use super::feed::{Event, Feed, Progress};
-use super::server::{Server, Submitted};
-use super::shared::{Comfy, Shared};
-use crate::servers::{Cause, Impatience, Patience, chain};
+use super::feed::{ComfyEvent, EventFeed, JobProgress};
+use super::server::{ComfyServer, SubmitAnswer};
+use super::shared::{ComfyServers, ComfyShared};
+use crate::servers::{CallError, PatienceError, TaskPatience, chain};
 
-impl Comfy {
+impl ComfyServers {
     /// Makes the film of `job`, or follows its ticket, and writes it to the new file `job.to`, which is
     /// not synced; returns its length in bytes.
     ///
@@ -35,20 +35,20 @@ impl Comfy {
     /// [`ComfyError`], but never [`ComfyError::Busy`].
     pub async fn make(&self, job: &FilmJob<'_>) -> Result<u64, ComfyError> {
         let options = &self.0.options;
-        let mut attempt = Attempt {
+        let mut attempt = JobAttempt {
             shared: &self.0,
             job,
             id: prompt_id(job.key),
-            patience: Patience::new(&*self.0.timer, job.cancel, options.limits, job.key),
-            view: View {
+            patience: TaskPatience::new(&*self.0.timer, job.cancel, options.limits, job.key),
+            view: ProgressView {
                 control: job.control,
-                progress: Progress::of(self.0.card.workflow()),
+                progress: JobProgress::of(self.0.card.workflow()),
                 fraction: 0.0,
             },
             at: None,
             unfit: BTreeMap::new(),
         };
-        let (mut ticket, mut resubmits) = (job.ticket.and_then(Ticket::read), 0);
+        let (mut ticket, mut resubmits) = (job.ticket.and_then(ComfyTicket::read), 0);
         loop {
             let entered = match ticket.take() {
                 Some(ticket) => attempt.resume(ticket),
@@ -56,7 +56,7 @@ impl Comfy {
             };
             let ended = match entered {
                 Ok(visit) => {
-                    job.control.place.choose(&self.0.places, visit.index);
+                    job.control.place.set_chosen(&self.0.places, visit.index);
                     attempt.follow(&visit).await
                 }
                 Err(error) => Err(error),
@@ -83,12 +83,12 @@ impl Comfy {
     /// # Errors
     /// [`ComfyError::Busy`] if the server does not answer. [`ComfyError::Forgotten`] if it is no longer
     /// configured.
-    pub async fn call_off(&self, ticket: &Ticket) -> Result<(), ComfyError> {
+    pub async fn call_off(&self, ticket: &ComfyTicket) -> Result<(), ComfyError> {
         let index = self
             .0
             .index_of(&ticket.comfyui)
             .ok_or_else(|| ComfyError::Forgotten(ticket.comfyui.clone()))?;
-        let server = Server {
+        let server = ComfyServer {
             shared: &self.0,
             index,
         };
@@ -97,35 +97,35 @@ impl Comfy {
         stopped.unwrap_or_else(|_| {
             Err(ComfyError::Busy {
                 after: limit,
-                cause: crate::servers::Cause::Timeout(limit),
+                cause: crate::servers::CallError::Timeout(limit),
             })
         })
     }
 }
 
-impl Attempt<'_> {
+impl JobAttempt<'_> {
     /// Goes back to the job of an earlier attempt.
-    fn resume(&mut self, ticket: Ticket) -> Result<Visit, ComfyError> {
+    fn resume(&mut self, ticket: ComfyTicket) -> Result<PlaceVisit, ComfyError> {
         let Some(index) = self.shared.index_of(&ticket.comfyui) else {
             return Err(ComfyError::Forgotten(ticket.comfyui));
         };
         self.at = Some(index);
         self.id = ticket.prompt_id;
-        Ok(self.shared.places.visit(index))
+        Ok(self.shared.places.record_visit(index))
     }
 }
 
 /// A job at a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ticket {
+pub struct ComfyTicket {
     /// The configured base URL of the server.
     pub comfyui: String,
     /// The job's `prompt_id` there.
     pub prompt_id: String,
 }
 
-impl Ticket {
+impl ComfyTicket {
     /// The ticket of an earlier attempt, unless another kind of engine made it.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let ticket = serde_json::from_str(text);
@@ -163,13 +163,13 @@ pub(crate) fn prompt_id(key: &str) -> String {
 const PREVIEW_SIDE_MAX: u32 = 2_048;
 
 /// An attempt and what it has learned.
-struct Attempt<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
+struct JobAttempt<'a> {
+    pub(crate) shared: &'a Arc<ComfyShared>,
     pub(crate) job: &'a FilmJob<'a>,
     /// The job's identifier at every server.
     pub(crate) id: String,
-    pub(crate) patience: Patience<'a>,
-    pub(crate) view: View<'a>,
+    pub(crate) patience: TaskPatience<'a>,
+    pub(crate) view: ProgressView<'a>,
     /// The server that may have the job.
     pub(crate) at: Option<usize>,
     /// What each server lacks that cannot run the workflow.
@@ -177,16 +177,16 @@ struct Attempt<'a> {
 }
 
 /// What the task's client sees of the work.
-struct View<'a> {
-    pub(crate) control: &'a Control,
-    pub(crate) progress: Progress,
+struct ProgressView<'a> {
+    pub(crate) control: &'a JobControl,
+    pub(crate) progress: JobProgress,
     /// The fraction done; never decreases.
     pub(crate) fraction: f64,
 }
 
-impl<'a> Attempt<'a> {
-    pub(crate) fn server(&self, index: usize) -> Server<'a> {
-        Server {
+impl<'a> JobAttempt<'a> {
+    pub(crate) fn server(&self, index: usize) -> ComfyServer<'a> {
+        ComfyServer {
             shared: self.shared,
             index,
         }
@@ -224,40 +224,40 @@ impl<'a> Attempt<'a> {
     }
 }
 
-impl View<'_> {
+impl ProgressView<'_> {
     /// Reports a sign of life.
     pub(crate) fn alive(&mut self, fraction: f64) {
         self.fraction = self.fraction.max(fraction.clamp(0.0, 1.0));
         // A cancel arrives through the job's token.
-        let _ = self.control.report(Stage::Generating, self.fraction);
+        let _ = self.control.report(WorkStage::Generating, self.fraction);
     }
 
     /// Shows an event; returns whether the job has ended.
-    pub(crate) async fn show(&mut self, event: Event, shared: &Shared) -> bool {
+    pub(crate) async fn show(&mut self, event: ComfyEvent, shared: &ComfyShared) -> bool {
         match event {
-            Event::Nodes(nodes) => {
+            ComfyEvent::Nodes(nodes) => {
                 let fraction = self.progress.record(nodes);
                 self.alive(fraction);
             }
-            Event::Preview(image) if self.control.preview.is_wanted() => {
+            ComfyEvent::Preview(image) if self.control.preview.is_wanted() => {
                 if let Some(picture) = decoded(image, shared).await {
                     self.control.preview.show(picture);
                 }
             }
-            Event::Preview(_) => {}
-            Event::Ended => return true,
+            ComfyEvent::Preview(_) => {}
+            ComfyEvent::Ended => return true,
         }
         false
     }
 }
 
 /// Decodes a preview; one that cannot be decoded is not shown.
-async fn decoded(image: Bytes, shared: &Shared) -> Option<Picture> {
+async fn decoded(image: Bytes, shared: &ComfyShared) -> Option<RgbPicture> {
     let decoding = shared
         .disk
         .run(move || kinora_media_decode::image_of(&image, PREVIEW_SIDE_MAX));
     match decoding.await.ok()? {
-        Ok(image) => Some(Picture {
+        Ok(image) => Some(RgbPicture {
             size: Size::new(image.width, image.height),
             rgb: image.rgb,
         }),
@@ -275,16 +275,16 @@ pub(crate) const MISSING_MAX: u32 = 2;
 const FOLDER: &str = "kinora";
 
 /// Why a server does not have the job.
-enum Miss {
+enum EntryMiss {
     /// Nothing is wrong with the request: try the next.
-    Next(Cause),
+    Next(CallError),
     /// This server cannot run the workflow.
     Lacks(String),
     /// No other server may be tried.
     Final(ComfyError),
 }
 
-impl From<ComfyError> for Miss {
+impl From<ComfyError> for EntryMiss {
     fn from(error: ComfyError) -> Self {
         match error {
             ComfyError::Busy { cause, .. } => Self::Next(cause),
@@ -293,13 +293,13 @@ impl From<ComfyError> for Miss {
     }
 }
 
-impl Attempt<'_> {
+impl JobAttempt<'_> {
     /// Brings the job to a server, and returns its visit there.
-    pub(crate) async fn enter(&mut self) -> Result<Visit, ComfyError> {
+    pub(crate) async fn enter(&mut self) -> Result<PlaceVisit, ComfyError> {
         let bytes_max = self.shared.options.upload_bytes_max;
         let uploads = read_files(self.job, bytes_max).await?;
         let avoid = self.job.control.place.avoided();
-        let mut last = Cause::NoUpstream;
+        let mut last = CallError::NoUpstream;
         let mut changes = self.shared.places.changes();
         loop {
             changes.mark_unchanged();
@@ -310,39 +310,39 @@ impl Attempt<'_> {
             if unfit.len() == self.shared.upstreams.len() {
                 return Err(ComfyError::Unfit(self.lacking()));
             }
-            let choice = self.shared.places.choose(&Wish {
+            let choice = self.shared.places.choose(&PlaceWish {
                 may: &|index| !unfit.contains_key(&index),
                 prefers: &|_| false,
                 avoid: &avoid,
             });
             match choice {
-                Choice::Probe(probe) => {
+                PlaceChoice::Probe(probe) => {
                     let asking = async {
                         self.shared.probe(probe.index).await;
                         Ok(())
                     };
                     self.unless_cancelled(asking).await?;
                 }
-                Choice::Wait(until) => {
-                    let cause = mem::replace(&mut last, Cause::NoUpstream);
+                PlaceChoice::Wait(until) => {
+                    let cause = mem::replace(&mut last, CallError::NoUpstream);
                     let wait = until.saturating_sub(self.shared.timer.now());
                     // Wakes up when a server is available sooner than expected.
                     let changed = async { changes.changed().await.unwrap_or(()) };
                     let waited = self.patience.wait_for(changed, wait, cause).await;
                     waited.map_err(|error| match error {
-                        Impatience::Silent { cause, .. } => ComfyError::NoPlace(cause),
+                        PatienceError::Silent { cause, .. } => ComfyError::NoPlace(cause),
                         error => error.into(),
                     })?;
                 }
-                Choice::Take(visit) => match self.enter_at(visit.index, &uploads).await {
+                PlaceChoice::Take(visit) => match self.enter_at(visit.index, &uploads).await {
                     Ok(()) => return Ok(visit),
-                    Err(Miss::Next(cause)) => last = cause,
-                    Err(Miss::Lacks(what)) => {
+                    Err(EntryMiss::Next(cause)) => last = cause,
+                    Err(EntryMiss::Lacks(what)) => {
                         let server = &self.shared.upstreams[visit.index].name;
                         tracing::warn!(server, what, "server cannot run the workflow");
                         self.unfit.insert(visit.index, what);
                     }
-                    Err(Miss::Final(error)) => return Err(error),
+                    Err(EntryMiss::Final(error)) => return Err(error),
                 },
             }
         }
@@ -357,11 +357,11 @@ impl Attempt<'_> {
         told.collect::<Vec<_>>().join("; ")
     }
 
-    async fn enter_at(&mut self, index: usize, uploads: &[Upload]) -> Result<(), Miss> {
+    async fn enter_at(&mut self, index: usize, uploads: &[FileUpload]) -> Result<(), EntryMiss> {
         let server = self.server(index);
         let missing = self.unless_cancelled(self.shared.missing(index)).await?;
         if let Some(what) = missing {
-            return Err(Miss::Lacks(what));
+            return Err(EntryMiss::Lacks(what));
         }
         // An attempt whose ticket was lost may have brought it here.
         if self
@@ -379,7 +379,7 @@ impl Attempt<'_> {
         self.keep(index).await?;
         let submitted = self.submit(server, &graph).await?;
         let miss = match submitted {
-            Submitted::Accepted => {
+            SubmitAnswer::Accepted => {
                 tracing::info!(
                     server = server.upstream().name,
                     id = self.id,
@@ -387,24 +387,24 @@ impl Attempt<'_> {
                 );
                 return Ok(());
             }
-            Submitted::Unclear(cause) => match self.settle(server, cause).await? {
+            SubmitAnswer::Unclear(cause) => match self.settle(server, cause).await? {
                 None => return Ok(()),
-                Some(cause) => Miss::Next(cause),
+                Some(cause) => EntryMiss::Next(cause),
             },
-            Submitted::NotTaken(cause) => Miss::Next(cause),
-            Submitted::Lacks(what) => {
+            SubmitAnswer::NotTaken(cause) => EntryMiss::Next(cause),
+            SubmitAnswer::Lacks(what) => {
                 self.shared.set_fit(index, false);
-                Miss::Lacks(what)
+                EntryMiss::Lacks(what)
             }
-            Submitted::Refused(cause) => Miss::Final(ComfyError::Refused(cause)),
+            SubmitAnswer::Refused(cause) => EntryMiss::Final(ComfyError::Refused(cause)),
         };
         self.at = None;
         Err(miss)
     }
 
-    async fn bring(&self, server: Server<'_>, uploads: &[Upload]) -> Result<Uploaded, ComfyError> {
+    async fn bring(&self, server: ComfyServer<'_>, uploads: &[FileUpload]) -> Result<UploadedFiles, ComfyError> {
         let folder = format!("{FOLDER}/{}", self.id);
-        let mut uploaded = Uploaded::new();
+        let mut uploaded = UploadedFiles::new();
         for upload in uploads {
             let name = server.upload(upload, &folder).await?;
             uploaded.entry(upload.role).or_default().push(name);
@@ -414,7 +414,7 @@ impl Attempt<'_> {
 
     /// Stores where the job is about to be.
     async fn keep(&mut self, index: usize) -> Result<(), ComfyError> {
-        let ticket = Ticket {
+        let ticket = ComfyTicket {
             comfyui: self.shared.upstreams[index].name.clone(),
             prompt_id: self.id.clone(),
         };
@@ -425,7 +425,7 @@ impl Attempt<'_> {
     }
 
     /// Submits once. A cancel waits briefly for the answer, so that an accepted job can be stopped.
-    async fn submit(&self, server: Server<'_>, graph: &Value) -> Result<Submitted, ComfyError> {
+    async fn submit(&self, server: ComfyServer<'_>, graph: &Value) -> Result<SubmitAnswer, ComfyError> {
         if self.job.cancel.is_cancelled() {
             return Err(ComfyError::Cancelled);
         }
@@ -443,7 +443,7 @@ impl Attempt<'_> {
     }
 
     /// Asks until it is clear whether the server has the job: `None` if it has, otherwise `cause`.
-    async fn settle(&self, server: Server<'_>, cause: Cause) -> Result<Option<Cause>, ComfyError> {
+    async fn settle(&self, server: ComfyServer<'_>, cause: CallError) -> Result<Option<CallError>, ComfyError> {
         let (mut failures, mut missing) = (0, 0);
         loop {
             match self.unless_cancelled(server.look(&self.id)).await {
@@ -457,7 +457,7 @@ impl Attempt<'_> {
                 }
                 Err(ComfyError::Busy { after, cause }) => {
                     missing = 0;
-                    self.patience.rest(after, cause, failures).await?;
+                    self.patience.wait_to_retry(after, cause, failures).await?;
                     failures += 1;
                 }
                 Err(error) => return Err(error),
@@ -469,9 +469,9 @@ impl Attempt<'_> {
 /// What a job at work has done at least: it has left the queue.
 const BEGUN: f64 = 0.01;
 
-impl Attempt<'_> {
+impl JobAttempt<'_> {
     /// Waits for the job at its server and saves its film; returns its length in bytes.
-    pub(crate) async fn follow(&mut self, visit: &Visit) -> Result<u64, ComfyError> {
+    pub(crate) async fn follow(&mut self, visit: &PlaceVisit) -> Result<u64, ComfyError> {
         let cancel = self.job.cancel;
         tokio::select! {
             biased;
@@ -482,7 +482,7 @@ impl Attempt<'_> {
 
     async fn poll_and_fetch(&mut self, index: usize) -> Result<u64, ComfyError> {
         let server = self.server(index);
-        let mut feed = Feed::open(Arc::clone(self.shared), index, &self.id);
+        let mut feed = EventFeed::open(Arc::clone(self.shared), index, &self.id);
         let (mut failures, mut missing) = (0, 0);
         loop {
             self.patience.check_end()?;
@@ -490,18 +490,18 @@ impl Attempt<'_> {
                 Ok(Some(seen)) => {
                     (failures, missing) = (0, 0);
                     match seen.state {
-                        State::Completed => {
+                        JobState::Completed => {
                             self.hear(1.0);
                             let film = self.film_at(index, seen).await?;
                             return self.fetch(index, &film).await;
                         }
-                        State::Failed { code, text } => {
+                        JobState::Failed { code, text } => {
                             return Err(ComfyError::Failed { code, text });
                         }
-                        State::Pending => self.hear(0.0),
-                        State::Running => self.hear(BEGUN),
-                        State::Unknown(word) => {
-                            self.patience.wait_left(Cause::Word(word)).map(drop)?;
+                        JobState::Pending => self.hear(0.0),
+                        JobState::Running => self.hear(BEGUN),
+                        JobState::Unknown(word) => {
+                            self.patience.wait_left(CallError::Word(word)).map(drop)?;
                         }
                     }
                     self.pass(&mut feed).await?;
@@ -515,7 +515,7 @@ impl Attempt<'_> {
                     self.patience.sleep(self.shared.options.poll_every).await?;
                 }
                 Err(ComfyError::Busy { after, cause }) => {
-                    self.patience.rest(after, cause, failures).await?;
+                    self.patience.wait_to_retry(after, cause, failures).await?;
                     failures += 1;
                 }
                 Err(error) => return Err(error),
@@ -524,7 +524,7 @@ impl Attempt<'_> {
     }
 
     /// Shows events until the next look is due, or the job says that it has ended.
-    async fn pass(&mut self, feed: &mut Feed) -> Result<(), ComfyError> {
+    async fn pass(&mut self, feed: &mut EventFeed) -> Result<(), ComfyError> {
         let slept = self.patience.sleep(self.shared.options.poll_every);
         tokio::pin!(slept);
         loop {
@@ -544,25 +544,25 @@ impl Attempt<'_> {
     }
 
     /// Finds the film of a completed job. Its outputs may come a moment later than its state.
-    async fn film_at(&self, index: usize, seen: Seen) -> Result<FilmAt, ComfyError> {
+    async fn film_at(&self, index: usize, seen: JobAnswer) -> Result<FilmLocation, ComfyError> {
         let (server, output) = (self.server(index), &self.shared.card.bindings().output);
         let mut outputs = seen.outputs;
         let (mut polls, mut failures) = (0, 0);
         loop {
             match film_of(&outputs, output) {
-                Found::Film(film) => return Ok(film),
-                Found::Others(names) => {
+                FilmSearch::Film(film) => return Ok(film),
+                FilmSearch::Others(names) => {
                     let names = names.join(", ");
                     return Err(ComfyError::NoFilm(format!(
                         "node {output} made {names}; let it save an MP4 with H.264"
                     )));
                 }
-                Found::Nothing if polls == self.shared.options.lag_polls_max => {
+                FilmSearch::Nothing if polls == self.shared.options.lag_polls_max => {
                     return Err(ComfyError::NoFilm(format!(
                         "node {output} put out no file; is it the node that saves the film?"
                     )));
                 }
-                Found::Nothing => {}
+                FilmSearch::Nothing => {}
             }
             if polls > 0 {
                 self.patience.sleep(self.shared.options.poll_every).await?;
@@ -574,7 +574,7 @@ impl Attempt<'_> {
                     failures = 0;
                 }
                 Err(ComfyError::Busy { after, cause }) => {
-                    self.patience.rest(after, cause, failures).await?;
+                    self.patience.wait_to_retry(after, cause, failures).await?;
                     failures += 1;
                 }
                 Err(error) => return Err(error),
@@ -582,7 +582,7 @@ impl Attempt<'_> {
         }
     }
 
-    async fn fetch(&mut self, index: usize, film: &FilmAt) -> Result<u64, ComfyError> {
+    async fn fetch(&mut self, index: usize, film: &FilmLocation) -> Result<u64, ComfyError> {
         let server = self.server(index);
         let mut attempt = 0;
         loop {
@@ -605,13 +605,13 @@ impl Attempt<'_> {
                 return Err(ComfyError::Unread(cause));
             }
             // Completion is a sign of life, and so are received bytes; attempts are counted separately.
-            self.patience.hear();
-            self.patience.rest(after, cause, attempt).await?;
+            self.patience.record_activity();
+            self.patience.wait_to_retry(after, cause, attempt).await?;
         }
     }
 
     fn hear(&mut self, fraction: f64) {
-        self.patience.hear();
+        self.patience.record_activity();
         self.view.alive(fraction);
     }
 }

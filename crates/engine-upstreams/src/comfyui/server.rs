@@ -5,51 +5,51 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::servers::{
-    Call, Cause, Content, Encoded, Part, Reply, ResultError, Saved, Upstream, chain, encode_form,
+    ServerCall, CallError, PartContent, EncodedBody, FormPart, ServerAnswer, ResultError, ResultTarget, UpstreamServer, chain, encode_form,
     retry_after, save_result, shown,
 };
 use hyper::Method;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::answer::FilmAt;
-use super::answer::{self, Seen};
-use super::card::Upload;
+use super::answer::FilmLocation;
+use super::answer::{self, JobAnswer};
+use super::card::FileUpload;
 use super::error::ComfyError;
-use super::shared::Shared;
+use super::shared::ComfyShared;
 
 /// The name of no job.
 const NO_JOB: &str = "00000000-0000-0000-0000-000000000000";
 
 /// One server of an engine.
 #[derive(Clone, Copy)]
-pub(crate) struct Server<'a> {
-    pub(crate) shared: &'a Shared,
+pub(crate) struct ComfyServer<'a> {
+    pub(crate) shared: &'a ComfyShared,
     pub(crate) index: usize,
 }
 
 /// What became of a submit.
 #[derive(Debug)]
-pub(crate) enum Submitted {
+pub(crate) enum SubmitAnswer {
     /// The server has the job.
     Accepted,
     /// This server lacks something; another may have it.
     Lacks(String),
     /// Every server would refuse it.
-    Refused(Cause),
+    Refused(CallError),
     /// The server certainly has not taken the job.
-    NotTaken(Cause),
+    NotTaken(CallError),
     /// The server may have taken the job.
-    Unclear(Cause),
+    Unclear(CallError),
 }
 
-impl<'a> Server<'a> {
-    pub(crate) fn upstream(&self) -> &'a Upstream {
+impl<'a> ComfyServer<'a> {
+    pub(crate) fn upstream(&self) -> &'a UpstreamServer {
         &self.shared.upstreams[self.index]
     }
 
     /// Asks for the state of a job; `None`: neither the queue nor the history knows it.
-    pub(crate) async fn look(&self, id: &str) -> Result<Option<Seen>, ComfyError> {
+    pub(crate) async fn look(&self, id: &str) -> Result<Option<JobAnswer>, ComfyError> {
         let limit = self.shared.options.answer_timeout;
         let reply = self.get(&["api", "jobs", id], limit).await?;
         let seen = match reply.status {
@@ -72,7 +72,7 @@ impl<'a> Server<'a> {
     }
 
     /// What the history says of a job; `None` while it waits, runs or is unknown.
-    pub(crate) async fn history(&self, id: &str) -> Result<Option<Seen>, ComfyError> {
+    pub(crate) async fn history(&self, id: &str) -> Result<Option<JobAnswer>, ComfyError> {
         let limit = self.shared.options.answer_timeout;
         let reply = self.get(&["history", id], limit).await?;
         match reply.status {
@@ -93,19 +93,19 @@ impl<'a> Server<'a> {
             return Err(self.refused(&reply));
         }
         let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
-        let sent = sent.map_err(|error| self.failed(Cause::Answer(error.into())))?;
+        let sent = sent.map_err(|error| self.failed(CallError::Answer(error.into())))?;
         Ok(sent.get(name).cloned())
     }
 
     /// Uploads a file; returns its name, as a node takes it.
-    pub(crate) async fn upload(&self, upload: &Upload, folder: &str) -> Result<String, ComfyError> {
-        let text = |name: &str, value: &str| Part {
+    pub(crate) async fn upload(&self, upload: &FileUpload, folder: &str) -> Result<String, ComfyError> {
+        let text = |name: &str, value: &str| FormPart {
             name: name.to_owned(),
-            content: Content::Text(value.to_owned()),
+            content: PartContent::Text(value.to_owned()),
         };
-        let file = Part {
+        let file = FormPart {
             name: "image".to_owned(),
-            content: Content::File {
+            content: PartContent::File {
                 file_name: upload.name.clone(),
                 media_type: upload.media_type.clone(),
                 bytes: upload.bytes.clone(),
@@ -127,9 +127,9 @@ impl<'a> Server<'a> {
             _ => return Err(self.refused(&reply)),
         }
         let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
-        let sent = sent.map_err(|error| self.failed(Cause::Answer(error.into())))?;
+        let sent = sent.map_err(|error| self.failed(CallError::Answer(error.into())))?;
         let text = |name: &str| sent.get(name).and_then(Value::as_str);
-        let name = text("name").ok_or_else(|| self.failed(Cause::Word(shown(&reply.body))))?;
+        let name = text("name").ok_or_else(|| self.failed(CallError::Word(shown(&reply.body))))?;
         Ok(
             match text("subfolder").filter(|folder| !folder.is_empty()) {
                 Some(folder) => format!("{folder}/{name}"),
@@ -139,7 +139,7 @@ impl<'a> Server<'a> {
     }
 
     /// Submits a graph as the job `id`, whose events go to the websocket of the same name.
-    pub(crate) async fn submit(&self, id: &str, graph: &Value) -> Submitted {
+    pub(crate) async fn submit(&self, id: &str, graph: &Value) -> SubmitAnswer {
         let body = json!({"prompt": graph, "prompt_id": id, "client_id": id});
         let limit = self.shared.options.submit_timeout;
         let reply = match self.post(&["prompt"], &json_body(&body), limit).await {
@@ -147,54 +147,54 @@ impl<'a> Server<'a> {
             Err(cause) => {
                 self.note_outage(&cause);
                 return if cause.is_ambiguous() {
-                    Submitted::Unclear(cause)
+                    SubmitAnswer::Unclear(cause)
                 } else {
-                    Submitted::NotTaken(cause)
+                    SubmitAnswer::NotTaken(cause)
                 };
             }
         };
         match reply.status {
             200..=299 => self.accepted(id, &reply).await,
             // The server has a job of this name, which can only be ours.
-            409 => Submitted::Accepted,
+            409 => SubmitAnswer::Accepted,
             400 => match answer::lacks(&reply.body) {
-                Some(what) => Submitted::Lacks(what),
-                None => Submitted::Refused(reply.refusal()),
+                Some(what) => SubmitAnswer::Lacks(what),
+                None => SubmitAnswer::Refused(reply.refusal()),
             },
             404 | 405 => {
-                Submitted::Lacks("it takes no workflows: is it a ComfyUI server?".to_owned())
+                SubmitAnswer::Lacks("it takes no workflows: is it a ComfyUI server?".to_owned())
             }
             300..=399 | 401..=403 | 429 => {
                 self.note(&reply);
-                Submitted::NotTaken(reply.refusal())
+                SubmitAnswer::NotTaken(reply.refusal())
             }
             408 | 500..=599 => {
                 self.note(&reply);
-                Submitted::Unclear(reply.refusal())
+                SubmitAnswer::Unclear(reply.refusal())
             }
-            _ => Submitted::Refused(reply.refusal()),
+            _ => SubmitAnswer::Refused(reply.refusal()),
         }
     }
 
-    async fn accepted(&self, id: &str, reply: &Reply) -> Submitted {
+    async fn accepted(&self, id: &str, reply: &ServerAnswer) -> SubmitAnswer {
         match answer::accepted(&reply.body) {
             Ok(other) if other == id => {
-                self.shared.places.answered(self.index);
-                Submitted::Accepted
+                self.shared.places.record_answer(self.index);
+                SubmitAnswer::Accepted
             }
             // We could not find the job again: it must not run.
             Ok(other) => {
                 if let Err(error) = self.cancel(&other).await {
                     tracing::warn!(%error, "a job with a foreign name was not cancelled");
                 }
-                Submitted::Lacks(
+                SubmitAnswer::Lacks(
                     "it gives jobs names of its own; update it to 0.6.0 or later".to_owned(),
                 )
             }
             Err(error) => {
-                let cause = Cause::Answer(error.into());
+                let cause = CallError::Answer(error.into());
                 self.note_outage(&cause);
-                Submitted::Unclear(cause)
+                SubmitAnswer::Unclear(cause)
             }
         }
     }
@@ -245,15 +245,15 @@ impl<'a> Server<'a> {
             return Err(ComfyError::Refused(reply.refusal()));
         }
         let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
-        sent.map_err(|error| self.failed(Cause::Answer(error.into())))
+        sent.map_err(|error| self.failed(CallError::Answer(error.into())))
     }
 
     async fn stop(
         &self,
         path: &[&str],
-        body: &Encoded,
+        body: &EncodedBody,
         limit: Duration,
-    ) -> Result<Reply, ComfyError> {
+    ) -> Result<ServerAnswer, ComfyError> {
         let reply = self.post(path, body, limit).await;
         reply.map_err(|cause| self.unusable(cause))
     }
@@ -261,7 +261,7 @@ impl<'a> Server<'a> {
     /// Saves a film to the new file `to`, without syncing it; returns its length in bytes.
     pub(crate) async fn film(
         &self,
-        at: &FilmAt,
+        at: &FilmLocation,
         to: &Path,
         on_bytes: &mut (dyn FnMut(u64) + Send),
     ) -> Result<u64, ComfyError> {
@@ -274,7 +274,7 @@ impl<'a> Server<'a> {
         let call = call(Method::GET, url, None, options.answer_timeout);
         let response = self.upstream().open(&call).await;
         let response = response.map_err(|cause| self.unusable(cause))?;
-        let saved = Saved {
+        let saved = ResultTarget {
             to,
             bytes_max: options.film_bytes_max,
             answer_timeout: options.answer_timeout,
@@ -290,14 +290,14 @@ impl<'a> Server<'a> {
                 cause: reply.refusal(),
             },
             // It was not asked for, and would come again.
-            ResultError::Broken(cause @ Cause::Encoding(_)) => ComfyError::Unread(cause),
+            ResultError::Broken(cause @ CallError::Encoding(_)) => ComfyError::Unread(cause),
             ResultError::Broken(cause) => later(cause),
             ResultError::TooLarge => ComfyError::FilmTooLarge(options.film_bytes_max),
             ResultError::Storage(error) => ComfyError::Storage(error),
         })
     }
 
-    pub(crate) async fn get(&self, path: &[&str], limit: Duration) -> Result<Reply, ComfyError> {
+    pub(crate) async fn get(&self, path: &[&str], limit: Duration) -> Result<ServerAnswer, ComfyError> {
         let url = self.upstream().url(path);
         let reply = self
             .upstream()
@@ -306,54 +306,54 @@ impl<'a> Server<'a> {
         reply.map_err(|cause| self.failed(cause))
     }
 
-    async fn post(&self, path: &[&str], body: &Encoded, limit: Duration) -> Result<Reply, Cause> {
+    async fn post(&self, path: &[&str], body: &EncodedBody, limit: Duration) -> Result<ServerAnswer, CallError> {
         let url = self.upstream().url(path);
         let call = call(Method::POST, url, Some(body), limit);
         self.upstream().call(&call).await
     }
 
-    fn read<T>(&self, read: Result<T, answer::AnswerError>) -> Result<T, ComfyError> {
+    fn read<T>(&self, read: Result<T, answer::ComfyAnswerError>) -> Result<T, ComfyError> {
         match read {
             Ok(read) => {
-                self.shared.places.answered(self.index);
+                self.shared.places.record_answer(self.index);
                 Ok(read)
             }
             // The answer is about one job.
-            Err(error) => Err(later(Cause::Answer(error.into()))),
+            Err(error) => Err(later(CallError::Answer(error.into()))),
         }
     }
 
-    fn note_outage(&self, cause: &Cause) {
-        self.shared.places.outage(self.index, &chain(cause));
+    fn note_outage(&self, cause: &CallError) {
+        self.shared.places.record_outage(self.index, &chain(cause));
     }
 
-    fn failed(&self, cause: Cause) -> ComfyError {
+    fn failed(&self, cause: CallError) -> ComfyError {
         self.note_outage(&cause);
         later(cause)
     }
 
     /// No answer about one job. Its content may be at fault, so the server is only if it cannot be
     /// connected to.
-    fn unusable(&self, cause: Cause) -> ComfyError {
+    fn unusable(&self, cause: CallError) -> ComfyError {
         match cause {
-            Cause::Connect(_) => self.failed(cause),
+            CallError::Connect(_) => self.failed(cause),
             cause => later(cause),
         }
     }
 
     /// Records what an error status says of the server.
-    fn note(&self, reply: &Reply) {
+    fn note(&self, reply: &ServerAnswer) {
         let (places, refusal) = (&self.shared.places, reply.refusal());
         match reply.status {
-            429 | 503 => places.hold(self.index, retry_after(&reply.headers)),
+            429 | 503 => places.record_pause(self.index, retry_after(&reply.headers)),
             // A wrong key, or a wrong URL.
-            300..=399 | 401..=403 => places.broke(self.index, &refusal.to_string()),
+            300..=399 | 401..=403 => places.record_breakage(self.index, &refusal.to_string()),
             _ => self.note_outage(&refusal),
         }
     }
 
     /// An error status: retry later.
-    fn refused(&self, reply: &Reply) -> ComfyError {
+    fn refused(&self, reply: &ServerAnswer) -> ComfyError {
         self.note(reply);
         ComfyError::Busy {
             after: retry_after(&reply.headers).unwrap_or_default(),
@@ -363,15 +363,15 @@ impl<'a> Server<'a> {
 }
 
 /// Retry when it suits; the server is not at fault.
-const fn later(cause: Cause) -> ComfyError {
+const fn later(cause: CallError) -> ComfyError {
     ComfyError::Busy {
         after: Duration::ZERO,
         cause,
     }
 }
 
-fn call(method: Method, url: Url, body: Option<&Encoded>, limit: Duration) -> Call<'_> {
-    Call {
+fn call(method: Method, url: Url, body: Option<&EncodedBody>, limit: Duration) -> ServerCall<'_> {
+    ServerCall {
         method,
         url,
         body,
@@ -380,8 +380,8 @@ fn call(method: Method, url: Url, body: Option<&Encoded>, limit: Duration) -> Ca
     }
 }
 
-fn json_body(value: &Value) -> Encoded {
-    Encoded {
+fn json_body(value: &Value) -> EncodedBody {
+    EncodedBody {
         content_type: "application/json".to_owned(),
         body: value.to_string().into(),
     }

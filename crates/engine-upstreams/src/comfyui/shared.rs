@@ -11,9 +11,9 @@ use kinora_engine::KindError;
 use kinora_engine::places::Places;
 use serde::Deserialize;
 
-use super::card::Card;
+use super::card::WorkflowCard;
 use crate::servers::{
-    Backoff, Http, HttpOptions, Key, KeySource, Limits, Timer, Upstream, base_url, places_of,
+    SpreadBackoff, ServerClient, ServerClientOptions, ServerKey, KeySource, PatienceLimits, WaitTimer, UpstreamServer, base_url, places_of,
 };
 
 /// Number of runtime threads that write one engine's films and decode its previews.
@@ -21,65 +21,65 @@ pub const DISK_THREADS: usize = 4;
 
 /// A client of all servers of one engine. Cheap to clone.
 #[derive(Clone)]
-pub struct Comfy(pub(crate) Arc<Shared>);
+pub struct ComfyServers(pub(crate) Arc<ComfyShared>);
 
 /// Made once per engine.
-pub(crate) struct Shared {
-    pub(crate) card: Card,
-    pub(crate) options: Options,
-    pub(crate) upstreams: Vec<Upstream>,
+pub(crate) struct ComfyShared {
+    pub(crate) card: WorkflowCard,
+    pub(crate) options: ComfyOptions,
+    pub(crate) upstreams: Vec<UpstreamServer>,
     /// The servers as places, by the same indices.
     pub(crate) places: Arc<Places>,
-    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) timer: Arc<dyn WaitTimer>,
     /// Measures the pace of bodies.
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) disk: kinora_system::pool::Pool,
+    pub(crate) disk: kinora_system::pool::BlockingPool,
     /// Whether each server is known to have the classes of the workflow.
     fit: Mutex<Vec<bool>>,
 }
 
-impl fmt::Debug for Comfy {
+impl fmt::Debug for ComfyServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Comfy({})", self.0.options.servers.join(", "))
     }
 }
 
-impl Comfy {
+impl ComfyServers {
     /// A client for the servers in `options`, which run `card`. Makes no calls yet.
     ///
     /// # Errors
     /// If the options are invalid or a key cannot be read.
     pub fn new(
-        card: Card,
-        options: Options,
-        timer: Arc<dyn Timer>,
+        card: WorkflowCard,
+        options: ComfyOptions,
+        timer: Arc<dyn WaitTimer>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, KindError> {
-        let limits = HttpOptions {
+        let limits = ServerClientOptions {
             connect_timeout: options.connect_timeout,
             answer_bytes_max: options.answer_bytes_max,
             extra_roots_pem: None,
         };
         let wrong = |error: &dyn fmt::Display| KindError(error.to_string());
-        let http = Http::new(limits, clock.clone()).map_err(|error| wrong(&error))?;
+        let http = ServerClient::new(limits, clock.clone()).map_err(|error| wrong(&error))?;
         let headers = headers(&options.headers)?;
         let mut upstreams = Vec::with_capacity(options.servers.len());
         for server in &options.servers {
-            upstreams.push(Upstream {
+            upstreams.push(UpstreamServer {
                 name: server.clone(),
                 base: base_url(server).ok_or_else(|| {
                     KindError(format!(
                         "{server:?} is not the base URL of a server, such as http://host:8188"
                     ))
                 })?,
-                key: Key::open(options.key.clone()).map_err(|error| wrong(&error))?,
+                key: ServerKey::open(options.key.clone()).map_err(|error| wrong(&error))?,
                 headers: headers.clone(),
                 http: http.clone(),
             });
         }
         let limits = options.limits;
-        let backoff = Backoff::new(limits.backoff_first, limits.backoff_max, "servers");
-        Ok(Self(Arc::new(Shared {
+        let backoff = SpreadBackoff::new(limits.backoff_first, limits.backoff_max, "servers");
+        Ok(Self(Arc::new(ComfyShared {
             card,
             places: places_of(&upstreams, options.failures_max, backoff, timer.clone()),
             fit: Mutex::new(vec![false; upstreams.len()]),
@@ -87,12 +87,12 @@ impl Comfy {
             upstreams,
             timer,
             clock,
-            disk: kinora_system::pool::Pool::new(DISK_THREADS),
+            disk: kinora_system::pool::BlockingPool::new(DISK_THREADS),
         })))
     }
 }
 
-impl Shared {
+impl ComfyShared {
     /// The server with this base URL.
     pub(crate) fn index_of(&self, server: &str) -> Option<usize> {
         self.upstreams.iter().position(|one| one.name == server)
@@ -127,7 +127,7 @@ pub(crate) fn headers(given: &[(String, String)]) -> Result<HeaderMap, KindError
 
 /// The servers and their limits.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ComfyOptions {
     /// Base URLs: `http://10.0.0.7:8188`. They are the names of the servers, in tickets and logs.
     pub servers: Vec<String>,
     /// Headers of every call, and of the websocket.
@@ -157,7 +157,7 @@ pub struct Options {
     /// Time between polls.
     pub poll_every: Duration,
     /// The limits of a run.
-    pub limits: Limits,
+    pub limits: PatienceLimits,
     /// Number of consecutive failures after which a server is excluded until a probe succeeds.
     pub failures_max: u32,
     /// Maximum number of attempts to read a film.
@@ -168,7 +168,7 @@ pub struct Options {
     pub lag_polls_max: u32,
 }
 
-impl Options {
+impl ComfyOptions {
     /// The default options for these servers.
     pub fn new(servers: Vec<String>) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl Options {
             answer_bytes_max: 16 << 20,
             film_bytes_max: 2 << 30,
             poll_every: Duration::from_secs(1),
-            limits: Limits {
+            limits: PatienceLimits {
                 backoff_first: Duration::from_secs(1),
                 backoff_max: Duration::from_mins(1),
                 silence_max: Duration::from_mins(10),
@@ -203,9 +203,9 @@ impl Options {
 /// Text that `Debug` does not show.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Secret(pub(crate) String);
+pub(crate) struct SecretText(pub(crate) String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }

@@ -15,12 +15,12 @@ pub(crate) const WORKFLOW_BYTES_MAX: u64 = 8 << 20;
 /// The nodes of a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workflow {
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<String, WorkflowNode>,
 }
 
 /// One node.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct WorkflowNode {
     /// The name of its class at the server.
     pub(crate) class: String,
     /// Its title in the editor, or its class.
@@ -66,7 +66,7 @@ impl Workflow {
                 return Err(form(&format!("node '{id}' has no class_type or no inputs")));
             };
             let title = node.pointer("/_meta/title").and_then(Value::as_str);
-            let node = Node {
+            let node = WorkflowNode {
                 class: class.to_owned(),
                 title: title.unwrap_or(class).to_owned(),
                 inputs: inputs.clone(),
@@ -80,11 +80,11 @@ impl Workflow {
     }
 
     /// The nodes.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&String, &Node)> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&String, &WorkflowNode)> {
         self.nodes.iter()
     }
 
-    pub(crate) fn node(&self, id: &str) -> Option<&Node> {
+    pub(crate) fn node(&self, id: &str) -> Option<&WorkflowNode> {
         self.nodes.get(id)
     }
 
@@ -155,7 +155,7 @@ pub(crate) fn link(value: &Value) -> Option<&str> {
 /// One input of one node: `"6.text"`. Identifiers of nodes have no full stop; names of inputs may.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Target {
+pub struct BindingTarget {
     /// The node's identifier.
     pub node: String,
     /// The input's name.
@@ -165,19 +165,19 @@ pub struct Target {
 /// Inputs that take the same value: one, or a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "OneOrMany")]
-pub struct Targets(pub Vec<Target>);
+pub struct BindingTargets(pub Vec<BindingTarget>);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {
-    One(Target),
-    Many(Vec<Target>),
+    One(BindingTarget),
+    Many(Vec<BindingTarget>),
 }
 
 /// A file of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum InputRole {
     /// The image that the film starts with.
     FirstFrame,
     /// The image that the film ends with.
@@ -193,44 +193,44 @@ pub enum Role {
 /// The table.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Bindings {
+pub struct WorkflowBindings {
     /// The prompt.
-    pub prompt: Targets,
+    pub prompt: BindingTargets,
     /// Things to avoid.
-    pub negative_prompt: Targets,
+    pub negative_prompt: BindingTargets,
     /// The seed, a number of 32 bits.
-    pub seed: Targets,
+    pub seed: BindingTargets,
     /// Width in pixels.
-    pub width: Targets,
+    pub width: BindingTargets,
     /// Height in pixels.
-    pub height: Targets,
+    pub height: BindingTargets,
     /// Number of frames.
-    pub frames: Targets,
+    pub frames: BindingTargets,
     /// Frames per second.
-    pub fps: Targets,
+    pub fps: BindingTargets,
     /// Whether the film has sound.
-    pub generate_audio: Targets,
+    pub generate_audio: BindingTargets,
     /// 0.0 keeps the source of an edit, 1.0 replaces it.
-    pub edit_strength: Targets,
+    pub edit_strength: BindingTargets,
     /// The image that the film starts with.
-    pub first_frame: Option<Target>,
+    pub first_frame: Option<BindingTarget>,
     /// The image that the film ends with.
-    pub last_frame: Option<Target>,
+    pub last_frame: Option<BindingTarget>,
     /// One input for each image.
-    pub reference_images: Vec<Target>,
+    pub reference_images: Vec<BindingTarget>,
     /// One input for each sound.
-    pub reference_audios: Vec<Target>,
+    pub reference_audios: Vec<BindingTarget>,
     /// The video to edit.
-    pub source_video: Option<Target>,
+    pub source_video: Option<BindingTarget>,
     /// Takes the start of the output's file name; by default the input of that name of `output`.
-    pub filename_prefix: Option<Target>,
+    pub filename_prefix: Option<BindingTarget>,
     /// The node whose film is the result.
     pub output: String,
     /// Files that a request may lack. Their nodes are left out then, with the links to them.
-    pub optional: Vec<Role>,
+    pub optional: Vec<InputRole>,
 }
 
-impl TryFrom<String> for Target {
+impl TryFrom<String> for BindingTarget {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -246,19 +246,19 @@ impl TryFrom<String> for Target {
     }
 }
 
-impl From<Target> for String {
-    fn from(target: Target) -> Self {
+impl From<BindingTarget> for String {
+    fn from(target: BindingTarget) -> Self {
         target.to_string()
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for BindingTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.node, self.input)
     }
 }
 
-impl From<OneOrMany> for Targets {
+impl From<OneOrMany> for BindingTargets {
     fn from(given: OneOrMany) -> Self {
         match given {
             OneOrMany::One(one) => Self(vec![one]),
@@ -267,14 +267,14 @@ impl From<OneOrMany> for Targets {
     }
 }
 
-impl Targets {
+impl BindingTargets {
     /// Whether nothing is bound.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl Role {
+impl InputRole {
     /// Every role.
     pub const ALL: [Self; 5] = [
         Self::FirstFrame,
@@ -296,25 +296,25 @@ impl Role {
     }
 }
 
-impl Bindings {
+impl WorkflowBindings {
     /// The inputs of a role, one for each file.
-    pub fn slots(&self, role: Role) -> &[Target] {
+    pub fn slots(&self, role: InputRole) -> &[BindingTarget] {
         match role {
-            Role::FirstFrame => self.first_frame.as_slice(),
-            Role::LastFrame => self.last_frame.as_slice(),
-            Role::ReferenceImages => &self.reference_images,
-            Role::ReferenceAudios => &self.reference_audios,
-            Role::SourceVideo => self.source_video.as_slice(),
+            InputRole::FirstFrame => self.first_frame.as_slice(),
+            InputRole::LastFrame => self.last_frame.as_slice(),
+            InputRole::ReferenceImages => &self.reference_images,
+            InputRole::ReferenceAudios => &self.reference_audios,
+            InputRole::SourceVideo => self.source_video.as_slice(),
         }
     }
 
     /// Whether a request may lack the files of `role`.
-    pub fn is_optional(&self, role: Role) -> bool {
+    pub fn is_optional(&self, role: InputRole) -> bool {
         self.optional.contains(&role)
     }
 
     /// The inputs of values, with the names of their bindings.
-    pub fn values(&self) -> [(&'static str, &Targets); 9] {
+    pub fn values(&self) -> [(&'static str, &BindingTargets); 9] {
         [
             ("prompt", &self.prompt),
             ("negative_prompt", &self.negative_prompt),
@@ -329,29 +329,29 @@ impl Bindings {
     }
 
     /// The input that takes the start of the file name.
-    pub fn prefix(&self) -> Target {
-        self.filename_prefix.clone().unwrap_or_else(|| Target {
+    pub fn prefix(&self) -> BindingTarget {
+        self.filename_prefix.clone().unwrap_or_else(|| BindingTarget {
             node: self.output.clone(),
             input: "filename_prefix".to_owned(),
         })
     }
 
     /// Roles without which no request can run.
-    fn musts(&self) -> impl Iterator<Item = Role> + '_ {
-        Role::ALL
+    fn musts(&self) -> impl Iterator<Item = InputRole> + '_ {
+        InputRole::ALL
             .into_iter()
             .filter(|role| !self.slots(*role).is_empty() && !self.is_optional(*role))
     }
 
     /// Whether requests that bring the files of `role` can run.
-    fn takes(&self, role: Role) -> bool {
+    fn takes(&self, role: InputRole) -> bool {
         !self.slots(role).is_empty() && self.musts().all(|must| must == role)
     }
 
     /// The requests that the engine takes.
     pub fn features(&self) -> Features {
-        let first_frame = self.takes(Role::FirstFrame);
-        let images = self.takes(Role::ReferenceImages);
+        let first_frame = self.takes(InputRole::FirstFrame);
+        let images = self.takes(InputRole::ReferenceImages);
         let count = |is_taken: bool, role| {
             if is_taken {
                 u32::try_from(self.slots(role).len()).unwrap_or(u32::MAX)
@@ -363,13 +363,13 @@ impl Bindings {
             text_to_video: self.musts().next().is_none(),
             first_frame,
             last_frame: first_frame && self.last_frame.is_some(),
-            reference_images_max: count(images, Role::ReferenceImages),
-            reference_audios_max: count(images, Role::ReferenceAudios),
+            reference_images_max: count(images, InputRole::ReferenceImages),
+            reference_audios_max: count(images, InputRole::ReferenceAudios),
             audio_output: !self.generate_audio.is_empty(),
             auto_duration: false,
             negative_prompt: !self.negative_prompt.is_empty(),
             draft: false,
-            edit: self.takes(Role::SourceVideo),
+            edit: self.takes(InputRole::SourceVideo),
         }
     }
 
@@ -395,13 +395,13 @@ impl Bindings {
             return wrong("reference_audios needs bindings.reference_images");
         }
         // A request may have the one without the other.
-        for role in [Role::LastFrame, Role::ReferenceAudios] {
+        for role in [InputRole::LastFrame, InputRole::ReferenceAudios] {
             if !self.slots(role).is_empty() && !self.is_optional(role) {
                 let name = role.name();
                 return wrong(&format!("optional must contain \"{name}\""));
             }
         }
-        let musts: Vec<&str> = self.musts().map(Role::name).collect();
+        let musts: Vec<&str> = self.musts().map(InputRole::name).collect();
         if let [first, second, ..] = musts[..] {
             return wrong(&format!(
                 "optional must contain \"{first}\" or \"{second}\": no request has both"
@@ -461,7 +461,7 @@ mod tests {
         }
     }
 
-    fn bindings(text: &str) -> Bindings {
+    fn bindings(text: &str) -> WorkflowBindings {
         toml::from_str(&format!("prompt = \"6.text\"\noutput = \"9\"\n{text}")).unwrap()
     }
 
@@ -499,7 +499,7 @@ mod tests {
             let error = bindings(text).check().unwrap_err();
             assert!(error.contains(word), "{error}");
         }
-        assert!(toml::from_str::<Bindings>("prompt = \"text\"").is_err());
-        assert!(Bindings::default().check().unwrap_err().contains("prompt"));
+        assert!(toml::from_str::<WorkflowBindings>("prompt = \"text\"").is_err());
+        assert!(WorkflowBindings::default().check().unwrap_err().contains("prompt"));
     }
 }

@@ -4,18 +4,18 @@
 use crate::servers::shown;
 use serde_json::{Map, Value};
 
-use super::dialect::{Dialect, Phase};
+use super::dialect::{ServerDialect, TaskPhase};
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;
 
 /// A task as its upstream describes it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
+pub struct TaskSnapshot {
     /// The upstream's identifier of the task.
     pub id: String,
     /// The state of the task.
-    pub phase: Phase,
+    pub phase: TaskPhase,
     /// The upstream's own status word.
     pub word: String,
     /// The fraction done, 0.0 to 1.0, if reported.
@@ -48,12 +48,12 @@ pub enum AnswerError {
     OtherTask,
 }
 
-impl Snapshot {
+impl TaskSnapshot {
     /// Parses `body`, the JSON of a task object in `dialect`.
     ///
     /// # Errors
     /// [`AnswerError`] without an identifier or a status; all other fields are optional.
-    pub fn read(body: &[u8], dialect: &Dialect) -> Result<Self, AnswerError> {
+    pub fn read(body: &[u8], dialect: &ServerDialect) -> Result<Self, AnswerError> {
         let Value::Object(sent) = serde_json::from_slice(body)? else {
             return Err(AnswerError::NotAnObject);
         };
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
     use crate::dialects::dialect::{KINORA, OPENAI, SGLANG};
 
-    fn read(body: &str) -> Result<Snapshot, AnswerError> {
-        Snapshot::read(body.as_bytes(), &KINORA)
+    fn read(body: &str) -> Result<TaskSnapshot, AnswerError> {
+        TaskSnapshot::read(body.as_bytes(), &KINORA)
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
                 "error":null,"seconds":"4","stage_durations":{"vae":1.5}}"#,
         )
         .unwrap();
-        assert_eq!((seen.id.as_str(), seen.phase), ("video_1", Phase::Running));
+        assert_eq!((seen.id.as_str(), seen.phase), ("video_1", TaskPhase::Running));
         assert_eq!(seen.progress, Some(0.42));
         assert_eq!(
             (seen.url, seen.error_code, seen.error_message),
@@ -144,7 +144,7 @@ mod tests {
         ] {
             let body = format!(r#"{{"id":"a","status":"failed","error":{error}}}"#);
             let seen = read(&body).unwrap();
-            assert_eq!(seen.phase, Phase::Failed);
+            assert_eq!(seen.phase, TaskPhase::Failed);
             assert_eq!(seen.error_code.as_deref(), code, "{error}");
             assert_eq!(seen.error_message.as_deref(), message, "{error}");
         }
@@ -154,12 +154,12 @@ mod tests {
     fn each_dialect_has_its_own_words() {
         let phase = |word: &str, dialect| {
             let body = format!(r#"{{"id":"a","status":"{word}"}}"#);
-            Snapshot::read(body.as_bytes(), dialect).unwrap().phase
+            TaskSnapshot::read(body.as_bytes(), dialect).unwrap().phase
         };
-        assert_eq!(phase("succeeded", &OPENAI), Phase::Completed);
-        assert_eq!(phase("succeeded", &KINORA), Phase::Unknown);
-        assert_eq!(phase("deleted", &SGLANG), Phase::Failed);
-        assert_eq!(phase("cancelling", &SGLANG), Phase::Unknown);
+        assert_eq!(phase("succeeded", &OPENAI), TaskPhase::Completed);
+        assert_eq!(phase("succeeded", &KINORA), TaskPhase::Unknown);
+        assert_eq!(phase("deleted", &SGLANG), TaskPhase::Failed);
+        assert_eq!(phase("cancelling", &SGLANG), TaskPhase::Unknown);
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         })
     }
 
-    fn is_bounded(seen: &Snapshot) -> bool {
+    fn is_bounded(seen: &TaskSnapshot) -> bool {
         let texts = [&seen.error_code, &seen.error_message];
         is_usable(&seen.id)
             && seen.word.chars().count() <= 500
@@ -209,7 +209,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_break_the_reader(body in prop::collection::vec(any::<u8>(), 0..400)) {
-            let _ = Snapshot::read(&body, &KINORA);
+            let _ = TaskSnapshot::read(&body, &KINORA);
         }
 
         #[test]
@@ -219,7 +219,7 @@ mod tests {
             let body = serde_json::json!({
                 "id": id, "status": status, "progress": progress, "error": error, "url": url,
             });
-            if let Ok(seen) = Snapshot::read(body.to_string().as_bytes(), &OPENAI) {
+            if let Ok(seen) = TaskSnapshot::read(body.to_string().as_bytes(), &OPENAI) {
                 prop_assert!(is_bounded(&seen));
             }
         }
@@ -230,8 +230,8 @@ mod tests {
             let body = serde_json::json!({
                 "id": id, "status": "queued", "progress": progress, "error": error,
             });
-            let seen = Snapshot::read(body.to_string().as_bytes(), &KINORA).unwrap();
-            prop_assert!(is_bounded(&seen) && seen.id == id && seen.phase == Phase::Queued);
+            let seen = TaskSnapshot::read(body.to_string().as_bytes(), &KINORA).unwrap();
+            prop_assert!(is_bounded(&seen) && seen.id == id && seen.phase == TaskPhase::Queued);
         }
     }
 }

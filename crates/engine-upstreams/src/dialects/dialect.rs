@@ -5,30 +5,30 @@ use kinora_contract::Features;
 
 /// A variant of the `/v1/videos` protocol.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Dialect {
+pub struct ServerDialect {
     /// The name in the configuration.
     pub name: &'static str,
     /// The form of a submit's body.
-    pub form: Form,
+    pub form: BodyForm,
     /// The supported fields, with their names and shapes.
-    pub fields: &'static [(Field, &'static str, Shape)],
+    pub fields: &'static [(RequestField, &'static str, FieldShape)],
     /// Whether the server may choose the length.
     pub auto_seconds: bool,
     /// What to do when it is unknown whether a submit was accepted.
-    pub resubmit: Resubmit,
+    pub resubmit: ResubmitRule,
     /// How to stop work.
-    pub cancel: CancelBy,
+    pub cancel: CancelMethod,
     /// Where to get the result.
-    pub result: ResultAt,
+    pub result: ResultLocation,
     /// Its status words. Other words do not count as a sign of life.
-    pub statuses: &'static [(&'static str, Phase)],
+    pub statuses: &'static [(&'static str, TaskPhase)],
     /// Whether its `error.code` values mean the same as ours.
     pub shares_failure_codes: bool,
 }
 
 /// The form of a submit's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum BodyForm {
     /// One JSON object.
     Json,
     /// `multipart/form-data`.
@@ -39,7 +39,7 @@ pub enum Form {
 
 /// A field of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
+pub enum RequestField {
     /// The upstream's name of the model.
     Model,
     /// The prompt.
@@ -66,7 +66,7 @@ pub enum Field {
 
 /// How a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum FieldShape {
     /// A string.
     Text,
     /// A number.
@@ -83,7 +83,7 @@ pub enum Shape {
     DataUrl(&'static str),
 }
 
-impl Shape {
+impl FieldShape {
     const fn references_max(self) -> u32 {
         match self {
             Self::Text | Self::Number | Self::Flag => 0,
@@ -96,7 +96,7 @@ impl Shape {
 /// What to do when it is unknown whether a submit was accepted: the connection broke before the
 /// answer, or a gateway answered instead of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resubmit {
+pub enum ResubmitRule {
     /// Repeat the submit at the same upstream with the same key in this header: the server returns
     /// the same task.
     WithKey(&'static str),
@@ -108,7 +108,7 @@ pub enum Resubmit {
 
 /// How to stop work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelBy {
+pub enum CancelMethod {
     /// `POST {id}/cancel`.
     Post,
     /// `DELETE {id}`.
@@ -117,7 +117,7 @@ pub enum CancelBy {
 
 /// Where to get the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultAt {
+pub enum ResultLocation {
     /// Under `GET {id}/content`.
     Content,
     /// From the object's `url` if present, otherwise from `GET {id}/content`.
@@ -126,7 +126,7 @@ pub enum ResultAt {
 
 /// The state of a task at its upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum TaskPhase {
     /// Waiting.
     Queued,
     /// In progress.
@@ -139,128 +139,128 @@ pub enum Phase {
     Unknown,
 }
 
-const OPENAI_STATUSES: &[(&str, Phase)] = &[
-    ("queued", Phase::Queued),
-    ("in_progress", Phase::Running),
-    ("completed", Phase::Completed),
-    ("failed", Phase::Failed),
+const OPENAI_STATUSES: &[(&str, TaskPhase)] = &[
+    ("queued", TaskPhase::Queued),
+    ("in_progress", TaskPhase::Running),
+    ("completed", TaskPhase::Completed),
+    ("failed", TaskPhase::Failed),
 ];
 
 /// Another Kinora.
-pub const KINORA: Dialect = Dialect {
+pub const KINORA: ServerDialect = ServerDialect {
     name: "kinora",
-    form: Form::Json,
+    form: BodyForm::Json,
     fields: &[
-        (Field::Model, "model", Shape::Text),
-        (Field::Prompt, "prompt", Shape::Text),
-        (Field::NegativePrompt, "negative_prompt", Shape::Text),
-        (Field::Seconds, "seconds", Shape::Text),
-        (Field::Size, "size", Shape::Text),
-        (Field::Seed, "seed", Shape::Number),
-        (Field::AudioSwitch, "generate_audio", Shape::Flag),
-        (Field::FirstFrame, "first_frame", Shape::Url),
-        (Field::LastFrame, "last_frame", Shape::Url),
-        (Field::Images, "reference_images", Shape::Urls(9)),
-        (Field::Audios, "reference_audios", Shape::Urls(3)),
+        (RequestField::Model, "model", FieldShape::Text),
+        (RequestField::Prompt, "prompt", FieldShape::Text),
+        (RequestField::NegativePrompt, "negative_prompt", FieldShape::Text),
+        (RequestField::Seconds, "seconds", FieldShape::Text),
+        (RequestField::Size, "size", FieldShape::Text),
+        (RequestField::Seed, "seed", FieldShape::Number),
+        (RequestField::AudioSwitch, "generate_audio", FieldShape::Flag),
+        (RequestField::FirstFrame, "first_frame", FieldShape::Url),
+        (RequestField::LastFrame, "last_frame", FieldShape::Url),
+        (RequestField::Images, "reference_images", FieldShape::Urls(9)),
+        (RequestField::Audios, "reference_audios", FieldShape::Urls(3)),
     ],
     auto_seconds: true,
-    resubmit: Resubmit::WithKey("idempotency-key"),
-    cancel: CancelBy::Post,
-    result: ResultAt::Content,
+    resubmit: ResubmitRule::WithKey("idempotency-key"),
+    cancel: CancelMethod::Post,
+    result: ResultLocation::Content,
     statuses: OPENAI_STATUSES,
     shares_failure_codes: true,
 };
 
 /// `OpenAI`'s own Videos API and hosted providers that follow it. Some of them pass through the
 /// status words of their backends.
-pub const OPENAI: Dialect = Dialect {
+pub const OPENAI: ServerDialect = ServerDialect {
     name: "openai",
-    form: Form::Multipart,
+    form: BodyForm::Multipart,
     fields: &[
-        (Field::Model, "model", Shape::Text),
-        (Field::Prompt, "prompt", Shape::Text),
-        (Field::Seconds, "seconds", Shape::Text),
-        (Field::Size, "size", Shape::Text),
-        (Field::FirstFrame, "input_reference", Shape::Upload),
+        (RequestField::Model, "model", FieldShape::Text),
+        (RequestField::Prompt, "prompt", FieldShape::Text),
+        (RequestField::Seconds, "seconds", FieldShape::Text),
+        (RequestField::Size, "size", FieldShape::Text),
+        (RequestField::FirstFrame, "input_reference", FieldShape::Upload),
     ],
     auto_seconds: false,
-    resubmit: Resubmit::Never,
-    cancel: CancelBy::Delete,
-    result: ResultAt::Content,
+    resubmit: ResubmitRule::Never,
+    cancel: CancelMethod::Delete,
+    result: ResultLocation::Content,
     statuses: &[
-        ("queued", Phase::Queued),
-        ("in_progress", Phase::Running),
-        ("running", Phase::Running),
-        ("completed", Phase::Completed),
-        ("succeeded", Phase::Completed),
-        ("failed", Phase::Failed),
-        ("expired", Phase::Failed),
-        ("cancelled", Phase::Failed),
+        ("queued", TaskPhase::Queued),
+        ("in_progress", TaskPhase::Running),
+        ("running", TaskPhase::Running),
+        ("completed", TaskPhase::Completed),
+        ("succeeded", TaskPhase::Completed),
+        ("failed", TaskPhase::Failed),
+        ("expired", TaskPhase::Failed),
+        ("cancelled", TaskPhase::Failed),
     ],
     shares_failure_codes: false,
 };
 
 /// vLLM-Omni: forms only, references by upload or `data:` URL, `DELETE` stops the engine.
-pub const VLLM_OMNI: Dialect = Dialect {
+pub const VLLM_OMNI: ServerDialect = ServerDialect {
     name: "vllm-omni",
-    form: Form::Multipart,
+    form: BodyForm::Multipart,
     fields: &[
-        (Field::Model, "model", Shape::Text),
-        (Field::Prompt, "prompt", Shape::Text),
-        (Field::NegativePrompt, "negative_prompt", Shape::Text),
-        (Field::Seconds, "seconds", Shape::Text),
-        (Field::Size, "size", Shape::Text),
-        (Field::Seed, "seed", Shape::Number),
-        (Field::AudioSwitch, "generate_sound", Shape::Flag),
-        (Field::FirstFrame, "input_reference", Shape::Upload),
+        (RequestField::Model, "model", FieldShape::Text),
+        (RequestField::Prompt, "prompt", FieldShape::Text),
+        (RequestField::NegativePrompt, "negative_prompt", FieldShape::Text),
+        (RequestField::Seconds, "seconds", FieldShape::Text),
+        (RequestField::Size, "size", FieldShape::Text),
+        (RequestField::Seed, "seed", FieldShape::Number),
+        (RequestField::AudioSwitch, "generate_sound", FieldShape::Flag),
+        (RequestField::FirstFrame, "input_reference", FieldShape::Upload),
         (
-            Field::Images,
+            RequestField::Images,
             "image_reference",
-            Shape::DataUrl("image_url"),
+            FieldShape::DataUrl("image_url"),
         ),
         (
-            Field::Audios,
+            RequestField::Audios,
             "audio_reference",
-            Shape::DataUrl("audio_url"),
+            FieldShape::DataUrl("audio_url"),
         ),
     ],
     auto_seconds: false,
-    resubmit: Resubmit::Freely,
-    cancel: CancelBy::Delete,
-    result: ResultAt::Content,
+    resubmit: ResubmitRule::Freely,
+    cancel: CancelMethod::Delete,
+    result: ResultLocation::Content,
     statuses: OPENAI_STATUSES,
     shares_failure_codes: false,
 };
 
 /// SGLang-Diffusion: JSON, or a form with an uploaded first frame; with cloud storage the object
 /// has the result's URL and `content` is refused. `DELETE` removes a task without stopping it.
-pub const SGLANG: Dialect = Dialect {
+pub const SGLANG: ServerDialect = ServerDialect {
     name: "sglang",
-    form: Form::JsonUnlessUpload,
+    form: BodyForm::JsonUnlessUpload,
     fields: &[
-        (Field::Model, "model", Shape::Text),
-        (Field::Prompt, "prompt", Shape::Text),
-        (Field::NegativePrompt, "negative_prompt", Shape::Text),
-        (Field::Seconds, "seconds", Shape::Number),
-        (Field::Size, "size", Shape::Text),
-        (Field::Seed, "seed", Shape::Number),
-        (Field::FirstFrame, "input_reference", Shape::Upload),
+        (RequestField::Model, "model", FieldShape::Text),
+        (RequestField::Prompt, "prompt", FieldShape::Text),
+        (RequestField::NegativePrompt, "negative_prompt", FieldShape::Text),
+        (RequestField::Seconds, "seconds", FieldShape::Number),
+        (RequestField::Size, "size", FieldShape::Text),
+        (RequestField::Seed, "seed", FieldShape::Number),
+        (RequestField::FirstFrame, "input_reference", FieldShape::Upload),
     ],
     auto_seconds: false,
-    resubmit: Resubmit::Freely,
-    cancel: CancelBy::Delete,
-    result: ResultAt::UrlElseContent,
+    resubmit: ResubmitRule::Freely,
+    cancel: CancelMethod::Delete,
+    result: ResultLocation::UrlElseContent,
     statuses: &[
-        ("queued", Phase::Queued),
-        ("in_progress", Phase::Running),
-        ("completed", Phase::Completed),
-        ("failed", Phase::Failed),
-        ("deleted", Phase::Failed),
+        ("queued", TaskPhase::Queued),
+        ("in_progress", TaskPhase::Running),
+        ("completed", TaskPhase::Completed),
+        ("failed", TaskPhase::Failed),
+        ("deleted", TaskPhase::Failed),
     ],
     shares_failure_codes: false,
 };
 
-impl Dialect {
+impl ServerDialect {
     /// Every dialect.
     pub const ALL: &'static [&'static Self] = &[&KINORA, &OPENAI, &VLLM_OMNI, &SGLANG];
 
@@ -278,27 +278,27 @@ impl Dialect {
         };
         Features {
             text_to_video: true,
-            first_frame: self.wire(Field::FirstFrame).is_some(),
-            last_frame: self.wire(Field::LastFrame).is_some(),
-            reference_images_max: references(Field::Images),
-            reference_audios_max: references(Field::Audios),
-            audio_output: self.wire(Field::AudioSwitch).is_some(),
+            first_frame: self.wire(RequestField::FirstFrame).is_some(),
+            last_frame: self.wire(RequestField::LastFrame).is_some(),
+            reference_images_max: references(RequestField::Images),
+            reference_audios_max: references(RequestField::Audios),
+            audio_output: self.wire(RequestField::AudioSwitch).is_some(),
             auto_duration: self.auto_seconds,
-            negative_prompt: self.wire(Field::NegativePrompt).is_some(),
+            negative_prompt: self.wire(RequestField::NegativePrompt).is_some(),
             draft: false,
             edit: false,
         }
     }
 
     /// The name and shape of `field`.
-    pub(crate) fn wire(&self, field: Field) -> Option<(&'static str, Shape)> {
+    pub(crate) fn wire(&self, field: RequestField) -> Option<(&'static str, FieldShape)> {
         let row = self.fields.iter().find(|(one, _, _)| *one == field);
         row.map(|(_, name, shape)| (*name, *shape))
     }
 
-    pub(crate) fn phase(&self, word: &str) -> Phase {
+    pub(crate) fn phase(&self, word: &str) -> TaskPhase {
         let row = self.statuses.iter().find(|(one, _)| *one == word);
-        row.map_or(Phase::Unknown, |(_, phase)| *phase)
+        row.map_or(TaskPhase::Unknown, |(_, phase)| *phase)
     }
 }
 
@@ -308,14 +308,14 @@ mod tests {
 
     #[test]
     fn a_dialect_is_found_by_its_name_and_names_no_field_twice() {
-        for dialect in Dialect::ALL {
-            assert_eq!(Dialect::named(dialect.name), Some(*dialect));
+        for dialect in ServerDialect::ALL {
+            assert_eq!(ServerDialect::named(dialect.name), Some(*dialect));
             for (index, (field, name, _)) in dialect.fields.iter().enumerate() {
                 let others = &dialect.fields[..index];
                 assert!(others.iter().all(|one| one.0 != *field && one.1 != *name));
             }
         }
-        assert_eq!(Dialect::named("esperanto"), None);
+        assert_eq!(ServerDialect::named("esperanto"), None);
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
         assert!(few.first_frame && !few.last_frame && !few.audio_output);
         assert_eq!((few.reference_images_max, few.reference_audios_max), (0, 0));
         assert!(
-            Dialect::ALL
+            ServerDialect::ALL
                 .iter()
                 .all(|one| !one.features().draft && !one.features().edit)
         );

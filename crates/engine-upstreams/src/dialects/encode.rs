@@ -4,17 +4,17 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use kinora_contract::{Inputs, Seconds, VideoSpec};
+use kinora_contract::{VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::ReferenceFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{Dialect, Field, Form, Shape};
+use super::dialect::{ServerDialect, RequestField, BodyForm, FieldShape};
 use super::error::RemoteError;
-use crate::servers::{Content, Encoded, Part, encode_form, file_ending, is_media_type};
+use crate::servers::{PartContent, EncodedBody, FormPart, encode_form, file_ending, is_media_type};
 
 /// One field with its value.
-enum Said {
+enum EncodedValue {
     Plain(Value),
     Upload { file: ReferenceFile, bytes: Bytes },
 }
@@ -22,10 +22,10 @@ enum Said {
 /// Reads the references and writes the body.
 pub(crate) async fn encode(
     request: &RemoteRequest,
-    dialect: &'static Dialect,
+    dialect: &'static ServerDialect,
     bytes_max: u64,
-) -> Result<Encoded, RemoteError> {
-    let mut speech = Speech {
+) -> Result<EncodedBody, RemoteError> {
+    let mut speech = DialectEncoder {
         dialect,
         bytes_left: bytes_max,
         bytes_max,
@@ -40,55 +40,55 @@ pub(crate) async fn encode(
     Ok(encoded)
 }
 
-struct Speech {
-    dialect: &'static Dialect,
+struct DialectEncoder {
+    dialect: &'static ServerDialect,
     bytes_left: u64,
     bytes_max: u64,
-    said: Vec<(&'static str, Said)>,
+    said: Vec<(&'static str, EncodedValue)>,
 }
 
-impl Speech {
+impl DialectEncoder {
     fn say_spec(&mut self, request: &RemoteRequest) -> Result<(), RemoteError> {
         let spec = &request.spec;
         refuse_chains(spec)?;
         if let Some(model) = &request.model {
-            self.say(Field::Model, "a model name", json!(model))?;
+            self.say(RequestField::Model, "a model name", json!(model))?;
         }
-        self.say(Field::Prompt, "a prompt", json!(spec.prompt))?;
+        self.say(RequestField::Prompt, "a prompt", json!(spec.prompt))?;
         if let Some(negative) = &spec.negative_prompt {
-            self.say(Field::NegativePrompt, "a negative prompt", json!(negative))?;
+            self.say(RequestField::NegativePrompt, "a negative prompt", json!(negative))?;
         }
         let seconds = match spec.seconds {
-            Seconds::Fixed(seconds) => json!(seconds),
-            Seconds::Auto if self.dialect.auto_seconds => json!("auto"),
-            Seconds::Auto => return Err(RemoteError::Unsupported("an automatic length")),
+            VideoLength::Fixed(seconds) => json!(seconds),
+            VideoLength::Auto if self.dialect.auto_seconds => json!("auto"),
+            VideoLength::Auto => return Err(RemoteError::Unsupported("an automatic length")),
         };
-        self.say(Field::Seconds, "a length", seconds)?;
+        self.say(RequestField::Seconds, "a length", seconds)?;
         let Some(size) = spec.render_size() else {
             return Err(RemoteError::Unsupported("an undecided size"));
         };
-        self.say(Field::Size, "a size", json!(size.to_string()))?;
-        if self.dialect.wire(Field::Seed).is_some() {
-            self.say(Field::Seed, "a seed", json!(spec.seed))?;
+        self.say(RequestField::Size, "a size", json!(size.to_string()))?;
+        if self.dialect.wire(RequestField::Seed).is_some() {
+            self.say(RequestField::Seed, "a seed", json!(spec.seed))?;
         }
         if request.audio_switch {
-            self.say(Field::AudioSwitch, "sound", json!(spec.generate_audio))?;
+            self.say(RequestField::AudioSwitch, "sound", json!(spec.generate_audio))?;
         } else if spec.generate_audio {
             return Err(RemoteError::Unsupported("sound"));
         }
         Ok(())
     }
 
-    fn say(&mut self, field: Field, what: &'static str, value: Value) -> Result<(), RemoteError> {
+    fn say(&mut self, field: RequestField, what: &'static str, value: Value) -> Result<(), RemoteError> {
         let (name, shape) = self
             .dialect
             .wire(field)
             .ok_or(RemoteError::Unsupported(what))?;
         let value = match (shape, value) {
-            (Shape::Text, Value::Number(number)) => Value::String(number.to_string()),
+            (FieldShape::Text, Value::Number(number)) => Value::String(number.to_string()),
             (_, value) => value,
         };
-        self.said.push((name, Said::Plain(value)));
+        self.said.push((name, EncodedValue::Plain(value)));
         Ok(())
     }
 
@@ -105,18 +105,18 @@ impl Speech {
         }
         let all: Vec<(&str, &ReferenceFile)> = urls.into_iter().zip(&request.references).collect();
         match &request.spec.inputs {
-            Inputs::Text => Ok(()),
-            Inputs::Frames { .. } => {
+            VideoInputs::Text => Ok(()),
+            VideoInputs::Frames { .. } => {
                 let (first, last) = all.split_at(1);
-                self.say_items(Field::FirstFrame, "a first frame", first)
+                self.say_items(RequestField::FirstFrame, "a first frame", first)
                     .await?;
-                self.say_items(Field::LastFrame, "a last frame", last).await
+                self.say_items(RequestField::LastFrame, "a last frame", last).await
             }
-            Inputs::References { images, .. } => {
+            VideoInputs::References { images, .. } => {
                 let (images, audios) = all.split_at(images.len());
-                self.say_items(Field::Images, "so many reference images", images)
+                self.say_items(RequestField::Images, "so many reference images", images)
                     .await?;
-                self.say_items(Field::Audios, "so much reference sound", audios)
+                self.say_items(RequestField::Audios, "so much reference sound", audios)
                     .await
             }
         }
@@ -124,7 +124,7 @@ impl Speech {
 
     async fn say_items(
         &mut self,
-        field: Field,
+        field: RequestField,
         what: &'static str,
         items: &[(&str, &ReferenceFile)],
     ) -> Result<(), RemoteError> {
@@ -136,19 +136,19 @@ impl Speech {
             .wire(field)
             .ok_or(RemoteError::Unsupported(what))?;
         let said = match shape {
-            Shape::Urls(max) if items.len() <= max as usize => {
+            FieldShape::Urls(max) if items.len() <= max as usize => {
                 let urls: Vec<&str> = items.iter().map(|(url, _)| *url).collect();
-                Said::Plain(json!(urls))
+                EncodedValue::Plain(json!(urls))
             }
-            Shape::Url if items.len() == 1 => Said::Plain(json!(first_url)),
-            Shape::Upload if items.len() == 1 => Said::Upload {
+            FieldShape::Url if items.len() == 1 => EncodedValue::Plain(json!(first_url)),
+            FieldShape::Upload if items.len() == 1 => EncodedValue::Upload {
                 file: (*first_file).clone(),
                 bytes: self.read(first_file).await?,
             },
-            Shape::DataUrl(key) if items.len() == 1 => {
+            FieldShape::DataUrl(key) if items.len() == 1 => {
                 let bytes = STANDARD.encode(self.read(first_file).await?);
                 let url = format!("data:{};base64,{bytes}", first_file.media_type);
-                Said::Plain(Value::Object(Map::from_iter([(
+                EncodedValue::Plain(Value::Object(Map::from_iter([(
                     key.to_owned(),
                     json!(url),
                 )])))
@@ -174,49 +174,49 @@ impl Speech {
         Ok(bytes.map_err(RemoteError::Storage)?.into())
     }
 
-    fn write(self) -> Encoded {
+    fn write(self) -> EncodedBody {
         let has_upload = self
             .said
             .iter()
-            .any(|(_, said)| matches!(said, Said::Upload { .. }));
+            .any(|(_, said)| matches!(said, EncodedValue::Upload { .. }));
         match self.dialect.form {
-            Form::Multipart => self.write_form(),
-            Form::JsonUnlessUpload if has_upload => self.write_form(),
-            Form::Json | Form::JsonUnlessUpload => self.write_json(),
+            BodyForm::Multipart => self.write_form(),
+            BodyForm::JsonUnlessUpload if has_upload => self.write_form(),
+            BodyForm::Json | BodyForm::JsonUnlessUpload => self.write_json(),
         }
     }
 
-    fn write_json(self) -> Encoded {
+    fn write_json(self) -> EncodedBody {
         let object: Map<String, Value> = self
             .said
             .into_iter()
             .filter_map(|(name, said)| match said {
-                Said::Plain(value) => Some((name.to_owned(), value)),
+                EncodedValue::Plain(value) => Some((name.to_owned(), value)),
                 // Only forms have uploads; each dialect's table ensures this.
-                Said::Upload { .. } => None,
+                EncodedValue::Upload { .. } => None,
             })
             .collect();
-        Encoded {
+        EncodedBody {
             content_type: "application/json".to_owned(),
             body: Value::Object(object).to_string().into(),
         }
     }
 
-    fn write_form(self) -> Encoded {
+    fn write_form(self) -> EncodedBody {
         let mut parts = Vec::with_capacity(self.said.len());
         for (name, said) in self.said {
             match said {
-                Said::Plain(Value::Array(items)) => {
+                EncodedValue::Plain(Value::Array(items)) => {
                     parts.extend(
                         items
                             .into_iter()
                             .map(|item| text_part(format!("{name}[]"), item)),
                     );
                 }
-                Said::Plain(value) => parts.push(text_part(name.to_owned(), value)),
-                Said::Upload { file, bytes } => parts.push(Part {
+                EncodedValue::Plain(value) => parts.push(text_part(name.to_owned(), value)),
+                EncodedValue::Upload { file, bytes } => parts.push(FormPart {
                     name: name.to_owned(),
-                    content: Content::File {
+                    content: PartContent::File {
                         file_name: format!("reference.{}", file_ending(&file.media_type)),
                         media_type: file.media_type,
                         bytes,
@@ -243,14 +243,14 @@ fn refuse_chains(spec: &VideoSpec) -> Result<(), RemoteError> {
 }
 
 /// Strings unchanged, everything else as JSON.
-fn text_part(name: String, value: Value) -> Part {
+fn text_part(name: String, value: Value) -> FormPart {
     let text = match value {
         Value::String(text) => text,
         other => other.to_string(),
     };
-    Part {
+    FormPart {
         name,
-        content: Content::Text(text),
+        content: PartContent::Text(text),
     }
 }
 
@@ -276,7 +276,7 @@ pub struct RemoteRequest {
 /// A task at an upstream: saved so that polling continues after a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ticket {
+pub struct RemoteTicket {
     /// The configured name of the upstream.
     pub upstream: String,
     /// The task's identifier there.

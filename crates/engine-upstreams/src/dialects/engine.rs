@@ -10,17 +10,17 @@ use async_trait::async_trait;
 use kinora_contract::{Clock, FailureCode, Features, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    Control, Description, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError,
-    Output, ServerReport, Stage, TicketStore,
+    JobControl, EngineDescription, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError,
+    EngineOutput, ServerReport, WorkStage, TicketStore,
 };
 use serde::Deserialize;
 
-use super::dialect::{Dialect, Field};
-use super::encode::{RemoteRequest, Ticket};
+use super::dialect::{ServerDialect, RequestField};
+use super::encode::{RemoteRequest, RemoteTicket};
 use super::error::RemoteError;
-use super::options::{Options, UpstreamOptions};
-use super::remote::{DISK_THREADS, Remote};
-use super::run::Watcher;
+use super::options::{RemoteOptions, UpstreamOptions};
+use super::remote::{DISK_THREADS, RemoteServers};
+use super::run::JobWatcher;
 use crate::servers::{KeySource, SettingsError, SystemTimer, chain, check_each_once, key_source};
 
 /// Settings of a [`RemoteEngine`].
@@ -39,8 +39,8 @@ pub struct EngineOptions {
 /// An engine whose films come from upstreams.
 #[derive(Debug)]
 pub struct RemoteEngine {
-    remote: Remote,
-    description: Description,
+    remote: RemoteServers,
+    description: EngineDescription,
     model: Option<String>,
     sound: bool,
     keeps_undecodable: bool,
@@ -48,14 +48,14 @@ pub struct RemoteEngine {
 
 impl RemoteEngine {
     /// An engine that uses `remote`.
-    pub fn new(remote: Remote, options: EngineOptions) -> Self {
+    pub fn new(remote: RemoteServers, options: EngineOptions) -> Self {
         let can = remote.dialect().features();
         let sound = options.sound && can.audio_output;
         let features = Features {
             audio_output: sound,
             ..can
         };
-        let description = Description {
+        let description = EngineDescription {
             // Unknown, so assume a trained model.
             is_trained: true,
             final_from_video: false,
@@ -75,7 +75,7 @@ impl RemoteEngine {
 
 #[async_trait]
 impl FilmEngine for RemoteEngine {
-    fn describe(&self) -> &Description {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
@@ -84,7 +84,7 @@ impl FilmEngine for RemoteEngine {
     }
 
     fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
-        match self.remote.dialect().wire(Field::Seed) {
+        match self.remote.dialect().wire(RequestField::Seed) {
             Some(_) => Vec::new(),
             None => vec![WarningCode::SeedIgnored.into()],
         }
@@ -103,7 +103,7 @@ impl FilmEngine for RemoteEngine {
             key: job.key.to_owned(),
             avoid: job.control.place.avoided(),
         };
-        let mut relay = Relay {
+        let mut relay = EventRelay {
             control: job.control,
             tickets: job.tickets,
         };
@@ -164,12 +164,12 @@ fn engine_error(error: &RemoteError) -> EngineError {
         | RemoteError::NoResult(_)
         | RemoteError::Silent { .. }
         | RemoteError::Forgotten(_) => EngineError::JobFailed { code, cause },
-        _ => EngineError::Told { code, cause },
+        _ => EngineError::CodedFailure { code, cause },
     }
 }
 
 /// The ticket of an earlier attempt, unless another kind of engine made it.
-fn read(text: &str) -> Option<Ticket> {
+fn read(text: &str) -> Option<RemoteTicket> {
     let ticket = serde_json::from_str(text);
     if let Err(error) = &ticket {
         tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
@@ -178,26 +178,26 @@ fn read(text: &str) -> Option<Ticket> {
 }
 
 /// Forwards a run's reports to the worker.
-struct Relay<'a> {
-    control: &'a Control,
+struct EventRelay<'a> {
+    control: &'a JobControl,
     tickets: &'a dyn TicketStore,
 }
 
 #[async_trait]
-impl Watcher for Relay<'_> {
-    async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>> {
+impl JobWatcher for EventRelay<'_> {
+    async fn submitted(&mut self, ticket: &RemoteTicket) -> Result<(), Box<dyn Error + Send + Sync>> {
         let upstream = &ticket.upstream;
         tracing::info!(upstream, id = ticket.id, "task submitted to upstream");
         self.tickets.store(&serde_json::to_string(ticket)?).await
     }
 
     fn placed(&mut self, places: &Arc<Places>, index: usize) {
-        self.control.place.choose(places, index);
+        self.control.place.set_chosen(places, index);
     }
 
     fn alive(&mut self, fraction: f64) {
         // A cancel arrives through the job's token.
-        let _ = self.control.report(Stage::Generating, fraction);
+        let _ = self.control.report(WorkStage::Generating, fraction);
     }
 }
 
@@ -222,7 +222,7 @@ pub struct RemoteKind {
     #[serde(default)]
     sound: bool,
     #[serde(default)]
-    undecodable: Undecodable,
+    undecodable: TicketMismatch,
     #[serde(default)]
     result_origins: Vec<String>,
     #[serde(default = "poll_milliseconds")]
@@ -240,7 +240,7 @@ pub struct RemoteKind {
 /// What to do with a film that cannot be decoded here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Undecodable {
+enum TicketMismatch {
     /// Fail its task.
     #[default]
     Refuse,
@@ -270,8 +270,8 @@ impl EngineKind for RemoteKind {
         self.options().map(drop)
     }
 
-    fn output(&self) -> Output<'_> {
-        Output::Films(self)
+    fn output(&self) -> EngineOutput<'_> {
+        EngineOutput::Films(self)
     }
 
     fn device(&self) -> Option<String> {
@@ -282,13 +282,13 @@ impl EngineKind for RemoteKind {
 impl FilmKind for RemoteKind {
     fn engine(&self, name: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn FilmEngine>, KindError> {
         let timer = Arc::new(SystemTimer::new(clock.clone()));
-        let remote = Remote::new(self.options()?, timer, clock)
+        let remote = RemoteServers::new(self.options()?, timer, clock)
             .map_err(|error| KindError(error.to_string()))?;
         let options = EngineOptions {
             name: name.to_owned(),
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
             sound: self.sound,
-            keeps_undecodable: self.undecodable == Undecodable::Keep,
+            keeps_undecodable: self.undecodable == TicketMismatch::Keep,
         };
         Ok(Arc::new(RemoteEngine::new(remote, options)))
     }
@@ -307,10 +307,10 @@ impl FilmKind for RemoteKind {
 }
 
 impl RemoteKind {
-    /// The settings as options of [`Remote`].
-    fn options(&self) -> Result<Options, KindError> {
-        let Some(dialect) = Dialect::named(&self.dialect) else {
-            let known: Vec<&str> = Dialect::ALL.iter().map(|one| one.name).collect();
+    /// The settings as options of [`RemoteServers`].
+    fn options(&self) -> Result<RemoteOptions, KindError> {
+        let Some(dialect) = ServerDialect::named(&self.dialect) else {
+            let known: Vec<&str> = ServerDialect::ALL.iter().map(|one| one.name).collect();
             return Err(KindError(format!(
                 "unknown dialect '{}'; use one of: {}",
                 self.dialect,
@@ -328,7 +328,7 @@ impl RemoteKind {
                 key: key.clone(),
             })
             .collect();
-        Ok(Options {
+        Ok(RemoteOptions {
             result_origins: self.result_origins.clone(),
             poll_every: milliseconds(self.poll_milliseconds),
             poll_every_min: milliseconds(self.poll_milliseconds.min(200)),
@@ -336,7 +336,7 @@ impl RemoteKind {
             silence_max: seconds(self.silence_seconds),
             run_max: seconds(self.run_seconds),
             retry_failed_jobs: self.retry_failed_jobs,
-            ..Options::new(dialect, upstreams)
+            ..RemoteOptions::new(dialect, upstreams)
         })
     }
 

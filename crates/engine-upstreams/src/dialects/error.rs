@@ -1,11 +1,11 @@
 //! Errors of upstreams. A client sees a failure code and its fixed sentence; the upstream's words
-//! are a [`Cause`] or a source, for the log only. Neither ever contains a key.
+//! are a [`CallError`] or a source, for the log only. Neither ever contains a key.
 
 use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use crate::servers::{Cause, Impatience};
+use crate::servers::{CallError, PatienceError};
 use kinora_contract::{Failure, FailureCode};
 
 /// Why there is no result, or not yet.
@@ -22,7 +22,7 @@ pub enum RemoteError {
     RequestTooLarge(u64),
     /// The upstream rejected the request as invalid; a retry would be rejected as well.
     #[error("the upstream refused the request")]
-    Refused(#[source] Cause),
+    Refused(#[source] CallError),
     /// No upstream is available right now; this call started and lost nothing.
     #[error("no upstream available; retry after {after:?}")]
     Busy {
@@ -30,11 +30,11 @@ pub enum RemoteError {
         after: Duration,
         /// The last answer.
         #[source]
-        cause: Cause,
+        cause: CallError,
     },
     /// No upstream accepted the request for the maximum time; nothing was started.
     #[error("no upstream accepted the request")]
-    NoPlace(#[source] Cause),
+    NoPlace(#[source] CallError),
     /// It is unknown whether the upstream accepted the submit.
     #[error("upstream {upstream} did not answer the submit")]
     Unsettled {
@@ -42,7 +42,7 @@ pub enum RemoteError {
         upstream: String,
         /// What happened instead of an answer.
         #[source]
-        cause: Cause,
+        cause: CallError,
     },
     /// The upstream does not know the task, or is no longer configured.
     #[error("upstream {0} does not know the task")]
@@ -64,14 +64,14 @@ pub enum RemoteError {
         silence_max: Duration,
         /// The last error.
         #[source]
-        cause: Cause,
+        cause: CallError,
     },
     /// The upstream's task exceeded the time limit.
     #[error("the task took longer than {0:?}")]
     Overdue(Duration),
     /// The task is completed, but all attempts to read its result failed.
     #[error("reading the result failed")]
-    NoResult(#[source] Cause),
+    NoResult(#[source] CallError),
     /// The result is larger than allowed.
     #[error("the result is larger than {0} bytes")]
     ResultTooLarge(u64),
@@ -104,12 +104,12 @@ impl RemoteError {
     }
 }
 
-impl From<Impatience> for RemoteError {
-    fn from(impatience: Impatience) -> Self {
+impl From<PatienceError> for RemoteError {
+    fn from(impatience: PatienceError) -> Self {
         match impatience {
-            Impatience::Cancelled => Self::Cancelled,
-            Impatience::Silent { silence_max, cause } => Self::Silent { silence_max, cause },
-            Impatience::Overdue(run_max) => Self::Overdue(run_max),
+            PatienceError::Cancelled => Self::Cancelled,
+            PatienceError::Silent { silence_max, cause } => Self::Silent { silence_max, cause },
+            PatienceError::Overdue(run_max) => Self::Overdue(run_max),
         }
     }
 }

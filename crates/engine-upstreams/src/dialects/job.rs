@@ -8,43 +8,43 @@ use std::time::Duration;
 
 use hyper::Method;
 use kinora_contract::{Clock, FailureCode};
-use kinora_engine::places::{Places, Visit};
+use kinora_engine::places::{Places, PlaceVisit};
 use url::Url;
 
-use super::answer::{AnswerError, Snapshot};
-use super::dialect::{CancelBy, Phase, ResultAt};
-use super::encode::Ticket;
+use super::answer::{AnswerError, TaskSnapshot};
+use super::dialect::{CancelMethod, TaskPhase, ResultLocation};
+use super::encode::RemoteTicket;
 use super::error::RemoteError;
-use super::options::Options;
+use super::options::RemoteOptions;
 use crate::servers::{
-    Call, Cause, Reply, ResultError, Saved, Timer, Upstream, chain, poll_after, retry_after,
+    ServerCall, CallError, ServerAnswer, ResultError, ResultTarget, WaitTimer, UpstreamServer, chain, poll_after, retry_after,
     save_result,
 };
 
 /// A task at its upstream.
-pub struct Job {
-    shared: Arc<Shared>,
-    visit: Visit,
-    ticket: Ticket,
+pub struct RemoteJob {
+    shared: Arc<RemoteShared>,
+    visit: PlaceVisit,
+    ticket: RemoteTicket,
 }
 
 /// The result of a poll.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Poll {
+pub struct PollAnswer {
     /// The task.
-    pub snapshot: Snapshot,
+    pub snapshot: TaskSnapshot,
     /// When to poll again.
     pub after: Duration,
 }
 
-impl fmt::Debug for Job {
+impl fmt::Debug for RemoteJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Job({:?})", self.ticket)
     }
 }
 
-impl Job {
-    pub(crate) const fn new(shared: Arc<Shared>, visit: Visit, ticket: Ticket) -> Self {
+impl RemoteJob {
+    pub(crate) const fn new(shared: Arc<RemoteShared>, visit: PlaceVisit, ticket: RemoteTicket) -> Self {
         Self {
             shared,
             visit,
@@ -53,11 +53,11 @@ impl Job {
     }
 
     /// The ticket to save, so that polling continues after a restart.
-    pub const fn ticket(&self) -> &Ticket {
+    pub const fn ticket(&self) -> &RemoteTicket {
         &self.ticket
     }
 
-    fn upstream(&self) -> &Upstream {
+    fn upstream(&self) -> &UpstreamServer {
         &self.shared.upstreams[self.visit.index]
     }
 
@@ -66,8 +66,8 @@ impl Job {
         self.upstream().url(&[&["videos"], segments].concat())
     }
 
-    fn call(&self, method: Method, segments: &[&str], limit: Duration) -> Call<'static> {
-        Call {
+    fn call(&self, method: Method, segments: &[&str], limit: Duration) -> ServerCall<'static> {
+        ServerCall {
             method,
             url: self.url(segments),
             body: None,
@@ -81,14 +81,14 @@ impl Job {
     /// # Errors
     /// [`RemoteError::Busy`] without a usable answer, [`RemoteError::Forgotten`] if the upstream
     /// does not know the task.
-    pub async fn poll(&self) -> Result<Poll, RemoteError> {
+    pub async fn poll(&self) -> Result<PollAnswer, RemoteError> {
         let options = &self.shared.options;
         let call = self.call(Method::GET, &[&self.ticket.id], options.answer_timeout);
         let reply = match self.upstream().call(&call).await {
             Ok(reply) => reply,
             Err(cause) => return Err(self.unreachable(cause)),
         };
-        let seen = Snapshot::read(&reply.body, options.dialect);
+        let seen = TaskSnapshot::read(&reply.body, options.dialect);
         let seen = seen.and_then(|seen| {
             if seen.id == self.ticket.id {
                 Ok(seen)
@@ -98,12 +98,12 @@ impl Job {
         });
         match seen {
             // Some servers answer for a failed task with the status of its failure.
-            Ok(snapshot) if reply.is_success() || snapshot.phase == Phase::Failed => {
-                self.shared.places.answered(self.visit.index);
+            Ok(snapshot) if reply.is_success() || snapshot.phase == TaskPhase::Failed => {
+                self.shared.places.record_answer(self.visit.index);
                 let after = options.poll_wait(poll_after(&reply.headers));
-                Ok(Poll { snapshot, after })
+                Ok(PollAnswer { snapshot, after })
             }
-            Err(error) if reply.is_success() => Err(later(Cause::Answer(error.into()))),
+            Err(error) if reply.is_success() => Err(later(CallError::Answer(error.into()))),
             _ if matches!(reply.status, 404 | 410) => {
                 Err(RemoteError::Forgotten(self.ticket.upstream.clone()))
             }
@@ -124,8 +124,8 @@ impl Job {
         let limit = self.shared.options.cancel_timeout;
         let id = self.ticket.id.as_str();
         let call = match self.shared.options.dialect.cancel {
-            CancelBy::Post => self.call(Method::POST, &[id, "cancel"], limit),
-            CancelBy::Delete => self.call(Method::DELETE, &[id], limit),
+            CancelMethod::Post => self.call(Method::POST, &[id, "cancel"], limit),
+            CancelMethod::Delete => self.call(Method::DELETE, &[id], limit),
         };
         match self.upstream().call(&call).await {
             Ok(reply) if reply.is_success() || matches!(reply.status, 404 | 409 | 410) => Ok(()),
@@ -143,13 +143,13 @@ impl Job {
     /// `bytes_max` declared or sent, [`RemoteError::ForeignResult`], [`RemoteError::Storage`].
     pub async fn fetch_result(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &TaskSnapshot,
         to: &Path,
         bytes_max: u64,
         on_bytes: &mut (dyn FnMut(u64) + Send),
     ) -> Result<u64, RemoteError> {
         let options = &self.shared.options;
-        let call = Call {
+        let call = ServerCall {
             url: self.result_url(snapshot)?,
             ..self.call(Method::GET, &[], options.answer_timeout)
         };
@@ -157,7 +157,7 @@ impl Job {
             Ok(response) => response,
             Err(cause) => return Err(self.unusable(cause)),
         };
-        let saved = Saved {
+        let saved = ResultTarget {
             to,
             bytes_max,
             answer_timeout: options.answer_timeout,
@@ -173,7 +173,7 @@ impl Job {
                 cause: reply.refusal(),
             },
             // It was not asked for, and would come again.
-            ResultError::Broken(cause @ Cause::Encoding(_)) => RemoteError::NoResult(cause),
+            ResultError::Broken(cause @ CallError::Encoding(_)) => RemoteError::NoResult(cause),
             ResultError::Broken(cause) => later(cause),
             ResultError::TooLarge => RemoteError::ResultTooLarge(bytes_max),
             ResultError::Storage(error) => RemoteError::Storage(error),
@@ -181,9 +181,9 @@ impl Job {
     }
 
     /// The URL of the result: one that comes from an answer must have a known origin.
-    fn result_url(&self, snapshot: &Snapshot) -> Result<Url, RemoteError> {
+    fn result_url(&self, snapshot: &TaskSnapshot) -> Result<Url, RemoteError> {
         let upstream = self.upstream();
-        let (ResultAt::UrlElseContent, Some(address)) =
+        let (ResultLocation::UrlElseContent, Some(address)) =
             (self.shared.options.dialect.result, &snapshot.url)
         else {
             return Ok(self.url(&[&self.ticket.id, "content"]));
@@ -197,7 +197,7 @@ impl Job {
     }
 
     /// The failure that `snapshot` reports.
-    pub(crate) fn failure(&self, snapshot: &Snapshot) -> RemoteError {
+    pub(crate) fn failure(&self, snapshot: &TaskSnapshot) -> RemoteError {
         let told = snapshot.error_code.as_deref();
         let shared = told.filter(|_| self.shared.options.dialect.shares_failure_codes);
         RemoteError::Failed {
@@ -211,29 +211,29 @@ impl Job {
     }
 
     /// No answer to a poll: the upstream is at fault.
-    fn unreachable(&self, cause: Cause) -> RemoteError {
+    fn unreachable(&self, cause: CallError) -> RemoteError {
         let places = &self.shared.places;
-        places.outage(self.visit.index, &chain(&cause));
+        places.record_outage(self.visit.index, &chain(&cause));
         later(cause)
     }
 
     /// No answer about this one task. Its content may be at fault, so the upstream is only if it
     /// cannot be connected to.
-    fn unusable(&self, cause: Cause) -> RemoteError {
+    fn unusable(&self, cause: CallError) -> RemoteError {
         match cause {
-            Cause::Connect(_) => self.unreachable(cause),
+            CallError::Connect(_) => self.unreachable(cause),
             cause => later(cause),
         }
     }
 
     /// An error status of a poll: retry later.
-    fn refused(&self, reply: &Reply) -> RemoteError {
+    fn refused(&self, reply: &ServerAnswer) -> RemoteError {
         let (places, index) = (&self.shared.places, self.visit.index);
         let (wish, refusal) = (retry_after(&reply.headers), reply.refusal());
         match reply.status {
-            429 => places.hold(index, wish),
-            401..=403 => places.broke(index, &refusal.to_string()),
-            500..=599 => places.outage(index, &refusal.to_string()),
+            429 => places.record_pause(index, wish),
+            401..=403 => places.record_breakage(index, &refusal.to_string()),
+            500..=599 => places.record_outage(index, &refusal.to_string()),
             _ => {}
         }
         RemoteError::Busy {
@@ -244,7 +244,7 @@ impl Job {
 }
 
 /// Retry when it suits; the upstream is not at fault.
-const fn later(cause: Cause) -> RemoteError {
+const fn later(cause: CallError) -> RemoteError {
     RemoteError::Busy {
         after: Duration::ZERO,
         cause,
@@ -263,16 +263,16 @@ const fn is_the_request_s(code: FailureCode) -> bool {
 }
 
 /// Made once per engine.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
-    pub(crate) upstreams: Vec<Upstream>,
+pub(crate) struct RemoteShared {
+    pub(crate) options: RemoteOptions,
+    pub(crate) upstreams: Vec<UpstreamServer>,
     /// In addition to the upstreams' own.
     pub(crate) result_origins: Vec<String>,
     /// The upstreams as places, by the same indices.
     pub(crate) places: Arc<Places>,
-    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) timer: Arc<dyn WaitTimer>,
     /// Measures the pace of bodies and the age of look-ups.
     pub(crate) clock: Arc<dyn Clock>,
     /// Writes results.
-    pub(crate) disk: kinora_system::pool::Pool,
+    pub(crate) disk: kinora_system::pool::BlockingPool,
 }

@@ -5,9 +5,9 @@
 //!    one declarative record.
 //! 2. `encode`: encodes a [`RemoteRequest`] in a dialect. Fields that a dialect lacks are
 //!    refused, never dropped.
-//! 3. `run`: everything from submit to file ([`Remote::run`]), with back-off; a saved ticket is polled and
+//! 3. `run`: everything from submit to file ([`RemoteServers::run`]), with back-off; a saved ticket is polled and
 //!    never submitted again.
-//! 4. [`Job`]: a task at its upstream, by its [`Ticket`]; `answer` parses its answers.
+//! 4. [`RemoteJob`]: a task at its upstream, by its [`RemoteTicket`]; `answer` parses its answers.
 //! 5. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings.
 //!
 //! It dials no unknown origin named in an answer.
@@ -22,14 +22,14 @@ mod options;
 mod remote;
 mod run;
 
-pub use crate::servers::{Cause, KeyError, KeySource, SystemTimer, Timer};
-pub use answer::{AnswerError, Snapshot};
-pub use dialect::Dialect;
-pub use encode::{RemoteRequest, Ticket};
+pub use crate::servers::{CallError, KeyError, KeySource, SystemTimer, WaitTimer};
+pub use answer::{AnswerError, TaskSnapshot};
+pub use dialect::ServerDialect;
+pub use encode::{RemoteRequest, RemoteTicket};
 pub use engine::{EngineOptions, RemoteEngine, RemoteKind};
 pub use error::RemoteError;
-pub use job::{Job, Poll};
+pub use job::{RemoteJob, PollAnswer};
 pub use kinora_engine::ReferenceFile;
-pub use options::{Options, OptionsError, UpstreamOptions};
-pub use remote::{DISK_THREADS, Remote};
-pub use run::Watcher;
+pub use options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
+pub use remote::{DISK_THREADS, RemoteServers};
+pub use run::JobWatcher;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use crate::servers::{KeyError, KeySource};
 use kinora_http::RootsError;
 
-use super::dialect::Dialect;
+use super::dialect::ServerDialect;
 
 /// The upstreams of one engine and their limits.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RemoteOptions {
     /// Their common dialect.
-    pub dialect: &'static Dialect,
+    pub dialect: &'static ServerDialect,
     /// The upstreams; at least one.
     pub upstreams: Vec<UpstreamOptions>,
     /// Additional trusted certificate authorities, as PEM.
@@ -77,7 +77,7 @@ pub struct UpstreamOptions {
 
 /// Why options are invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum OptionsError {
+pub enum RemoteOptionsError {
     /// There are no upstreams.
     #[error("no upstream is configured")]
     NoUpstream,
@@ -107,9 +107,9 @@ pub enum OptionsError {
     Roots(#[from] RootsError),
 }
 
-impl Options {
+impl RemoteOptions {
     /// The default options for these upstreams.
-    pub fn new(dialect: &'static Dialect, upstreams: Vec<UpstreamOptions>) -> Self {
+    pub fn new(dialect: &'static ServerDialect, upstreams: Vec<UpstreamOptions>) -> Self {
         Self {
             dialect,
             upstreams,
@@ -140,16 +140,16 @@ impl Options {
     }
 
     /// Refuses options that no run could use.
-    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+    pub(crate) fn check(&self) -> Result<(), RemoteOptionsError> {
         if self.upstreams.is_empty() {
-            return Err(OptionsError::NoUpstream);
+            return Err(RemoteOptionsError::NoUpstream);
         }
         for (index, one) in self.upstreams.iter().enumerate() {
             if self.upstreams[..index]
                 .iter()
                 .any(|other| other.name == one.name)
             {
-                return Err(OptionsError::NameTwice(one.name.clone()));
+                return Err(RemoteOptionsError::NameTwice(one.name.clone()));
             }
         }
         for (name, bound) in [
@@ -166,7 +166,7 @@ impl Options {
             ("run_max", self.run_max),
         ] {
             if bound.is_zero() {
-                return Err(OptionsError::Zero(name));
+                return Err(RemoteOptionsError::Zero(name));
             }
         }
         for (name, bound) in [
@@ -174,7 +174,7 @@ impl Options {
             ("result_attempts_max", self.result_attempts_max),
         ] {
             if bound == 0 {
-                return Err(OptionsError::Zero(name));
+                return Err(RemoteOptionsError::Zero(name));
             }
         }
         Ok(())
@@ -205,25 +205,25 @@ mod tests {
     fn useless_options_are_refused() {
         let with = |names: &[&str]| {
             let upstreams = names.iter().map(|name| upstream(name)).collect();
-            Options::new(&KINORA, upstreams)
+            RemoteOptions::new(&KINORA, upstreams)
         };
-        assert!(matches!(with(&[]).check(), Err(OptionsError::NoUpstream)));
+        assert!(matches!(with(&[]).check(), Err(RemoteOptionsError::NoUpstream)));
         assert!(matches!(
             with(&["a", "a"]).check(),
-            Err(OptionsError::NameTwice(_))
+            Err(RemoteOptionsError::NameTwice(_))
         ));
         assert!(with(&["a", "b"]).check().is_ok());
         let mut options = with(&["a"]);
         options.silence_max = Duration::ZERO;
         assert!(matches!(
             options.check(),
-            Err(OptionsError::Zero("silence_max"))
+            Err(RemoteOptionsError::Zero("silence_max"))
         ));
     }
 
     #[test]
     fn a_wish_is_kept_within_bounds() {
-        let options = Options::new(&KINORA, Vec::new());
+        let options = RemoteOptions::new(&KINORA, Vec::new());
         assert_eq!(options.poll_wait(None), options.poll_every);
         assert_eq!(
             options.poll_wait(Some(Duration::ZERO)),

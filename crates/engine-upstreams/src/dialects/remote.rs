@@ -8,13 +8,13 @@ use hyper::Method;
 use kinora_contract::Clock;
 use kinora_engine::places::Places;
 
-use super::dialect::{Dialect, Resubmit};
-use super::encode::Ticket;
+use super::dialect::{ServerDialect, ResubmitRule};
+use super::encode::RemoteTicket;
 use super::error::RemoteError;
-use super::job::{Job, Shared};
-use super::options::{Options, OptionsError, UpstreamOptions};
+use super::job::{RemoteJob, RemoteShared};
+use super::options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
 use crate::servers::{
-    Backoff, Call, Cause, Http, HttpOptions, Key, Reply, Timer, Upstream, base_url, chain, origin,
+    SpreadBackoff, ServerCall, CallError, ServerClient, ServerClientOptions, ServerKey, ServerAnswer, WaitTimer, UpstreamServer, base_url, chain, origin,
     places_of, retry_after,
 };
 
@@ -23,9 +23,9 @@ pub const DISK_THREADS: usize = 4;
 
 /// A client of all upstreams of one engine. Cheap to clone.
 #[derive(Clone)]
-pub struct Remote(pub(crate) Arc<Shared>);
+pub struct RemoteServers(pub(crate) Arc<RemoteShared>);
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self
             .0
@@ -42,23 +42,23 @@ impl fmt::Debug for Remote {
     }
 }
 
-impl Remote {
+impl RemoteServers {
     /// A client for the upstreams in `options`. Makes no calls yet.
     ///
     /// # Errors
-    /// [`OptionsError`] if the options are invalid or a key cannot be read.
+    /// [`RemoteOptionsError`] if the options are invalid or a key cannot be read.
     pub fn new(
-        options: Options,
-        timer: Arc<dyn Timer>,
+        options: RemoteOptions,
+        timer: Arc<dyn WaitTimer>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, OptionsError> {
+    ) -> Result<Self, RemoteOptionsError> {
         options.check()?;
-        let limits = HttpOptions {
+        let limits = ServerClientOptions {
             connect_timeout: options.connect_timeout,
             answer_bytes_max: options.answer_bytes_max,
             extra_roots_pem: options.extra_roots_pem.as_deref(),
         };
-        let http = Http::new(limits, clock.clone())?;
+        let http = ServerClient::new(limits, clock.clone())?;
         let upstreams = options
             .upstreams
             .iter()
@@ -66,23 +66,23 @@ impl Remote {
             .collect::<Result<Vec<_>, _>>()?;
         let origins = options.result_origins.iter();
         let result_origins = origins
-            .map(|text| origin(text).ok_or_else(|| OptionsError::Origin(text.clone())))
+            .map(|text| origin(text).ok_or_else(|| RemoteOptionsError::Origin(text.clone())))
             .collect::<Result<_, _>>()?;
-        let backoff = Backoff::new(options.backoff_first, options.backoff_max, "upstreams");
+        let backoff = SpreadBackoff::new(options.backoff_first, options.backoff_max, "upstreams");
         let places = places_of(&upstreams, options.failures_max, backoff, timer.clone());
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(RemoteShared {
             options,
             upstreams,
             result_origins,
             places,
             timer,
             clock,
-            disk: kinora_system::pool::Pool::new(DISK_THREADS),
+            disk: kinora_system::pool::BlockingPool::new(DISK_THREADS),
         })))
     }
 
     /// The dialect of the upstreams.
-    pub fn dialect(&self) -> &'static Dialect {
+    pub fn dialect(&self) -> &'static ServerDialect {
         self.0.options.dialect
     }
 
@@ -94,7 +94,7 @@ impl Remote {
     /// Whether a job that failed at one upstream is submitted to another. Not by default where each
     /// submit may be charged.
     pub(crate) fn repeats_failed_jobs(&self) -> bool {
-        let is_free = self.0.options.dialect.resubmit != Resubmit::Never;
+        let is_free = self.0.options.dialect.resubmit != ResubmitRule::Never;
         is_free || self.0.options.retry_failed_jobs
     }
 
@@ -102,18 +102,18 @@ impl Remote {
     ///
     /// # Errors
     /// [`RemoteError::Forgotten`] if its upstream is no longer configured.
-    pub fn resume(&self, ticket: &Ticket) -> Result<Job, RemoteError> {
+    pub fn resume(&self, ticket: &RemoteTicket) -> Result<RemoteJob, RemoteError> {
         let index = self.index_of(&ticket.upstream)?;
-        let visit = self.0.places.visit(index);
-        Ok(Job::new(Arc::clone(&self.0), visit, ticket.clone()))
+        let visit = self.0.places.record_visit(index);
+        Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket.clone()))
     }
 
     /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.
     ///
     /// # Errors
     /// [`RemoteError::Forgotten`] if the upstream is no longer configured, otherwise those of
-    /// [`Job::cancel`].
-    pub async fn call_off(&self, ticket: &Ticket) -> Result<(), RemoteError> {
+    /// [`RemoteJob::cancel`].
+    pub async fn call_off(&self, ticket: &RemoteTicket) -> Result<(), RemoteError> {
         self.resume(ticket)?.cancel().await
     }
 
@@ -124,24 +124,24 @@ impl Remote {
 }
 
 /// The upstream of `options`, with its key loaded.
-fn open(options: &UpstreamOptions, http: Http) -> Result<Upstream, OptionsError> {
-    let key = Key::open(options.key.clone()).map_err(|source| OptionsError::Key {
+fn open(options: &UpstreamOptions, http: ServerClient) -> Result<UpstreamServer, RemoteOptionsError> {
+    let key = ServerKey::open(options.key.clone()).map_err(|source| RemoteOptionsError::Key {
         name: options.name.clone(),
         source,
     })?;
-    Ok(Upstream {
+    Ok(UpstreamServer {
         name: options.name.clone(),
         base: base_url(&options.base_url)
-            .ok_or_else(|| OptionsError::BaseUrl(options.base_url.clone()))?,
+            .ok_or_else(|| RemoteOptionsError::BaseUrl(options.base_url.clone()))?,
         key,
         headers: Default::default(),
         http,
     })
 }
 
-impl Remote {
+impl RemoteServers {
     /// Probes every upstream in turn; returns each name with the result.
-    pub async fn ask_all(&self) -> Vec<(String, Result<(), Cause>)> {
+    pub async fn ask_all(&self) -> Vec<(String, Result<(), CallError>)> {
         let mut asked = Vec::new();
         for (index, upstream) in self.0.upstreams.iter().enumerate() {
             let answer = match self.ask(index).await {
@@ -160,11 +160,11 @@ impl Remote {
         let replied = self.ask(index).await;
         let cause = match replied {
             Ok(reply) if reply.status == 429 => {
-                return places.hold(index, retry_after(&reply.headers));
+                return places.record_pause(index, retry_after(&reply.headers));
             }
             Ok(reply) if is_welcoming(&reply) => {
                 tracing::info!(upstream = upstream.name, "upstream available again");
-                return places.is_back(index);
+                return places.record_recovery(index);
             }
             Ok(reply) => reply.refusal(),
             Err(cause) => cause,
@@ -174,14 +174,14 @@ impl Remote {
             error = chain(&cause),
             "upstream still excluded"
         );
-        places.outage(index, &chain(&cause));
+        places.record_outage(index, &chain(&cause));
     }
 
-    async fn ask(&self, index: usize) -> Result<Reply, Cause> {
+    async fn ask(&self, index: usize) -> Result<ServerAnswer, CallError> {
         let upstream = &self.0.upstreams[index];
         let mut url = upstream.url(&["videos"]);
         url.set_query(Some("limit=1"));
-        let call = Call {
+        let call = ServerCall {
             method: Method::GET,
             url,
             body: None,
@@ -192,6 +192,6 @@ impl Remote {
     }
 }
 
-fn is_welcoming(reply: &Reply) -> bool {
+fn is_welcoming(reply: &ServerAnswer) -> bool {
     reply.status < 500 && !matches!(reply.status, 401..=403 | 429)
 }

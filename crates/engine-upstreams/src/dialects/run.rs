@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hyper::Method;
-use kinora_engine::places::{Choice, Places, Visit, Wish};
+use kinora_engine::places::{PlaceChoice, Places, PlaceVisit, PlaceWish};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::Snapshot;
-use super::dialect::{Phase, Resubmit};
-use super::encode::{RemoteRequest, Ticket, encode};
+use super::answer::TaskSnapshot;
+use super::dialect::{TaskPhase, ResubmitRule};
+use super::encode::{RemoteRequest, RemoteTicket, encode};
 use super::error::RemoteError;
-use super::job::Job;
-use super::options::Options;
-use super::remote::Remote;
+use super::job::RemoteJob;
+use super::options::RemoteOptions;
+use super::remote::RemoteServers;
 use crate::servers::{
-    Call, Cause, Encoded, Impatience, Limits, Patience, Reply, chain, retry_after,
+    ServerCall, CallError, EncodedBody, PatienceError, PatienceLimits, TaskPatience, ServerAnswer, chain, retry_after,
 };
 
 /// Number of consecutive polls that must report a task as unknown before it counts as forgotten:
@@ -30,13 +30,13 @@ const MISSING_MAX: u32 = 2;
 
 /// Receives the events of a run.
 #[async_trait]
-pub trait Watcher: Send + Sync {
+pub trait JobWatcher: Send + Sync {
     /// The task is at an upstream now. Returns once the ticket is stored durably: from then on a
     /// restart polls on instead of paying twice.
     ///
     /// # Errors
     /// When it cannot be stored; the upstream's task is cancelled then.
-    async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>>;
+    async fn submitted(&mut self, ticket: &RemoteTicket) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// The task is about to be followed at the place with this index.
     fn placed(&mut self, _places: &Arc<Places>, _index: usize) {}
@@ -45,7 +45,7 @@ pub trait Watcher: Send + Sync {
     fn alive(&mut self, fraction: f64);
 }
 
-impl Remote {
+impl RemoteServers {
     /// Makes `request` at some upstream, or follows the `ticket` of an earlier run of it, and
     /// writes the result to the new file `to`, which is not synced; returns its length in bytes.
     ///
@@ -57,24 +57,24 @@ impl Remote {
     pub async fn run(
         &self,
         request: &RemoteRequest,
-        mut ticket: Option<Ticket>,
+        mut ticket: Option<RemoteTicket>,
         to: &Path,
-        watcher: &mut dyn Watcher,
+        watcher: &mut dyn JobWatcher,
         cancel: &CancellationToken,
     ) -> Result<u64, RemoteError> {
         let options = &self.0.options;
-        let limits = Limits {
+        let limits = PatienceLimits {
             backoff_first: options.backoff_first,
             backoff_max: options.backoff_max,
             silence_max: options.silence_max,
             run_max: options.run_max,
         };
-        let mut run = Run {
+        let mut run = RemoteRun {
             remote: self,
             request,
             watcher,
             cancel,
-            patience: Patience::new(&*self.0.timer, cancel, limits, &request.key),
+            patience: TaskPatience::new(&*self.0.timer, cancel, limits, &request.key),
             fraction: 0.0,
         };
         let mut resubmits = 0;
@@ -101,24 +101,24 @@ impl Remote {
     }
 }
 
-struct Run<'a> {
-    remote: &'a Remote,
+struct RemoteRun<'a> {
+    remote: &'a RemoteServers,
     request: &'a RemoteRequest,
-    watcher: &'a mut dyn Watcher,
+    watcher: &'a mut dyn JobWatcher,
     cancel: &'a CancellationToken,
-    patience: Patience<'a>,
+    patience: TaskPatience<'a>,
     fraction: f64,
 }
 
-impl Run<'_> {
-    fn options(&self) -> &Options {
+impl RemoteRun<'_> {
+    fn options(&self) -> &RemoteOptions {
         &self.remote.0.options
     }
 
     /// Submits until an upstream accepts the task, and has the ticket stored.
-    async fn enter(&mut self) -> Result<Job, RemoteError> {
+    async fn enter(&mut self) -> Result<RemoteJob, RemoteError> {
         let encoded = self.remote.encode(self.request).await?;
-        let has_key = matches!(self.options().dialect.resubmit, Resubmit::WithKey(_));
+        let has_key = matches!(self.options().dialect.resubmit, ResubmitRule::WithKey(_));
         let (mut only, mut failures) = (None, 0);
         let mut changes = self.remote.0.places.changes();
         let job = loop {
@@ -130,7 +130,7 @@ impl Run<'_> {
                     let changed = async { changes.changed().await.unwrap_or(()) };
                     let waited = self.patience.wait_for(changed, after, cause).await;
                     waited.map_err(|error| match error {
-                        Impatience::Silent { cause, .. } if only.is_none() => {
+                        PatienceError::Silent { cause, .. } if only.is_none() => {
                             RemoteError::NoPlace(cause)
                         }
                         error => error.into(),
@@ -140,7 +140,7 @@ impl Run<'_> {
                     // With the same key this upstream returns the same task; another one would
                     // start a second.
                     only = Some(self.remote.index_of(&upstream)?);
-                    self.patience.rest(Duration::ZERO, cause, failures).await?;
+                    self.patience.wait_to_retry(Duration::ZERO, cause, failures).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -156,7 +156,7 @@ impl Run<'_> {
 
     /// Submits once. A cancel waits briefly for the submit, so that an accepted task can be
     /// stopped.
-    async fn submit(&self, encoded: &Encoded, only: Option<usize>) -> Result<Job, RemoteError> {
+    async fn submit(&self, encoded: &EncodedBody, only: Option<usize>) -> Result<RemoteJob, RemoteError> {
         if self.cancel.is_cancelled() {
             return Err(RemoteError::Cancelled);
         }
@@ -178,7 +178,7 @@ impl Run<'_> {
     }
 
     /// Polls until the task ends; on a cancel or timeout, stops the upstream's task.
-    async fn follow(&mut self, job: &Job, to: &Path) -> Result<u64, RemoteError> {
+    async fn follow(&mut self, job: &RemoteJob, to: &Path) -> Result<u64, RemoteError> {
         let cancel = self.cancel;
         let ended = tokio::select! {
             biased;
@@ -193,7 +193,7 @@ impl Run<'_> {
         ended
     }
 
-    async fn poll_and_fetch(&mut self, job: &Job, to: &Path) -> Result<u64, RemoteError> {
+    async fn poll_and_fetch(&mut self, job: &RemoteJob, to: &Path) -> Result<u64, RemoteError> {
         let (mut failures, mut missing) = (0, 0);
         loop {
             self.patience.check_end()?;
@@ -202,18 +202,18 @@ impl Run<'_> {
                     (failures, missing) = (0, 0);
                     let snapshot = poll.snapshot;
                     match snapshot.phase {
-                        Phase::Completed => return self.fetch(job, &snapshot, to).await,
-                        Phase::Failed => return Err(job.failure(&snapshot)),
-                        Phase::Queued | Phase::Running => self.hear(snapshot.progress),
-                        Phase::Unknown => {
-                            let unknown = Cause::Word(snapshot.word);
+                        TaskPhase::Completed => return self.fetch(job, &snapshot, to).await,
+                        TaskPhase::Failed => return Err(job.failure(&snapshot)),
+                        TaskPhase::Queued | TaskPhase::Running => self.hear(snapshot.progress),
+                        TaskPhase::Unknown => {
+                            let unknown = CallError::Word(snapshot.word);
                             self.patience.wait_left(unknown).map(drop)?;
                         }
                     }
                     self.patience.sleep(poll.after).await?;
                 }
                 Err(RemoteError::Busy { after, cause }) => {
-                    self.patience.rest(after, cause, failures).await?;
+                    self.patience.wait_to_retry(after, cause, failures).await?;
                     failures += 1;
                 }
                 Err(error @ RemoteError::Forgotten(_)) => {
@@ -230,8 +230,8 @@ impl Run<'_> {
 
     async fn fetch(
         &mut self,
-        job: &Job,
-        snapshot: &Snapshot,
+        job: &RemoteJob,
+        snapshot: &TaskSnapshot,
         to: &Path,
     ) -> Result<u64, RemoteError> {
         let options = self.options();
@@ -259,19 +259,19 @@ impl Run<'_> {
             // Completion is a sign of life, and so are received bytes; attempts are counted
             // separately.
             self.hear(None);
-            self.patience.rest(after, cause, attempt).await?;
+            self.patience.wait_to_retry(after, cause, attempt).await?;
             attempt += 1;
         }
     }
 
     /// Records a sign of life.
     fn hear(&mut self, progress: Option<f64>) {
-        self.patience.hear();
+        self.patience.record_activity();
         self.fraction = self.fraction.max(progress.unwrap_or_default());
         self.watcher.alive(self.fraction);
     }
 
-    async fn pass_cancel_on(&self, job: &Job) {
+    async fn pass_cancel_on(&self, job: &RemoteJob) {
         let limit = self.options().cancel_timeout;
         let error = match timeout(limit, job.cancel()).await {
             Ok(Ok(())) => return,
@@ -288,26 +288,26 @@ impl Run<'_> {
 }
 
 /// The consequence of a failed attempt.
-enum Miss {
+enum SubmitMiss {
     /// This upstream did not accept it: try the next.
-    Next(Cause),
+    Next(CallError),
     /// No other upstream may be tried.
     Final(RemoteError),
 }
 
-impl Remote {
+impl RemoteServers {
     /// Submits `request` to the least busy upstream that accepts it. Tries each at most once.
     ///
     /// # Errors
     /// [`RemoteError::Busy`] if none is available, [`RemoteError::Unsettled`] if one may have
     /// accepted it without answering, [`RemoteError::Refused`] if the request is invalid, and
     /// errors of encoding the request.
-    pub async fn submit(&self, request: &RemoteRequest) -> Result<Job, RemoteError> {
+    pub async fn submit(&self, request: &RemoteRequest) -> Result<RemoteJob, RemoteError> {
         let encoded = self.encode(request).await?;
         self.submit_encoded(&encoded, request, None).await
     }
 
-    pub(crate) async fn encode(&self, request: &RemoteRequest) -> Result<Encoded, RemoteError> {
+    pub(crate) async fn encode(&self, request: &RemoteRequest) -> Result<EncodedBody, RemoteError> {
         let options = &self.0.options;
         encode(request, options.dialect, options.request_bytes_max).await
     }
@@ -315,44 +315,44 @@ impl Remote {
     /// Like [`Self::submit`]; with `only`, just at that upstream.
     async fn submit_encoded(
         &self,
-        encoded: &Encoded,
+        encoded: &EncodedBody,
         request: &RemoteRequest,
         only: Option<usize>,
-    ) -> Result<Job, RemoteError> {
+    ) -> Result<RemoteJob, RemoteError> {
         let places = &self.0.places;
-        let mut last = Cause::NoUpstream;
+        let mut last = CallError::NoUpstream;
         loop {
             let choice = match only {
                 Some(index) => places.choose_only(index),
-                None => places.choose(&Wish {
+                None => places.choose(&PlaceWish {
                     may: &|_| true,
                     prefers: &|_| false,
                     avoid: &request.avoid,
                 }),
             };
             match choice {
-                Choice::Probe(probe) => self.probe(probe.index).await,
-                Choice::Wait(until) => {
+                PlaceChoice::Probe(probe) => self.probe(probe.index).await,
+                PlaceChoice::Wait(until) => {
                     let after = until.saturating_sub(self.0.timer.now());
                     return Err(RemoteError::Busy { after, cause: last });
                 }
-                Choice::Take(visit) => match self.submit_at(visit, encoded, &request.key).await {
+                PlaceChoice::Take(visit) => match self.submit_at(visit, encoded, &request.key).await {
                     Ok(job) => return Ok(job),
-                    Err(Miss::Final(error)) => return Err(error),
-                    Err(Miss::Next(cause)) => last = cause,
+                    Err(SubmitMiss::Final(error)) => return Err(error),
+                    Err(SubmitMiss::Next(cause)) => last = cause,
                 },
             }
         }
     }
 
-    async fn submit_at(&self, visit: Visit, encoded: &Encoded, key: &str) -> Result<Job, Miss> {
+    async fn submit_at(&self, visit: PlaceVisit, encoded: &EncodedBody, key: &str) -> Result<RemoteJob, SubmitMiss> {
         let (options, index) = (&self.0.options, visit.index);
         let upstream = &self.0.upstreams[index];
         let header = match options.dialect.resubmit {
-            Resubmit::WithKey(name) => &[(name, key)][..],
-            Resubmit::Freely | Resubmit::Never => &[],
+            ResubmitRule::WithKey(name) => &[(name, key)][..],
+            ResubmitRule::Freely | ResubmitRule::Never => &[],
         };
-        let call = Call {
+        let call = ServerCall {
             method: Method::POST,
             url: upstream.url(&["videos"]),
             body: Some(encoded),
@@ -361,16 +361,16 @@ impl Remote {
         };
         let replied = upstream.call(&call).await;
         let cause = match replied {
-            Ok(reply) if reply.is_success() => match Snapshot::read(&reply.body, options.dialect) {
+            Ok(reply) if reply.is_success() => match TaskSnapshot::read(&reply.body, options.dialect) {
                 Ok(seen) => {
-                    self.0.places.answered(index);
-                    let ticket = Ticket {
+                    self.0.places.record_answer(index);
+                    let ticket = RemoteTicket {
                         upstream: upstream.name.clone(),
                         id: seen.id,
                     };
-                    return Ok(Job::new(Arc::clone(&self.0), visit, ticket));
+                    return Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket));
                 }
-                Err(error) => self.failed(index, Cause::Answer(error.into())),
+                Err(error) => self.failed(index, CallError::Answer(error.into())),
             },
             Ok(reply) => self.refused(index, &reply)?,
             Err(cause) => self.failed(index, cause),
@@ -380,29 +380,29 @@ impl Remote {
             error = chain(&cause),
             "submit failed"
         );
-        if cause.is_ambiguous() && options.dialect.resubmit != Resubmit::Freely {
-            return Err(Miss::Final(RemoteError::Unsettled {
+        if cause.is_ambiguous() && options.dialect.resubmit != ResubmitRule::Freely {
+            return Err(SubmitMiss::Final(RemoteError::Unsettled {
                 upstream: upstream.name.clone(),
                 cause,
             }));
         }
-        Err(Miss::Next(cause))
+        Err(SubmitMiss::Next(cause))
     }
 
-    fn failed(&self, index: usize, cause: Cause) -> Cause {
-        self.0.places.outage(index, &chain(&cause));
+    fn failed(&self, index: usize, cause: CallError) -> CallError {
+        self.0.places.record_outage(index, &chain(&cause));
         cause
     }
 
     /// Handles an error status; returns whether another upstream may be tried.
-    fn refused(&self, index: usize, reply: &Reply) -> Result<Cause, Miss> {
+    fn refused(&self, index: usize, reply: &ServerAnswer) -> Result<CallError, SubmitMiss> {
         let (places, refusal) = (&self.0.places, reply.refusal());
         match reply.status {
-            429 | 503 => places.hold(index, retry_after(&reply.headers)),
+            429 | 503 => places.record_pause(index, retry_after(&reply.headers)),
             // A wrong key, no credit, or a wrong URL.
-            300..=399 | 401..=405 => places.broke(index, &refusal.to_string()),
-            408 | 500..=599 => places.outage(index, &refusal.to_string()),
-            _ => return Err(Miss::Final(RemoteError::Refused(refusal))),
+            300..=399 | 401..=405 => places.record_breakage(index, &refusal.to_string()),
+            408 | 500..=599 => places.record_outage(index, &refusal.to_string()),
+            _ => return Err(SubmitMiss::Final(RemoteError::Refused(refusal))),
         }
         Ok(refusal)
     }

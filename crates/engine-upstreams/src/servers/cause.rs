@@ -10,7 +10,7 @@ use kinora_http::ExchangeError;
 /// What happened instead of a usable answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum CallError {
     /// No connection: nothing was sent.
     #[error("connecting failed")]
     Connect(#[source] Box<dyn Error + Send + Sync>),
@@ -62,7 +62,7 @@ pub enum Cause {
     NoUpstream,
 }
 
-impl Cause {
+impl CallError {
     /// Whether the request may have reached a server that acted on it without answering. A
     /// gateway's 502 or 504 says nothing about the server.
     pub const fn is_ambiguous(&self) -> bool {
@@ -74,7 +74,7 @@ impl Cause {
     }
 }
 
-impl From<ExchangeError> for Cause {
+impl From<ExchangeError> for CallError {
     fn from(error: ExchangeError) -> Self {
         match error {
             ExchangeError::Connect(error) => Self::Connect(error),
@@ -114,7 +114,7 @@ mod tests {
             shown("\u{1F3AC}".repeat(9_000).as_bytes()).chars().count(),
             500
         );
-        let error = super::Cause::Connect(std::io::Error::other("refused\n").into());
+        let error = super::CallError::Connect(std::io::Error::other("refused\n").into());
         assert_eq!(chain(&error), "connecting failed: refused ");
         assert_eq!(shown(b"\xff"), "\u{FFFD}");
     }

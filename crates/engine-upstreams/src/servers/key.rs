@@ -44,19 +44,19 @@ pub enum KeyError {
 }
 
 /// A loaded key.
-pub(crate) struct Key {
+pub(crate) struct ServerKey {
     source: KeySource,
     /// `Bearer …`, marked as sensitive.
     header: RwLock<Option<HeaderValue>>,
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ServerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({:?})", self.source)
     }
 }
 
-impl Key {
+impl ServerKey {
     /// Loads the key. Blocks while reading a small file.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "marked-secret-1\nsecond line\n").unwrap();
-        let key = Key::open(KeySource::File(path.clone())).unwrap();
+        let key = ServerKey::open(KeySource::File(path.clone())).unwrap();
         assert_eq!(key.header().unwrap(), "Bearer marked-secret-1");
         assert!(!key.reload());
         std::fs::write(&path, "marked-secret-2").unwrap();
@@ -175,12 +175,12 @@ mod tests {
         let path = folder.path().join("key");
         for wrong in ["", "\n", "two words", "gr\u{fc}n", &"x".repeat(9_000)] {
             std::fs::write(&path, wrong).unwrap();
-            let opened = Key::open(KeySource::File(path.clone()));
+            let opened = ServerKey::open(KeySource::File(path.clone()));
             assert!(matches!(opened, Err(KeyError::Form)), "{wrong:.20}");
         }
         let unset = KeySource::Variable("KINORA_TEST_NO_SUCH_VARIABLE".to_owned());
-        assert!(matches!(Key::open(unset), Err(KeyError::Variable(_))));
-        assert!(Key::open(KeySource::None).unwrap().header().is_none());
+        assert!(matches!(ServerKey::open(unset), Err(KeyError::Variable(_))));
+        assert!(ServerKey::open(KeySource::None).unwrap().header().is_none());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What both kinds of engines need, whatever protocol their servers speak:
 //!
 //! 1. [`places_of`]: the servers as places, of which the least busy available one is chosen;
-//!    [`Backoff`], [`Timer`] and [`Patience`]: how long to wait for one.
-//! 2. [`Upstream`]: one server, with its [`Key`] and headers; [`Http`]: one bounded exchange;
+//!    [`SpreadBackoff`], [`WaitTimer`] and [`TaskPatience`]: how long to wait for one.
+//! 2. [`UpstreamServer`]: one server, with its [`ServerKey`] and headers; [`ServerClient`]: one bounded exchange;
 //!    [`encode_form`]: the body of an upload; [`save_result`]: a result as a new file.
-//! 3. [`retry_after`]: when a server wants the next request; [`Cause`]: what came instead of an answer.
+//! 3. [`retry_after`]: when a server wants the next request; [`CallError`]: what came instead of an answer.
 //!
 //! It knows no protocol.
 
@@ -13,13 +13,13 @@ mod key;
 mod patience;
 mod upstream;
 
-pub use cause::Cause;
+pub use cause::CallError;
 pub(crate) use cause::{chain, shown};
-pub(crate) use key::{Key, SettingsError, check_each_once, key_source};
+pub(crate) use key::{ServerKey, SettingsError, check_each_once, key_source};
 pub use key::{KeyError, KeySource};
-pub(crate) use patience::{Backoff, Impatience, Patience, poll_after, retry_after};
-pub use patience::{Limits, SystemTimer, Timer};
+pub(crate) use patience::{SpreadBackoff, PatienceError, TaskPatience, poll_after, retry_after};
+pub use patience::{PatienceLimits, SystemTimer, WaitTimer};
 pub(crate) use upstream::{
-    Call, Content, Encoded, Http, HttpOptions, Part, Reply, ResultError, Saved, Upstream, base_url,
+    ServerCall, PartContent, EncodedBody, ServerClient, ServerClientOptions, FormPart, ServerAnswer, ResultError, ResultTarget, UpstreamServer, base_url,
     encode_form, file_ending, is_media_type, origin, places_of, save_result,
 };

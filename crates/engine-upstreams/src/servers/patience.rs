@@ -1,5 +1,5 @@
 //! How long one task waits for its server: until a cancel, a silence that is too long, or the end of its
-//! time. Each sign of life starts the silence anew. Waits come from a server's headers or double; a [`Timer`]
+//! time. Each sign of life starts the silence anew. Waits come from a server's headers or double; a [`WaitTimer`]
 //! has the time, so tests can control it. Socket deadlines do not use it.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use hyper::HeaderMap;
 use kinora_contract::Clock;
 use tokio_util::sync::CancellationToken;
 
-use super::cause::Cause;
+use super::cause::CallError;
 use super::cause::chain;
 
 /// The shortest wait for a server without a change: one whose slots are taken says no time.
@@ -20,7 +20,7 @@ const WAIT_MIN: Duration = Duration::from_millis(500);
 
 /// The limits of one task's run.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct PatienceLimits {
     /// The first wait after a failure; later waits double.
     pub backoff_first: Duration,
     /// Maximum wait after a failure, unless the server requests a longer one.
@@ -32,11 +32,11 @@ pub struct Limits {
 }
 
 /// The patience of one run.
-pub(crate) struct Patience<'a> {
-    timer: &'a dyn Timer,
+pub(crate) struct TaskPatience<'a> {
+    timer: &'a dyn WaitTimer,
     cancel: &'a CancellationToken,
-    backoff: Backoff,
-    limits: Limits,
+    backoff: SpreadBackoff,
+    limits: PatienceLimits,
     /// The time of the last sign of life.
     heard: Duration,
     ends: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Patience<'a> {
 
 /// Why a run waits no longer.
 #[derive(Debug)]
-pub(crate) enum Impatience {
+pub(crate) enum PatienceError {
     /// It was cancelled.
     Cancelled,
     /// No sign of life for the maximum time.
@@ -52,25 +52,25 @@ pub(crate) enum Impatience {
         /// The maximum time.
         silence_max: Duration,
         /// The last error.
-        cause: Cause,
+        cause: CallError,
     },
     /// It took longer than this in all.
     Overdue(Duration),
 }
 
-impl<'a> Patience<'a> {
+impl<'a> TaskPatience<'a> {
     /// The patience of a run that starts now; its waits are spread by `key`.
     pub(crate) fn new(
-        timer: &'a dyn Timer,
+        timer: &'a dyn WaitTimer,
         cancel: &'a CancellationToken,
-        limits: Limits,
+        limits: PatienceLimits,
         key: &str,
     ) -> Self {
         let now = timer.now();
         Self {
             timer,
             cancel,
-            backoff: Backoff::new(limits.backoff_first, limits.backoff_max, key),
+            backoff: SpreadBackoff::new(limits.backoff_first, limits.backoff_max, key),
             limits,
             heard: now,
             ends: now + limits.run_max,
@@ -78,15 +78,15 @@ impl<'a> Patience<'a> {
     }
 
     /// Records a sign of life.
-    pub(crate) fn hear(&mut self) {
+    pub(crate) fn record_activity(&mut self) {
         self.heard = self.timer.now();
     }
 
     /// Checks whether the run still has time.
     ///
     /// # Errors
-    /// [`Impatience::Overdue`].
-    pub(crate) fn check_end(&self) -> Result<(), Impatience> {
+    /// [`PatienceError::Overdue`].
+    pub(crate) fn check_end(&self) -> Result<(), PatienceError> {
         if self.time_left().is_zero() {
             return Err(self.overdue());
         }
@@ -96,13 +96,13 @@ impl<'a> Patience<'a> {
     /// The time left before the silence is too long.
     ///
     /// # Errors
-    /// [`Impatience::Silent`] with `cause` if there is none.
-    pub(crate) fn wait_left(&self, cause: Cause) -> Result<(Duration, Cause), Impatience> {
+    /// [`PatienceError::Silent`] with `cause` if there is none.
+    pub(crate) fn wait_left(&self, cause: CallError) -> Result<(Duration, CallError), PatienceError> {
         let silence_max = self.limits.silence_max;
         let silent = self.timer.now().saturating_sub(self.heard);
         let left = silence_max.saturating_sub(silent);
         if left.is_zero() {
-            return Err(Impatience::Silent { silence_max, cause });
+            return Err(PatienceError::Silent { silence_max, cause });
         }
         Ok((left, cause))
     }
@@ -113,24 +113,24 @@ impl<'a> Patience<'a> {
     }
 
     /// The error of a run that took too long in all.
-    pub(crate) const fn overdue(&self) -> Impatience {
-        Impatience::Overdue(self.limits.run_max)
+    pub(crate) const fn overdue(&self) -> PatienceError {
+        PatienceError::Overdue(self.limits.run_max)
     }
 
     /// Waits until `changed` completes, at most for `wish` and not beyond the silence limit.
     ///
     /// # Errors
-    /// [`Impatience`], with `cause` if there has been no sign of life for too long.
+    /// [`PatienceError`], with `cause` if there has been no sign of life for too long.
     pub(crate) async fn wait_for(
         &self,
         changed: impl Future<Output = ()>,
         wish: Duration,
-        cause: Cause,
-    ) -> Result<(), Impatience> {
+        cause: CallError,
+    ) -> Result<(), PatienceError> {
         let (left, _) = self.wait_left(cause)?;
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(Impatience::Cancelled),
+            () = self.cancel.cancelled() => Err(PatienceError::Cancelled),
             () = changed => Ok(()),
             () = self.timer.sleep(wish.max(WAIT_MIN).min(left)) => Ok(()),
         }
@@ -140,13 +140,13 @@ impl<'a> Patience<'a> {
     /// beyond the silence limit, to allow a last attempt.
     ///
     /// # Errors
-    /// [`Impatience`].
-    pub(crate) async fn rest(
+    /// [`PatienceError`].
+    pub(crate) async fn wait_to_retry(
         &self,
         wish: Duration,
-        cause: Cause,
+        cause: CallError,
         failures: u32,
-    ) -> Result<(), Impatience> {
+    ) -> Result<(), PatienceError> {
         let (left, cause) = self.wait_left(cause)?;
         let wait = wish.max(self.backoff.wait(failures)).min(left);
         tracing::warn!(
@@ -160,11 +160,11 @@ impl<'a> Patience<'a> {
     /// Waits.
     ///
     /// # Errors
-    /// [`Impatience::Cancelled`], at once.
-    pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), Impatience> {
+    /// [`PatienceError::Cancelled`], at once.
+    pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), PatienceError> {
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(Impatience::Cancelled),
+            () = self.cancel.cancelled() => Err(PatienceError::Cancelled),
             () = self.timer.sleep(duration) => Ok(()),
         }
     }
@@ -172,12 +172,12 @@ impl<'a> Patience<'a> {
 
 /// Waits of one series of attempts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct SpreadBackoff {
     waits: kinora_http::Backoff,
     salt: u64,
 }
 
-impl Backoff {
+impl SpreadBackoff {
     /// Waits from `first` to `max`, spread by `salt`.
     pub(crate) fn new(first: Duration, max: Duration, salt: &str) -> Self {
         Self {
@@ -203,7 +203,7 @@ fn hash(value: impl Hash) -> u64 {
 
 /// Tells the time and waits.
 #[async_trait]
-pub trait Timer: Send + Sync + fmt::Debug {
+pub trait WaitTimer: Send + Sync + fmt::Debug {
     /// Time since some fixed moment; it never decreases.
     fn now(&self) -> Duration;
 
@@ -223,7 +223,7 @@ impl SystemTimer {
 }
 
 #[async_trait]
-impl Timer for SystemTimer {
+impl WaitTimer for SystemTimer {
     fn now(&self) -> Duration {
         self.0.steady()
     }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_bound_and_differ_between_tasks() {
-        let of = |salt| Backoff::new(Duration::from_secs(1), Duration::from_secs(30), salt);
+        let of = |salt| SpreadBackoff::new(Duration::from_secs(1), Duration::from_secs(30), salt);
         for attempt in 0..40 {
             let wait = of("a").wait(attempt).as_secs_f64();
             let middle = f64::from(1 << attempt.min(20)).min(30.0);

@@ -13,37 +13,37 @@ use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_A
 use hyper::{HeaderMap, Method, Request, Response};
 use kinora_contract::Clock;
 use kinora_engine::places::{PlaceRules, Places};
-use kinora_http::{ClientOptions, HttpClient, Roots, RootsError, read_body};
-use kinora_http_fetch::{Coding, Pace, SaveError, Saving, SystemResolver, save};
+use kinora_http::{ClientOptions, HttpClient, TrustedRoots, RootsError, read_body};
+use kinora_http_fetch::{ContentCoding, MinimumPace, SaveError, SaveTarget, SystemResolver, save};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::cause::Cause;
+use super::cause::CallError;
 use super::cause::shown;
-use super::key::Key;
-use super::patience::Backoff;
-use super::patience::Timer;
+use super::key::ServerKey;
+use super::patience::SpreadBackoff;
+use super::patience::WaitTimer;
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
 /// A configured server.
 #[derive(Debug)]
-pub(crate) struct Upstream {
+pub(crate) struct UpstreamServer {
     /// Its name in tickets and logs.
     pub(crate) name: String,
     /// Its base URL, of [`base_url`].
     pub(crate) base: Url,
     /// Its key.
-    pub(crate) key: Key,
+    pub(crate) key: ServerKey,
     /// Further headers of every call.
     pub(crate) headers: HeaderMap,
     /// The client to call it with.
-    pub(crate) http: Http,
+    pub(crate) http: ServerClient,
 }
 
 /// A body that can be sent repeatedly.
 #[derive(Clone, Debug)]
-pub(crate) struct Encoded {
+pub(crate) struct EncodedBody {
     /// The value of `content-type`.
     pub(crate) content_type: String,
     /// The whole body.
@@ -51,20 +51,20 @@ pub(crate) struct Encoded {
 }
 
 /// One call to an upstream.
-pub(crate) struct Call<'a> {
+pub(crate) struct ServerCall<'a> {
     /// The method.
     pub(crate) method: Method,
     /// The whole URL.
     pub(crate) url: Url,
     /// The body; `None` is an empty one.
-    pub(crate) body: Option<&'a Encoded>,
+    pub(crate) body: Option<&'a EncodedBody>,
     /// Headers of this call alone.
     pub(crate) headers: &'a [(&'static str, &'a str)],
     /// Maximum time for the answer.
     pub(crate) limit: Duration,
 }
 
-impl Upstream {
+impl UpstreamServer {
     /// The base URL followed by `segments`, each escaped as one segment.
     pub(crate) fn url(&self, segments: &[&str]) -> Url {
         let mut url = self.base.clone();
@@ -78,8 +78,8 @@ impl Upstream {
     /// Resolves a URL from an answer, which may be relative.
     ///
     /// # Errors
-    /// [`Cause::Url`] if it is none.
-    pub(crate) fn join(&self, address: &str) -> Result<Url, Cause> {
+    /// [`CallError::Url`] if it is none.
+    pub(crate) fn join(&self, address: &str) -> Result<Url, CallError> {
         Ok(self.base.join(address)?)
     }
 
@@ -91,8 +91,8 @@ impl Upstream {
     /// Makes the call; repeats it if the key was rejected and has changed in the meantime.
     ///
     /// # Errors
-    /// [`Cause`] without a complete answer. Any status is an answer.
-    pub(crate) async fn call(&self, call: &Call<'_>) -> Result<Reply, Cause> {
+    /// [`CallError`] without a complete answer. Any status is an answer.
+    pub(crate) async fn call(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
         let reply = self.http.exchange(self.request(call)?, call.limit).await?;
         if reply.status != 401 || !self.key.reload() {
             return Ok(reply);
@@ -103,8 +103,8 @@ impl Upstream {
     /// Makes the call, and leaves the body of the answer unread.
     ///
     /// # Errors
-    /// [`Cause`] without a head in time.
-    pub(crate) async fn open(&self, call: &Call<'_>) -> Result<Response<Incoming>, Cause> {
+    /// [`CallError`] without a head in time.
+    pub(crate) async fn open(&self, call: &ServerCall<'_>) -> Result<Response<Incoming>, CallError> {
         let response = self.http.open(self.request(call)?, call.limit).await?;
         if response.status().as_u16() != 401 || !self.key.reload() {
             return Ok(response);
@@ -112,7 +112,7 @@ impl Upstream {
         self.http.open(self.request(call)?, call.limit).await
     }
 
-    fn request(&self, call: &Call<'_>) -> Result<Request<Bytes>, Cause> {
+    fn request(&self, call: &ServerCall<'_>) -> Result<Request<Bytes>, CallError> {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(call.url.as_str())
@@ -138,7 +138,7 @@ impl Upstream {
             None => Bytes::new(),
         };
         let request = request.body(body);
-        request.map_err(|error| Cause::Connect(error.into()))
+        request.map_err(|error| CallError::Connect(error.into()))
     }
 }
 
@@ -173,7 +173,7 @@ const IDLE_MAX: usize = 32;
 
 /// A client that reuses connections.
 #[derive(Clone, Debug)]
-pub(crate) struct Http {
+pub(crate) struct ServerClient {
     keeping: HttpClient,
     fresh: HttpClient,
     answer_bytes_max: usize,
@@ -181,7 +181,7 @@ pub(crate) struct Http {
 
 /// A complete answer.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ServerAnswer {
     /// The HTTP status.
     pub(crate) status: u16,
     /// All headers.
@@ -190,24 +190,24 @@ pub(crate) struct Reply {
     pub(crate) body: Bytes,
 }
 
-impl Reply {
+impl ServerAnswer {
     /// Whether the status is one of success.
     pub(crate) const fn is_success(&self) -> bool {
         matches!(self.status, 200..=299)
     }
 
-    /// The answer as a [`Cause`], with the beginning of its body.
-    pub(crate) fn refusal(&self) -> Cause {
-        Cause::Status {
+    /// The answer as a [`CallError`], with the beginning of its body.
+    pub(crate) fn refusal(&self) -> CallError {
+        CallError::Status {
             status: self.status,
             text: shown(&self.body),
         }
     }
 }
 
-/// Limits and trust of an [`Http`].
+/// Limits and trust of an [`ServerClient`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HttpOptions<'a> {
+pub(crate) struct ServerClientOptions<'a> {
     /// Maximum time for a connection, without the TLS handshake.
     pub(crate) connect_timeout: Duration,
     /// Maximum size of an answer that is read whole.
@@ -216,14 +216,14 @@ pub(crate) struct HttpOptions<'a> {
     pub(crate) extra_roots_pem: Option<&'a [u8]>,
 }
 
-impl Http {
+impl ServerClient {
     /// A client with its own connections. Makes none yet.
     ///
     /// # Errors
     /// [`RootsError`] if the additional certificate authorities are unusable.
-    pub(crate) fn new(options: HttpOptions<'_>, clock: Arc<dyn Clock>) -> Result<Self, RootsError> {
+    pub(crate) fn new(options: ServerClientOptions<'_>, clock: Arc<dyn Clock>) -> Result<Self, RootsError> {
         let connect_timeout = options.connect_timeout;
-        let roots = Roots::public().with_pem(options.extra_roots_pem)?;
+        let roots = TrustedRoots::public().with_pem(options.extra_roots_pem)?;
         let tls = roots.client_config()?;
         let resolver = Arc::new(SystemResolver::new(connect_timeout, clock));
         let limits = ClientOptions {
@@ -247,16 +247,16 @@ impl Http {
     /// Sends `request` and reads the complete answer within `limit`.
     ///
     /// # Errors
-    /// [`Cause`] without a complete answer. Any status is an answer.
+    /// [`CallError`] without a complete answer. Any status is an answer.
     pub(crate) async fn exchange(
         &self,
         request: Request<Bytes>,
         limit: Duration,
-    ) -> Result<Reply, Cause> {
+    ) -> Result<ServerAnswer, CallError> {
         let client = self.client_for(&request);
         let answer = client.exchange(request, limit, self.answer_bytes_max).await;
         let (head, body) = answer?.into_parts();
-        Ok(Reply {
+        Ok(ServerAnswer {
             status: head.status.as_u16(),
             headers: head.headers,
             body,
@@ -266,12 +266,12 @@ impl Http {
     /// Sends `request` and reads the head of the answer within `limit`.
     ///
     /// # Errors
-    /// [`Cause`] without a head in time.
+    /// [`CallError`] without a head in time.
     pub(crate) async fn open(
         &self,
         request: Request<Bytes>,
         limit: Duration,
-    ) -> Result<Response<Incoming>, Cause> {
+    ) -> Result<Response<Incoming>, CallError> {
         Ok(self.client_for(&request).open(request, limit).await?)
     }
 
@@ -285,15 +285,15 @@ impl Http {
 }
 
 /// One part. The caller has checked names and media types: no quotes, no line breaks.
-pub(crate) struct Part {
+pub(crate) struct FormPart {
     /// The name of the field.
     pub(crate) name: String,
     /// Its value.
-    pub(crate) content: Content,
+    pub(crate) content: PartContent,
 }
 
-/// The value of a [`Part`].
-pub(crate) enum Content {
+/// The value of a [`FormPart`].
+pub(crate) enum PartContent {
     /// A field of text.
     Text(String),
     /// A file.
@@ -307,12 +307,12 @@ pub(crate) enum Content {
     },
 }
 
-impl Part {
+impl FormPart {
     fn head(&self) -> String {
         let name = &self.name;
         match &self.content {
-            Content::Text(_) => format!("content-disposition: form-data; name=\"{name}\"\r\n\r\n"),
-            Content::File {
+            PartContent::Text(_) => format!("content-disposition: form-data; name=\"{name}\"\r\n\r\n"),
+            PartContent::File {
                 file_name,
                 media_type,
                 ..
@@ -325,14 +325,14 @@ impl Part {
 
     fn bytes(&self) -> &[u8] {
         match &self.content {
-            Content::Text(text) => text.as_bytes(),
-            Content::File { bytes, .. } => bytes,
+            PartContent::Text(text) => text.as_bytes(),
+            PartContent::File { bytes, .. } => bytes,
         }
     }
 }
 
 /// Encodes the parts as one body.
-pub(crate) fn encode_form(parts: &[Part]) -> Encoded {
+pub(crate) fn encode_form(parts: &[FormPart]) -> EncodedBody {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(part.name.as_bytes());
@@ -350,7 +350,7 @@ pub(crate) fn encode_form(parts: &[Part]) -> Encoded {
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Encoded {
+    EncodedBody {
         content_type: format!("multipart/form-data; boundary={boundary}"),
         body: body.into(),
     }
@@ -391,10 +391,10 @@ pub(crate) fn file_ending(media_type: &str) -> &'static str {
 /// The places of `upstreams`, by the same indices. After `failures_max` failures in a row one is
 /// quarantined; the pauses after its failures are those of `backoff`.
 pub(crate) fn places_of(
-    upstreams: &[Upstream],
+    upstreams: &[UpstreamServer],
     failures_max: u32,
-    backoff: Backoff,
-    timer: Arc<dyn Timer>,
+    backoff: SpreadBackoff,
+    timer: Arc<dyn WaitTimer>,
 ) -> Arc<Places> {
     let rules = PlaceRules {
         // A server queues its jobs itself.
@@ -413,7 +413,7 @@ const REFUSAL_BYTES_MAX: usize = 4096;
 
 /// Where and within which bounds a result is saved.
 #[derive(Clone, Copy)]
-pub(crate) struct Saved<'a> {
+pub(crate) struct ResultTarget<'a> {
     /// The new file, which is not synced.
     pub(crate) to: &'a Path,
     /// Its maximum size.
@@ -425,7 +425,7 @@ pub(crate) struct Saved<'a> {
     /// See `rate_window`; the last window may have fewer.
     pub(crate) rate_bytes_min: u64,
     /// Writes the file.
-    pub(crate) disk: &'a kinora_system::pool::Pool,
+    pub(crate) disk: &'a kinora_system::pool::BlockingPool,
     /// Measures the pace.
     pub(crate) clock: &'a Arc<dyn Clock>,
 }
@@ -434,9 +434,9 @@ pub(crate) struct Saved<'a> {
 #[derive(Debug)]
 pub(crate) enum ResultError {
     /// Another status than 200.
-    Refused(Reply),
+    Refused(ServerAnswer),
     /// The body cannot be used, or broke off.
-    Broken(Cause),
+    Broken(CallError),
     /// More than the maximum, declared or sent.
     TooLarge,
     /// The file could not be written.
@@ -451,7 +451,7 @@ pub(crate) enum ResultError {
 /// [`ResultError`].
 pub(crate) async fn save_result(
     response: Response<Incoming>,
-    saved: Saved<'_>,
+    saved: ResultTarget<'_>,
     on_bytes: &mut (dyn FnMut(u64) + Send),
 ) -> Result<u64, ResultError> {
     let (head, body) = response.into_parts();
@@ -459,19 +459,19 @@ pub(crate) async fn save_result(
         let read = read_body(body, REFUSAL_BYTES_MAX);
         let read = tokio::time::timeout(saved.answer_timeout, read).await;
         let body = read.ok().and_then(Result::ok);
-        return Err(ResultError::Refused(Reply {
+        return Err(ResultError::Refused(ServerAnswer {
             status: head.status.as_u16(),
             headers: head.headers,
             body: body.unwrap_or_default(),
         }));
     }
     let (window, bytes_min) = (saved.rate_window, saved.rate_bytes_min);
-    let saving = Saving {
+    let saving = SaveTarget {
         to: saved.to,
         bytes_max: saved.bytes_max,
-        coding: Coding::of(&head.headers),
+        coding: ContentCoding::of(&head.headers),
         is_plain: |head| head.get(4..8) == Some(b"ftyp"),
-        pace: Pace { window, bytes_min },
+        pace: MinimumPace { window, bytes_min },
         disk: saved.disk,
         clock: saved.clock,
     };
@@ -479,15 +479,15 @@ pub(crate) async fn save_result(
         Ok(0) => {
             let removed = tokio::fs::remove_file(saved.to).await;
             removed.map_err(ResultError::Storage)?;
-            Err(ResultError::Broken(Cause::Empty))
+            Err(ResultError::Broken(CallError::Empty))
         }
         Ok(bytes) => Ok(bytes),
         Err(SaveError::TooLarge) => Err(ResultError::TooLarge),
-        Err(SaveError::Encoded(name)) => Err(ResultError::Broken(Cause::Encoding(name))),
-        Err(SaveError::Damaged(error)) => Err(ResultError::Broken(Cause::Damaged(error))),
+        Err(SaveError::Encoded(name)) => Err(ResultError::Broken(CallError::Encoding(name))),
+        Err(SaveError::Damaged(error)) => Err(ResultError::Broken(CallError::Damaged(error))),
         Err(SaveError::Storage(error)) => Err(ResultError::Storage(error)),
-        Err(SaveError::Broken(error)) => Err(ResultError::Broken(Cause::Exchange(error.into()))),
-        Err(SaveError::TooSlow(pace)) => Err(ResultError::Broken(Cause::Rate {
+        Err(SaveError::Broken(error)) => Err(ResultError::Broken(CallError::Exchange(error.into()))),
+        Err(SaveError::TooSlow(pace)) => Err(ResultError::Broken(CallError::Rate {
             bytes_min: pace.bytes_min,
             window: pace.window,
         })),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use kinora_contract::{FailureCode, VideoSpec};
 use kinora_engine::FilmEngine;
-use kinora_engine::conformance::film::{self, Fate, Site};
+use kinora_engine::conformance::film::{self, WorkFate, FilmSite};
 use kinora_engine_upstreams::comfyui::ComfyEngine;
 use kinora_testkit::comfyui::{TestComfy, Works, workflow};
 
@@ -28,7 +28,7 @@ impl Studio {
     }
 }
 
-impl Site for Studio {
+impl FilmSite for Studio {
     fn engine(&self) -> &dyn FilmEngine {
         &self.engine
     }
@@ -41,12 +41,12 @@ impl Site for Studio {
         self.folder.path().join("film.mp4")
     }
 
-    fn turn(&self, fate: Fate) {
+    fn turn(&self, fate: WorkFate) {
         self.server.set(|behaviour| match fate {
-            Fate::Well => behaviour.works = Works::Well,
-            Fate::Endless => behaviour.works = Works::Endless,
-            Fate::Badly => behaviour.works = Works::Badly("torch.OutOfMemoryError"),
-            Fate::Silent => behaviour.is_silent = true,
+            WorkFate::Succeeding => behaviour.works = Works::Well,
+            WorkFate::Endless => behaviour.works = Works::Endless,
+            WorkFate::Failing => behaviour.works = Works::Badly("torch.OutOfMemoryError"),
+            WorkFate::Silent => behaviour.is_silent = true,
         });
     }
 

@@ -50,7 +50,7 @@ async fn an_optional_file_must_feed_an_input_that_may_be_empty() {
     let broken =
         kinora_engine_upstreams::comfyui::Workflow::read(graph.to_string().as_bytes()).unwrap();
     let read = toml::from_str(bindings).unwrap();
-    let refused = kinora_engine_upstreams::comfyui::Card::new(
+    let refused = kinora_engine_upstreams::comfyui::WorkflowCard::new(
         broken,
         read,
         toml::from_str("fps = 16").unwrap(),

@@ -1,7 +1,7 @@
 //! What a server is sent for a request: values in their inputs, files in the task's folder, and nothing that
 //! the output does not need.
 
-use kinora_contract::{Edit, Inputs, TaskId};
+use kinora_contract::{EditSpec, VideoInputs, TaskId};
 use kinora_engine::{EngineError, FilmEngine};
 use kinora_testkit::comfyui::{TestComfy, edit_workflow, workflow};
 use serde_json::json;
@@ -65,7 +65,7 @@ async fn a_video_to_edit_is_uploaded_like_any_file() {
         "no seed is bound"
     );
     let mut task = Task::default();
-    task.spec.edit = Some(Edit {
+    task.spec.edit = Some(EditSpec {
         task_id: TaskId::from_parts(0, [7; 10]),
         strength: 0.25,
     });
@@ -82,7 +82,7 @@ async fn a_video_to_edit_is_uploaded_like_any_file() {
 async fn what_the_bindings_do_not_take_is_refused_before_any_call() {
     let server = TestComfy::start();
     let mut task = Task::default();
-    task.spec.inputs = Inputs::References {
+    task.spec.inputs = VideoInputs::References {
         images: vec!["https://host/a.png".to_owned()],
         audios: Vec::new(),
     };

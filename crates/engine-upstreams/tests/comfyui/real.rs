@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use kinora_contract::{Edit, FailureCode, FrameSize, Inputs, Seconds, Size, TaskId};
+use kinora_contract::{EditSpec, FailureCode, FrameSize, VideoInputs, VideoLength, Size, TaskId};
 use kinora_engine::{EngineError, FilmEngine, ReferenceFile};
 use kinora_engine_upstreams::comfyui::ComfyEngine;
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ fn task() -> Task {
     // A colour of its own: a server does not run again what it has in its cache.
     task.spec.seed = (since / 1_000 % 16_000_000) as u32;
     task.spec.frame = FrameSize::Fixed(Size::new(256, 256));
-    task.spec.seconds = Seconds::Fixed(2);
+    task.spec.seconds = VideoLength::Fixed(2);
     task
 }
 
@@ -146,7 +146,7 @@ fn assert_is_film(task: &Task) {
 
 async fn told(task: &Task, engine: &ComfyEngine) -> (FailureCode, String) {
     match task.film(engine).await {
-        Err(EngineError::Told { code, cause }) => (code, cause),
+        Err(EngineError::CodedFailure { code, cause }) => (code, cause),
         other => panic!("{other:?}"),
     }
 }
@@ -261,7 +261,7 @@ async fn a_real_server_takes_images_sounds_and_videos() {
             file.path
         },
     });
-    edit.spec.edit = Some(Edit {
+    edit.spec.edit = Some(EditSpec {
         task_id: TaskId::from_parts(0, [7; 10]),
         strength: 1.0,
     });
@@ -283,7 +283,7 @@ async fn a_real_server_takes_images_sounds_and_videos() {
     first.must_film(&*real.engine(&still(), STILL)).await;
 
     let mut sounding = task();
-    sounding.spec.inputs = Inputs::References {
+    sounding.spec.inputs = VideoInputs::References {
         images: vec!["https://host/a.png".to_owned()],
         audios: vec!["https://host/a.wav".to_owned()],
     };

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
-use kinora_engine::{Control, EngineError, FilmEngine, FilmJob, ReferenceFile, TicketStore};
+use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
+use kinora_engine::{JobControl, EngineError, FilmEngine, FilmJob, ReferenceFile, TicketStore};
 use kinora_engine_upstreams::comfyui::{
-    Bindings, Card, Comfy, ComfyEngine, Options, SystemTimer, Timer, Workflow,
+    WorkflowBindings, WorkflowCard, ComfyServers, ComfyEngine, ComfyOptions, SystemTimer, WaitTimer, Workflow,
 };
 use kinora_testkit::comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ optional = ["first_frame"]
 struct JumpTimer(Mutex<Duration>);
 
 #[async_trait]
-impl Timer for JumpTimer {
+impl WaitTimer for JumpTimer {
     fn now(&self) -> Duration {
         *self.0.lock().unwrap()
     }
@@ -54,43 +54,43 @@ fn clock() -> Arc<dyn kinora_contract::Clock> {
     }))
 }
 
-pub(crate) fn card(workflow: &serde_json::Value, bindings: &str) -> Card {
+pub(crate) fn card(workflow: &serde_json::Value, bindings: &str) -> WorkflowCard {
     let workflow = Workflow::read(workflow.to_string().as_bytes()).unwrap();
-    let bindings: Bindings = toml::from_str(bindings).unwrap();
+    let bindings: WorkflowBindings = toml::from_str(bindings).unwrap();
     let describe = "fps = 16\nsize_multiple = 16\nframes = { step = 4, offset = 1 }";
-    Card::new(workflow, bindings, toml::from_str(describe).unwrap()).unwrap()
+    WorkflowCard::new(workflow, bindings, toml::from_str(describe).unwrap()).unwrap()
 }
 
-fn with_timer(card: Card, options: Options, timer: Arc<dyn Timer>) -> ComfyEngine {
-    let comfy = Comfy::new(card, options, timer, clock()).unwrap();
+fn with_timer(card: WorkflowCard, options: ComfyOptions, timer: Arc<dyn WaitTimer>) -> ComfyEngine {
+    let comfy = ComfyServers::new(card, options, timer, clock()).unwrap();
     ComfyEngine::new(comfy, "wan")
 }
 
 /// An engine whose waits are over at once.
-pub(crate) fn engine(card: Card, servers: &[&TestComfy]) -> ComfyEngine {
+pub(crate) fn engine(card: WorkflowCard, servers: &[&TestComfy]) -> ComfyEngine {
     let urls = servers.iter().map(|server| server.base_url()).collect();
-    with_timer(card, Options::new(urls), Arc::new(JumpTimer::default()))
+    with_timer(card, ComfyOptions::new(urls), Arc::new(JumpTimer::default()))
 }
 
 /// The same, which does not wait long for an answer when it frees memory.
-pub(crate) fn hasty(card: Card, servers: &[&TestComfy]) -> ComfyEngine {
+pub(crate) fn hasty(card: WorkflowCard, servers: &[&TestComfy]) -> ComfyEngine {
     let urls = servers.iter().map(|server| server.base_url()).collect();
-    let options = Options {
+    let options = ComfyOptions {
         probe_timeout: Duration::from_millis(200),
-        ..Options::new(urls)
+        ..ComfyOptions::new(urls)
     };
     with_timer(card, options, Arc::new(JumpTimer::default()))
 }
 
 /// An engine that polls a few times a second, with these headers.
-pub(crate) fn patient(card: Card, url: String, headers: &[(&str, &str)]) -> ComfyEngine {
+pub(crate) fn patient(card: WorkflowCard, url: String, headers: &[(&str, &str)]) -> ComfyEngine {
     let headers = headers.iter();
-    let options = Options {
+    let options = ComfyOptions {
         headers: headers
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
         poll_every: Duration::from_millis(50),
-        ..Options::new(vec![url])
+        ..ComfyOptions::new(vec![url])
     };
     with_timer(card, options, Arc::new(SystemTimer::new(clock())))
 }
@@ -125,7 +125,7 @@ pub(crate) struct Task {
     pub(crate) references: Vec<ReferenceFile>,
     pub(crate) source: Option<ReferenceFile>,
     pub(crate) ticket: Option<String>,
-    pub(crate) control: Control,
+    pub(crate) control: JobControl,
     pub(crate) cancel: CancellationToken,
     pub(crate) shelf: Shelf,
     folder: tempfile::TempDir,
@@ -139,7 +139,7 @@ impl Default for Task {
             references: Vec::new(),
             source: None,
             ticket: None,
-            control: Control::default(),
+            control: JobControl::default(),
             cancel: CancellationToken::new(),
             shelf: Shelf::default(),
             folder: tempfile::tempdir().unwrap(),
@@ -207,19 +207,19 @@ pub(crate) fn spec() -> VideoSpec {
         model: "wan".to_owned(),
         prompt: "A boat \"on\" a lake".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(5),
+        seconds: VideoLength::Fixed(5),
         frame: FrameSize::Fixed(Size::new(854, 480)),
         seed: 7,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
     }
 }
 
-pub(crate) fn first_frame() -> Inputs {
-    Inputs::Frames {
+pub(crate) fn first_frame() -> VideoInputs {
+    VideoInputs::Frames {
         first: "https://host/a.png".to_owned(),
         last: None,
     }

@@ -14,7 +14,7 @@ fn on(servers: &[&TestComfy]) -> kinora_engine_upstreams::comfyui::ComfyEngine {
 
 async fn told(task: &Task, servers: &[&TestComfy]) -> (FailureCode, String) {
     match task.film(&on(servers)).await {
-        Err(EngineError::Told { code, cause } | EngineError::JobFailed { code, cause }) => {
+        Err(EngineError::CodedFailure { code, cause } | EngineError::JobFailed { code, cause }) => {
             (code, cause)
         }
         other => panic!("{other:?}"),

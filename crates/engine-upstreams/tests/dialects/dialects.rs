@@ -1,8 +1,8 @@
 //! What each kind of server is sent, byte for byte where it matters, and what its answers lead to.
 
-use kinora_contract::{Edit, FailureCode, Inputs, Seconds, TaskId};
+use kinora_contract::{EditSpec, FailureCode, VideoInputs, VideoLength, TaskId};
 use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, SGLANG, VLLM_OMNI};
-use kinora_engine_upstreams::dialects::{Dialect, KeySource, RemoteError};
+use kinora_engine_upstreams::dialects::{ServerDialect, KeySource, RemoteError};
 use serde_json::json;
 
 use crate::server::{Server, answer, task, well};
@@ -25,7 +25,7 @@ async fn kinora_is_sent_json_with_an_idempotency_key_and_gives_its_own_poll_inte
     let mut stage = Stage::new(&KINORA, &[&server]);
     let mut request = request();
     request.spec.negative_prompt = Some("rain".to_owned());
-    request.spec.inputs = Inputs::Frames {
+    request.spec.inputs = VideoInputs::Frames {
         first: "https://e.org/1.png".to_owned(),
         last: Some("https://e.org/2.png".to_owned()),
     };
@@ -61,7 +61,7 @@ async fn vllm_omni_is_sent_a_form_with_uploads_and_data_urls() {
     let server = Server::well("video_gen_1", MP4).await;
     let mut stage = Stage::new(&VLLM_OMNI, &[&server]);
     let mut first = request();
-    first.spec.inputs = Inputs::Frames {
+    first.spec.inputs = VideoInputs::Frames {
         first: "https://e.org/1.jpg".to_owned(),
         last: None,
     };
@@ -92,7 +92,7 @@ async fn vllm_omni_is_sent_a_form_with_uploads_and_data_urls() {
     );
 
     let mut speech = request();
-    speech.spec.inputs = Inputs::References {
+    speech.spec.inputs = VideoInputs::References {
         images: vec!["https://e.org/face.png".to_owned()],
         audios: vec!["https://e.org/speech.mp3".to_owned()],
     };
@@ -160,7 +160,7 @@ async fn sglang_is_sent_json_without_and_a_form_with_an_upload() {
         })
     );
     let mut framed = request();
-    framed.spec.inputs = Inputs::Frames {
+    framed.spec.inputs = VideoInputs::Frames {
         first: "https://e.org/1.webp".to_owned(),
         last: None,
     };
@@ -288,7 +288,7 @@ async fn another_kinora_s_failure_codes_are_ours_unless_they_speak_of_itself() {
 async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
     let server = Server::well("t1", MP4).await;
     let ask =
-        async |dialect: &'static Dialect,
+        async |dialect: &'static ServerDialect,
                change: &dyn Fn(&mut kinora_engine_upstreams::dialects::RemoteRequest)| {
             let mut request = request();
             change(&mut request);
@@ -303,12 +303,12 @@ async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
             one.spec.negative_prompt = Some("rain".to_owned());
         })
         .await,
-        ask(&SGLANG, &|one| one.spec.seconds = Seconds::Auto).await,
+        ask(&SGLANG, &|one| one.spec.seconds = VideoLength::Auto).await,
         ask(&SGLANG, &|one| one.spec.generate_audio = true).await,
         ask(&KINORA, &|one| one.spec.draft = true).await,
         ask(&KINORA, &|one| {
             let task_id = TaskId::from_parts(1, [0; 10]);
-            one.spec.edit = Some(Edit {
+            one.spec.edit = Some(EditSpec {
                 task_id,
                 strength: 0.5,
             });
@@ -316,7 +316,7 @@ async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
         .await,
         ask(&VLLM_OMNI, &|one| {
             let images = vec!["https://e.org/1".to_owned(); 2];
-            one.spec.inputs = Inputs::References {
+            one.spec.inputs = VideoInputs::References {
                 images,
                 audios: Vec::new(),
             };
@@ -324,7 +324,7 @@ async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
         .await,
         ask(&SGLANG, &|one| {
             let last = Some("https://e.org/2".to_owned());
-            one.spec.inputs = Inputs::Frames {
+            one.spec.inputs = VideoInputs::Frames {
                 first: "https://e.org/1".to_owned(),
                 last,
             };
@@ -344,7 +344,7 @@ async fn references_beyond_the_bound_of_a_request_are_refused_unread() {
         options.request_bytes_max = 2_000;
     });
     let mut framed = request();
-    framed.spec.inputs = Inputs::Frames {
+    framed.spec.inputs = VideoInputs::Frames {
         first: "https://e.org/1".to_owned(),
         last: None,
     };

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use kinora_contract::{FailureCode, VideoSpec};
 use kinora_engine::FilmEngine;
-use kinora_engine::conformance::film::{self, Fate, KEY, Site};
-use kinora_engine_upstreams::dialects::dialect::{CancelBy, KINORA, OPENAI, Resubmit, SGLANG};
+use kinora_engine::conformance::film::{self, WorkFate, KEY, FilmSite};
+use kinora_engine_upstreams::dialects::dialect::{CancelMethod, KINORA, OPENAI, ResubmitRule, SGLANG};
 use kinora_engine_upstreams::dialects::{
-    Dialect, EngineOptions, Options, Remote, RemoteEngine, SystemTimer,
+    ServerDialect, EngineOptions, RemoteOptions, RemoteServers, RemoteEngine, SystemTimer,
 };
 
 use crate::server::{Seen, Server, Step, answer, task, well};
@@ -22,23 +22,23 @@ const LOOK: &str = "GET /v1/videos/t";
 /// An engine on one server, at which every work is called `t`.
 struct Studio {
     engine: RemoteEngine,
-    dialect: &'static Dialect,
+    dialect: &'static ServerDialect,
     server: Server,
-    fate: Arc<Mutex<Fate>>,
+    fate: Arc<Mutex<WorkFate>>,
     folder: tempfile::TempDir,
 }
 
 impl Studio {
-    async fn open(dialect: &'static Dialect) -> Self {
-        let fate = Arc::new(Mutex::new(Fate::Well));
+    async fn open(dialect: &'static ServerDialect) -> Self {
+        let fate = Arc::new(Mutex::new(WorkFate::Succeeding));
         let told = fate.clone();
         let server = Server::start(move |seen, before| {
             let fate = *told.lock().unwrap();
             fare(dialect, fate, seen, before)
         })
         .await;
-        let options = Options::new(dialect, vec![server.upstream("a")]);
-        let remote = Remote::new(
+        let options = RemoteOptions::new(dialect, vec![server.upstream("a")]);
+        let remote = RemoteServers::new(
             options,
             Arc::new(JumpTimer::default()),
             crate::support::clock(),
@@ -54,12 +54,12 @@ impl Studio {
     }
 }
 
-fn fare(dialect: &Dialect, fate: Fate, seen: &Seen, before: usize) -> Vec<Step> {
+fn fare(dialect: &ServerDialect, fate: WorkFate, seen: &Seen, before: usize) -> Vec<Step> {
     match (fate, seen.line.as_str()) {
-        (Fate::Silent, _) => vec![Step::Hold],
+        (WorkFate::Silent, _) => vec![Step::Hold],
         (_, SUBMIT) if !has_key(dialect, seen) => answer(400, "", "whose is it?"),
-        (Fate::Endless, LOOK) => task("t", "in_progress", 10),
-        (Fate::Badly, LOOK) => answer(
+        (WorkFate::Endless, LOOK) => task("t", "in_progress", 10),
+        (WorkFate::Failing, LOOK) => answer(
             200,
             "",
             r#"{"id":"t","status":"failed","error":{"code":"out_of_memory","message":"x"}}"#,
@@ -69,14 +69,14 @@ fn fare(dialect: &Dialect, fate: Fate, seen: &Seen, before: usize) -> Vec<Step> 
 }
 
 /// Whether a submit says whose it is, where there are words for it.
-fn has_key(dialect: &Dialect, seen: &Seen) -> bool {
+fn has_key(dialect: &ServerDialect, seen: &Seen) -> bool {
     match dialect.resubmit {
-        Resubmit::WithKey(name) => seen.header(name) == Some(KEY),
-        Resubmit::Freely | Resubmit::Never => true,
+        ResubmitRule::WithKey(name) => seen.header(name) == Some(KEY),
+        ResubmitRule::Freely | ResubmitRule::Never => true,
     }
 }
 
-impl Site for Studio {
+impl FilmSite for Studio {
     fn engine(&self) -> &dyn FilmEngine {
         &self.engine
     }
@@ -89,7 +89,7 @@ impl Site for Studio {
         self.folder.path().join("film.mp4")
     }
 
-    fn turn(&self, fate: Fate) {
+    fn turn(&self, fate: WorkFate) {
         *self.fate.lock().unwrap() = fate;
     }
 
@@ -114,8 +114,8 @@ impl Site for Studio {
 
     fn cancelled(&self) -> usize {
         self.server.count(match self.dialect.cancel {
-            CancelBy::Post => "POST /v1/videos/t/cancel",
-            CancelBy::Delete => "DELETE /v1/videos/t",
+            CancelMethod::Post => "POST /v1/videos/t/cancel",
+            CancelMethod::Delete => "DELETE /v1/videos/t",
         })
     }
 }
@@ -131,11 +131,11 @@ fn studio(sound: bool) -> EngineOptions {
 
 #[tokio::test]
 async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_so() {
-    for dialect in Dialect::ALL {
+    for dialect in ServerDialect::ALL {
         for sound in [false, true] {
-            let options = Options::new(dialect, vec![Server::well("t", MP4).await.upstream("a")]);
+            let options = RemoteOptions::new(dialect, vec![Server::well("t", MP4).await.upstream("a")]);
             let timer = SystemTimer::new(crate::support::clock());
-            let remote = Remote::new(options, Arc::new(timer), crate::support::clock()).unwrap();
+            let remote = RemoteServers::new(options, Arc::new(timer), crate::support::clock()).unwrap();
             let engine = RemoteEngine::new(remote, studio(sound));
             let (offered, can) = (engine.describe().features, dialect.features());
             assert_eq!(offered.restricted_to(can), offered);
@@ -152,7 +152,7 @@ async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_s
 
 #[tokio::test]
 async fn an_engine_of_any_dialect_keeps_what_makers_of_films_promise() {
-    for dialect in Dialect::ALL {
+    for dialect in ServerDialect::ALL {
         let kept = film::check(async || Studio::open(dialect).await).await;
         kept.unwrap_or_else(|broken| panic!("{}: {broken}", dialect.name));
     }
@@ -167,8 +167,8 @@ async fn each_server_is_asked_whether_it_would_serve_us() {
     ];
     let named = servers.iter().zip(["well", "wrong key", "broken"]);
     let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
-    let options = Options::new(&KINORA, upstreams);
-    let remote = Remote::new(
+    let options = RemoteOptions::new(&KINORA, upstreams);
+    let remote = RemoteServers::new(
         options,
         Arc::new(JumpTimer::default()),
         crate::support::clock(),

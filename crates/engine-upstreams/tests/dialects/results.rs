@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::dialect::OPENAI;
-use kinora_engine_upstreams::dialects::{Cause, RemoteError};
+use kinora_engine_upstreams::dialects::{CallError, RemoteError};
 
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{Stage, is_absent};
@@ -14,7 +14,7 @@ const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const CONTENT: &str = "GET /v1/videos/t/content";
 
 /// Whether a cause is the expected one.
-type Judge = fn(&Cause) -> bool;
+type Judge = fn(&CallError) -> bool;
 
 /// A server whose task is completed and whose result is what `content` makes of the n-th try.
 async fn server(content: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static) -> Server {
@@ -64,15 +64,15 @@ async fn a_result_that_broke_off_is_read_again() {
 
 #[tokio::test]
 async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
-    let rate = |cause: &Cause| matches!(cause, Cause::Rate { .. });
+    let rate = |cause: &CallError| matches!(cause, CallError::Rate { .. });
     let cases: [(Vec<Step>, Judge); 7] = [
-        (truncated(), |cause| matches!(cause, Cause::Exchange(_))),
+        (truncated(), |cause| matches!(cause, CallError::Exchange(_))),
         (
             vec![
                 send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"),
                 Step::Close,
             ],
-            |cause| matches!(cause, Cause::Exchange(_)),
+            |cause| matches!(cause, CallError::Exchange(_)),
         ),
         (
             vec![
@@ -81,13 +81,13 @@ async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
             ],
             rate,
         ),
-        (vec![Step::Hold], |cause| matches!(cause, Cause::Timeout(_))),
-        (answer(200, "", ""), |cause| matches!(cause, Cause::Empty)),
+        (vec![Step::Hold], |cause| matches!(cause, CallError::Timeout(_))),
+        (answer(200, "", ""), |cause| matches!(cause, CallError::Empty)),
         (answer(200, "content-encoding: br\r\n", "x"), |cause| {
-            matches!(cause, Cause::Encoding(_))
+            matches!(cause, CallError::Encoding(_))
         }),
         (answer(302, "location: /elsewhere\r\n", ""), |cause| {
-            matches!(cause, Cause::Status { status: 302, .. })
+            matches!(cause, CallError::Status { status: 302, .. })
         }),
     ];
     for (steps, expected) in cases {
@@ -100,7 +100,7 @@ async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
         assert!(expected(cause), "{cause:?}");
         assert_eq!(error.failure().code, FailureCode::GenerationFailed.as_str());
         // An encoding that was not asked for would come again.
-        let tries = if matches!(cause, Cause::Encoding(_)) {
+        let tries = if matches!(cause, CallError::Encoding(_)) {
             1
         } else {
             3

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, VLLM_OMNI};
-use kinora_engine_upstreams::dialects::{RemoteError, Ticket};
+use kinora_engine_upstreams::dialects::{RemoteError, RemoteTicket};
 use tokio::sync::Notify;
 
 use crate::server::{Server, Step, answer, task, well};
@@ -13,8 +13,8 @@ use crate::support::{Stage, is_absent, request};
 const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
 
-fn ticket(upstream: &str, id: &str) -> Ticket {
-    Ticket {
+fn ticket(upstream: &str, id: &str) -> RemoteTicket {
+    RemoteTicket {
         upstream: upstream.to_owned(),
         id: id.to_owned(),
     }
@@ -25,7 +25,7 @@ async fn a_kept_ticket_is_polled_on_at_its_own_upstream_and_nothing_is_paid_twic
     let servers = [Server::well("x", MP4).await, Server::well("t", MP4).await];
     let mut stage = Stage::new(&OPENAI, &[&servers[0], &servers[1]]);
     let kept = serde_json::to_string(&ticket("b", "t")).unwrap();
-    let kept: Ticket = serde_json::from_str(&kept).unwrap();
+    let kept: RemoteTicket = serde_json::from_str(&kept).unwrap();
     stage.run_request(&request(), Some(kept)).await.unwrap();
     assert_eq!(std::fs::read(stage.result()).unwrap(), MP4);
     assert!(servers[0].seen().is_empty());

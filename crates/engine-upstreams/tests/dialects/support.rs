@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
+use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
 use kinora_engine_upstreams::dialects::{
-    Dialect, Options, ReferenceFile, Remote, RemoteError, RemoteRequest, Ticket, Timer, Watcher,
+    ServerDialect, RemoteOptions, ReferenceFile, RemoteServers, RemoteError, RemoteRequest, RemoteTicket, WaitTimer, JobWatcher,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ impl JumpTimer {
 }
 
 #[async_trait]
-impl Timer for JumpTimer {
+impl WaitTimer for JumpTimer {
     fn now(&self) -> Duration {
         self.0.lock().unwrap().0
     }
@@ -56,15 +56,15 @@ impl Timer for JumpTimer {
 /// Takes notes; `refuses` to keep a ticket; `cancels` at the first sign of life of that fraction.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) tickets: Vec<RemoteTicket>,
     pub(crate) fractions: Vec<f64>,
     pub(crate) refuses: bool,
     pub(crate) cancels: Option<(f64, CancellationToken)>,
 }
 
 #[async_trait]
-impl Watcher for Notes {
-    async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>> {
+impl JobWatcher for Notes {
+    async fn submitted(&mut self, ticket: &RemoteTicket) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.tickets.push(ticket.clone());
         if self.refuses {
             return Err("the store is away".into());
@@ -84,7 +84,7 @@ impl Watcher for Notes {
 
 /// A run's surroundings.
 pub(crate) struct Stage {
-    pub(crate) remote: Remote,
+    pub(crate) remote: RemoteServers,
     pub(crate) timer: Arc<JumpTimer>,
     pub(crate) notes: Notes,
     pub(crate) cancel: CancellationToken,
@@ -92,23 +92,23 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(dialect: &'static Dialect, servers: &[&Server]) -> Self {
+    pub(crate) fn new(dialect: &'static ServerDialect, servers: &[&Server]) -> Self {
         Self::with(dialect, servers, |_| {})
     }
 
     /// The upstreams are called `a`, `b`, `c`.
     pub(crate) fn with(
-        dialect: &'static Dialect,
+        dialect: &'static ServerDialect,
         servers: &[&Server],
-        change: impl FnOnce(&mut Options),
+        change: impl FnOnce(&mut RemoteOptions),
     ) -> Self {
         let named = servers.iter().zip(["a", "b", "c"]);
         let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
-        let mut options = Options::new(dialect, upstreams);
+        let mut options = RemoteOptions::new(dialect, upstreams);
         change(&mut options);
         let timer = Arc::new(JumpTimer::default());
         Self {
-            remote: Remote::new(options, timer.clone(), clock()).unwrap(),
+            remote: RemoteServers::new(options, timer.clone(), clock()).unwrap(),
             timer,
             notes: Notes::default(),
             cancel: CancellationToken::new(),
@@ -127,7 +127,7 @@ impl Stage {
     pub(crate) async fn run_request(
         &mut self,
         request: &RemoteRequest,
-        kept: Option<Ticket>,
+        kept: Option<RemoteTicket>,
     ) -> Result<u64, RemoteError> {
         let to = self.result();
         let (notes, cancel) = (&mut self.notes, &self.cancel);
@@ -157,11 +157,11 @@ pub(crate) fn request() -> RemoteRequest {
             model: "kinora-a1".to_owned(),
             prompt: "A boat \"on\" a lake".to_owned(),
             negative_prompt: None,
-            seconds: Seconds::Fixed(5),
+            seconds: VideoLength::Fixed(5),
             frame: FrameSize::Fixed(Size::new(1280, 720)),
             seed: 7,
             generate_audio: false,
-            inputs: Inputs::Text,
+            inputs: VideoInputs::Text,
             draft: false,
             final_of: None,
             edit: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, VLLM_OMNI};
-use kinora_engine_upstreams::dialects::{Cause, KeySource, Remote, RemoteError, UpstreamOptions};
+use kinora_engine_upstreams::dialects::{CallError, KeySource, RemoteServers, RemoteError, UpstreamOptions};
 
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{JumpTimer, Stage, request};
@@ -68,7 +68,7 @@ async fn a_request_that_is_wrong_is_offered_to_nobody_else() {
         .run()
         .await
         .unwrap_err();
-    let RemoteError::Refused(Cause::Status { status: 400, text }) = &error else {
+    let RemoteError::Refused(CallError::Status { status: 400, text }) = &error else {
         panic!("{error:?}");
     };
     assert!(text.contains("size"));
@@ -143,7 +143,7 @@ async fn a_submit_that_is_never_answered_is_given_up_in_time() {
     });
     let error = stage.run().await.unwrap_err();
     let RemoteError::Unsettled {
-        cause: Cause::Timeout(_),
+        cause: CallError::Timeout(_),
         ..
     } = error
     else {
@@ -319,7 +319,7 @@ async fn https_is_spoken_to_a_trusted_authority_only() {
     let distrusting = Stage::new(&OPENAI, &[&server]);
     let error = distrusting.remote.submit(&request()).await.unwrap_err();
     let RemoteError::Busy {
-        cause: Cause::Connect(_),
+        cause: CallError::Connect(_),
         ..
     } = error
     else {
@@ -355,8 +355,8 @@ fn options_that_cannot_work_are_refused_at_the_start() {
         base_url: "ftp://h/v1".to_owned(),
         key: KeySource::None,
     };
-    let options = kinora_engine_upstreams::dialects::Options::new(&OPENAI, vec![upstream]);
+    let options = kinora_engine_upstreams::dialects::RemoteOptions::new(&OPENAI, vec![upstream]);
     let timer = std::sync::Arc::new(JumpTimer::default());
-    let error = Remote::new(options, timer, crate::support::clock()).unwrap_err();
+    let error = RemoteServers::new(options, timer, crate::support::clock()).unwrap_err();
     assert!(error.to_string().contains("ftp://h/v1"));
 }

@@ -1,4 +1,4 @@
-//! The contract of every [`FilmEngine`](crate::FilmEngine), checked against a [`Site`] that the
+//! The contract of every [`FilmEngine`](crate::FilmEngine), checked against a [`FilmSite`] that the
 //! engine's tests provide: a fake upstream that follows a script and counts requests. Only the
 //! limit on a cancel (2 s) is measured; all other waits end with their event, and time out only in
 //! a failing test.
@@ -16,14 +16,14 @@ use kinora_contract::{FailureCode, VideoSpec};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Check, CheckError, hold};
-use crate::{Control, EngineError, FilmEngine, FilmJob, TicketStore};
+use super::{CheckResult, CheckError, require};
+use crate::{JobControl, EngineError, FilmEngine, FilmJob, TicketStore};
 
 /// Runs every check; `open` returns a fresh site.
 ///
 /// # Errors
 /// The first broken promise.
-pub async fn check<S: Site>(open: impl AsyncFn() -> S) -> Check {
+pub async fn check<S: FilmSite>(open: impl AsyncFn() -> S) -> CheckResult {
     brings_a_film(&open().await).await?;
     leaves_what_it_follows_later(&open().await).await?;
     begins_anew_with_a_strangers_ticket(&open().await).await?;
@@ -32,7 +32,7 @@ pub async fn check<S: Site>(open: impl AsyncFn() -> S) -> Check {
     passes_on_the_cancel_of_what_it_follows(&open().await).await?;
     calls_off_what_was_left(&open().await).await?;
     obeys_cancel_in_silence(&open().await).await?;
-    tells_failures(&open().await).await?;
+    reports_failures(&open().await).await?;
     ends_what_it_cannot_keep(&open().await).await
 }
 
@@ -40,9 +40,9 @@ pub async fn check<S: Site>(open: impl AsyncFn() -> S) -> Check {
 ///
 /// # Errors
 /// The broken promise.
-pub async fn brings_a_film(site: &impl Site) -> Check {
-    site.turn(Fate::Well);
-    let attempt = Attempt::at(site);
+pub async fn brings_a_film(site: &impl FilmSite) -> CheckResult {
+    site.turn(WorkFate::Succeeding);
+    let attempt = FilmAttempt::new(site);
     let mut fractions = Vec::new();
     let progress = &attempt.control.progress;
     let (job, mut watch) = (attempt.job(), || {
@@ -52,91 +52,91 @@ pub async fn brings_a_film(site: &impl Site) -> Check {
         false
     });
     let ended = step(&mut site.engine().film(&job), &mut watch).await?;
-    brought(site, ended)?;
+    check_film(site, ended)?;
     let looks = site.looks() as u64;
-    hold(looks > 0, "a work is looked at")?;
-    hold(
+    require(looks > 0, "a work is looked at")?;
+    require(
         progress.reports() >= looks,
         "every look at a work is a sign of life",
     )?;
-    hold(fractions.is_sorted(), "progress never falls")?;
-    hold(
+    require(fractions.is_sorted(), "progress never falls")?;
+    require(
         fractions.first() < fractions.last(),
         "progress rises while a work gets on",
     )?;
-    hold(site.begun() == 1, "one work is begun for one film")?;
-    hold(site.cancelled() == 0, "a work that ends is not cancelled")
+    require(site.begun() == 1, "one work is begun for one film")?;
+    require(site.cancelled() == 0, "a work that ends is not cancelled")
 }
 
 /// Dropping the future leaves the work running, and the next attempt continues it.
 ///
 /// # Errors
 /// The broken promise.
-pub async fn leaves_what_it_follows_later(site: &impl Site) -> Check {
+pub async fn leaves_what_it_follows_later(site: &impl FilmSite) -> CheckResult {
     let ticket = leave_at_work(site).await?;
-    absent(site)?;
-    site.turn(Fate::Well);
-    let next = Attempt::after(site, ticket);
-    let ended = next.end(site).await?;
-    brought(site, ended)?;
-    hold(
+    check_no_file(site)?;
+    site.turn(WorkFate::Succeeding);
+    let next = FilmAttempt::with_ticket(site, ticket);
+    let ended = next.run_to_end(site).await?;
+    check_film(site, ended)?;
+    require(
         site.begun() == 1,
         "the ticket is followed, the work not repeated",
     )?;
     // A cancel sent because of the drop would have arrived before the film.
-    hold(site.cancelled() == 0, "a drop cancels nothing upstream")
+    require(site.cancelled() == 0, "a drop cancels nothing upstream")
 }
 
 /// An attempt does not follow a ticket from another kind of engine.
 ///
 /// # Errors
 /// The broken promise.
-pub async fn begins_anew_with_a_strangers_ticket(site: &impl Site) -> Check {
-    site.turn(Fate::Well);
-    let attempt = Attempt::after(site, "half a frame".to_owned());
-    let ended = attempt.end(site).await?;
-    brought(site, ended)?;
-    hold(site.begun() == 1, "a stranger's ticket is not followed")
+pub async fn begins_anew_with_a_strangers_ticket(site: &impl FilmSite) -> CheckResult {
+    site.turn(WorkFate::Succeeding);
+    let attempt = FilmAttempt::with_ticket(site, "half a frame".to_owned());
+    let ended = attempt.run_to_end(site).await?;
+    check_film(site, ended)?;
+    require(site.begun() == 1, "a stranger's ticket is not followed")
 }
 
 /// A cancel before the start leaves no work running.
 ///
 /// # Errors
 /// The broken promise.
-pub async fn begins_nothing_after_a_cancel(site: &impl Site) -> Check {
-    site.turn(Fate::Endless);
-    let attempt = Attempt::at(site);
+pub async fn begins_nothing_after_a_cancel(site: &impl FilmSite) -> CheckResult {
+    site.turn(WorkFate::Endless);
+    let attempt = FilmAttempt::new(site);
     attempt.cancel.cancel();
     let job = attempt.job();
     cancelled(&mut site.engine().film(&job)).await?;
-    absent(site)?;
-    nobody_works(site)
+    check_no_file(site)?;
+    check_all_stopped(site)
 }
 
 /// A cancel is answered in time, and passed on.
 ///
 /// # Errors
 /// The broken promise.
-pub async fn obeys_cancel(site: &impl Site) -> Check {
-    site.turn(Fate::Endless);
-    let attempt = Attempt::at(site);
+pub async fn obeys_cancel(site: &impl FilmSite) -> CheckResult {
+    site.turn(WorkFate::Endless);
+    let attempt = FilmAttempt::new(site);
     cancel_at_work(site, &attempt).await?;
-    hold(site.begun() == 1, "one work is begun for one film")?;
-    nobody_works(site)
+    require(site.begun() == 1, "one work is begun for one film")?;
+    check_all_stopped(site)
 }
 
 /// Like [`obeys_cancel`], for a work that an earlier attempt began.
 ///
 /// # Errors
 /// The broken promise.
-pub async fn passes_on_the_cancel_of_what_it_follows(site: &impl Site) -> Check {
+pub async fn passes_on_the_cancel_of_what_it_follows(site: &impl FilmSite) -> CheckResult {
     let ticket = leave_at_work(site).await?;
-    cancel_at_work(site, &Attempt::after(site, ticket)).await?;
-    hold(
+    cancel_at_work(site, &FilmAttempt::with_ticket(site, ticket)).await?;
+    require(
         site.begun() == 1,
         "the ticket is followed, the work not repeated",
     )?;
-    nobody_works(site)
+    check_all_stopped(site)
 }
 
 /// The ticket alone calls off an abandoned work, also a second time; a ticket that leads nowhere
@@ -144,16 +144,16 @@ pub async fn passes_on_the_cancel_of_what_it_follows(site: &impl Site) -> Check 
 ///
 /// # Errors
 /// The broken promise.
-pub async fn calls_off_what_was_left(site: &impl Site) -> Check {
+pub async fn calls_off_what_was_left(site: &impl FilmSite) -> CheckResult {
     let ticket = leave_at_work(site).await?;
     call_off(site, &ticket).await?;
-    hold(site.cancelled() == 1, "what was left is told to stop")?;
+    require(site.cancelled() == 1, "what was left is told to stop")?;
     call_off(site, &ticket).await?;
     call_off(site, "half a frame").await?;
-    site.turn(Fate::Silent);
+    site.turn(WorkFate::Silent);
     let told = in_time(site.engine().call_off(&ticket)).await?;
-    hold(
-        matches!(told, Err(EngineError::Told { .. })),
+    require(
+        matches!(told, Err(EngineError::CodedFailure { .. })),
         "a call-off that reached nobody is an error",
     )
 }
@@ -162,41 +162,41 @@ pub async fn calls_off_what_was_left(site: &impl Site) -> Check {
 ///
 /// # Errors
 /// The broken promise.
-pub async fn obeys_cancel_in_silence(site: &impl Site) -> Check {
-    site.turn(Fate::Endless);
-    let attempt = Attempt::at(site);
+pub async fn obeys_cancel_in_silence(site: &impl FilmSite) -> CheckResult {
+    site.turn(WorkFate::Endless);
+    let attempt = FilmAttempt::new(site);
     let job = attempt.job();
     let mut making = site.engine().film(&job);
-    at_work(site, &mut making).await?;
-    site.turn(Fate::Silent);
+    wait_for_work(site, &mut making).await?;
+    site.turn(WorkFate::Silent);
     attempt.cancel.cancel();
     cancelled(&mut making).await?;
-    absent(site)
+    check_no_file(site)
 }
 
 /// A failure is returned by its code, and leaves no file.
 ///
 /// # Errors
 /// The broken promise.
-pub async fn tells_failures(site: &impl Site) -> Check {
-    site.turn(Fate::Badly);
-    let ended = Attempt::at(site).end(site).await?;
-    told(ended, site.failure())?;
-    absent(site)
+pub async fn reports_failures(site: &impl FilmSite) -> CheckResult {
+    site.turn(WorkFate::Failing);
+    let ended = FilmAttempt::new(site).run_to_end(site).await?;
+    check_failure(ended, site.failure())?;
+    check_no_file(site)
 }
 
 /// A work whose token cannot be saved is stopped.
 ///
 /// # Errors
 /// The broken promise.
-pub async fn ends_what_it_cannot_keep(site: &impl Site) -> Check {
-    site.turn(Fate::Endless);
-    let mut attempt = Attempt::at(site);
-    attempt.shelf.is_away = true;
-    let ended = attempt.end(site).await?;
-    told(ended, FailureCode::StorageFailed)?;
-    absent(site)?;
-    nobody_works(site)
+pub async fn ends_what_it_cannot_keep(site: &impl FilmSite) -> CheckResult {
+    site.turn(WorkFate::Endless);
+    let mut attempt = FilmAttempt::new(site);
+    attempt.shelf.fails = true;
+    let ended = attempt.run_to_end(site).await?;
+    check_failure(ended, FailureCode::StorageFailed)?;
+    check_no_file(site)?;
+    check_all_stopped(site)
 }
 
 /// Maximum time to answer a cancel.
@@ -206,15 +206,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Stores the last ticket in memory, or fails.
 #[derive(Default)]
-struct Shelf {
+struct MemoryTickets {
     ticket: Mutex<Option<String>>,
-    is_away: bool,
+    fails: bool,
 }
 
 #[async_trait]
-impl TicketStore for Shelf {
+impl TicketStore for MemoryTickets {
     async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-        if self.is_away {
+        if self.fails {
             return Err("the shelf is away".into());
         }
         let mut stored = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,35 +224,35 @@ impl TicketStore for Shelf {
 }
 
 /// The inputs of one attempt.
-struct Attempt {
+struct FilmAttempt {
     spec: VideoSpec,
     to: PathBuf,
     ticket: Option<String>,
-    control: Control,
+    control: JobControl,
     cancel: CancellationToken,
-    shelf: Shelf,
+    shelf: MemoryTickets,
 }
 
-type Ended = Result<(), EngineError>;
-type Making<'a> = Pin<Box<dyn Future<Output = Ended> + Send + 'a>>;
+type FilmOutcome = Result<(), EngineError>;
+type FilmFuture<'a> = Pin<Box<dyn Future<Output = FilmOutcome> + Send + 'a>>;
 
-impl Attempt {
-    fn at(site: &impl Site) -> Self {
+impl FilmAttempt {
+    fn new(site: &impl FilmSite) -> Self {
         Self {
             spec: site.spec(),
             to: site.to(),
             ticket: None,
-            control: Control::default(),
+            control: JobControl::default(),
             cancel: CancellationToken::new(),
-            shelf: Shelf::default(),
+            shelf: MemoryTickets::default(),
         }
     }
 
     /// An attempt that gets the ticket of an earlier one.
-    fn after(site: &impl Site, ticket: String) -> Self {
+    fn with_ticket(site: &impl FilmSite, ticket: String) -> Self {
         Self {
             ticket: Some(ticket),
-            ..Self::at(site)
+            ..Self::new(site)
         }
     }
 
@@ -271,7 +271,7 @@ impl Attempt {
     }
 
     /// Runs the attempt to its end.
-    async fn end(&self, site: &impl Site) -> Result<Option<Ended>, CheckError> {
+    async fn run_to_end(&self, site: &impl FilmSite) -> Result<Option<FilmOutcome>, CheckError> {
         let job = self.job();
         step(&mut site.engine().film(&job), &mut || false).await
     }
@@ -280,9 +280,9 @@ impl Attempt {
 /// Polls `making`. After each poll that did not end it, `is_enough` may stop the polling without
 /// dropping the future: `None`.
 async fn step(
-    making: &mut Making<'_>,
+    making: &mut FilmFuture<'_>,
     is_enough: &mut (dyn FnMut() -> bool + Send),
-) -> Result<Option<Ended>, CheckError> {
+) -> Result<Option<FilmOutcome>, CheckError> {
     // Polled by hand, so that the check can look at the site between two steps and stop without
     // dropping the future: a drop has a meaning of its own here.
     let stepping = poll_fn(|context| match making.as_mut().poll(context) {
@@ -295,33 +295,33 @@ async fn step(
 }
 
 /// Polls until the engine has checked the work once more.
-async fn at_work(site: &impl Site, making: &mut Making<'_>) -> Check {
+async fn wait_for_work(site: &impl FilmSite, making: &mut FilmFuture<'_>) -> CheckResult {
     let before = site.looks();
     let ended = step(making, &mut || site.looks() > before).await?;
-    hold(ended.is_none(), "a work that goes on is followed")
+    require(ended.is_none(), "a work that goes on is followed")
 }
 
 /// Starts a work and abandons it; returns its ticket.
-async fn leave_at_work(site: &impl Site) -> Result<String, CheckError> {
-    site.turn(Fate::Endless);
-    let attempt = Attempt::at(site);
+async fn leave_at_work(site: &impl FilmSite) -> Result<String, CheckError> {
+    site.turn(WorkFate::Endless);
+    let attempt = FilmAttempt::new(site);
     let job = attempt.job();
-    at_work(site, &mut site.engine().film(&job)).await?;
+    wait_for_work(site, &mut site.engine().film(&job)).await?;
     let ticket = attempt.shelf.ticket.into_inner();
     let ticket = ticket.unwrap_or_else(PoisonError::into_inner);
     ticket.ok_or_else(|| CheckError::Broken("every work leaves a ticket".to_owned()))
 }
 
-async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check {
+async fn cancel_at_work(site: &impl FilmSite, attempt: &FilmAttempt) -> CheckResult {
     let job = attempt.job();
     let mut making = site.engine().film(&job);
-    at_work(site, &mut making).await?;
+    wait_for_work(site, &mut making).await?;
     attempt.cancel.cancel();
     cancelled(&mut making).await?;
-    absent(site)
+    check_no_file(site)
 }
 
-async fn call_off(site: &impl Site, ticket: &str) -> Check {
+async fn call_off(site: &impl FilmSite, ticket: &str) -> CheckResult {
     let called = in_time(site.engine().call_off(ticket)).await?;
     called.map_err(|error| CheckError::Broken(format!("it is not called off: {error}")))
 }
@@ -331,15 +331,15 @@ async fn in_time<T>(stopping: impl Future<Output = T>) -> Result<T, CheckError> 
     stopped.map_err(|_| CheckError::Broken(format!("a cancel is obeyed within {CANCEL_MAX:?}")))
 }
 
-async fn cancelled(making: &mut Making<'_>) -> Check {
+async fn cancelled(making: &mut FilmFuture<'_>) -> CheckResult {
     let ended = in_time(making).await?;
-    hold(
+    require(
         matches!(ended, Err(EngineError::Cancelled)),
         "a cancel is answered as one",
     )
 }
 
-fn brought(site: &impl Site, ended: Option<Ended>) -> Check {
+fn check_film(site: &impl FilmSite, ended: Option<FilmOutcome>) -> CheckResult {
     if let Some(Err(error)) = ended {
         return Err(CheckError::Broken(format!("no film came: {error}")));
     }
@@ -347,12 +347,12 @@ fn brought(site: &impl Site, ended: Option<Ended>) -> Check {
     let film = film.map_err(|error| {
         CheckError::Broken(format!("a film is a file where it was asked: {error}"))
     })?;
-    hold(film == site.film(), "the film is the whole one")
+    require(film == site.film(), "the film is the whole one")
 }
 
-fn told(ended: Option<Ended>, expected: FailureCode) -> Check {
+fn check_failure(ended: Option<FilmOutcome>, expected: FailureCode) -> CheckResult {
     match ended {
-        Some(Err(EngineError::Told { code, .. } | EngineError::JobFailed { code, .. }))
+        Some(Err(EngineError::CodedFailure { code, .. } | EngineError::JobFailed { code, .. }))
             if code == expected =>
         {
             Ok(())
@@ -363,12 +363,12 @@ fn told(ended: Option<Ended>, expected: FailureCode) -> Check {
     }
 }
 
-fn absent(site: &impl Site) -> Check {
-    hold(!site.to().exists(), "there is no file without a film")
+fn check_no_file(site: &impl FilmSite) -> CheckResult {
+    require(!site.to().exists(), "there is no file without a film")
 }
 
-fn nobody_works(site: &impl Site) -> Check {
-    hold(
+fn check_all_stopped(site: &impl FilmSite) -> CheckResult {
+    require(
         site.begun() == site.cancelled(),
         "every unwanted work is stopped",
     )
@@ -377,21 +377,21 @@ fn nobody_works(site: &impl Site) -> Check {
 /// The key of every attempt.
 pub const KEY: &str = "video_0001";
 
-/// How the works of a [`Site`] behave.
+/// How the works of a [`FilmSite`] behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum WorkFate {
     /// They make progress and end with a film.
-    Well,
+    Succeeding,
     /// They make progress and never end.
     Endless,
     /// They begin and then fail.
-    Badly,
+    Failing,
     /// The site no longer answers.
     Silent,
 }
 
 /// An engine and the place where its films are made.
-pub trait Site: Send + Sync {
+pub trait FilmSite: Send + Sync {
     /// The engine.
     fn engine(&self) -> &dyn FilmEngine;
 
@@ -402,7 +402,7 @@ pub trait Site: Send + Sync {
     fn to(&self) -> PathBuf;
 
     /// Sets how all works behave from now on, including those already begun.
-    fn turn(&self, fate: Fate);
+    fn turn(&self, fate: WorkFate);
 
     /// The bytes of the resulting film.
     fn film(&self) -> Vec<u8>;

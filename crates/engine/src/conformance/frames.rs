@@ -1,10 +1,10 @@
-//! The contract of every engine that makes frames, checked through [`Engine`], a [`Sink`] and a
-//! [`Control`].
+//! The contract of every engine that makes frames, checked through [`Engine`], a [`ClipSink`] and a
+//! [`JobControl`].
 
 use kinora_contract::VideoSpec;
 
-use super::{Check, CheckError, hold};
-use crate::{CHANNELS, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink};
+use super::{CheckResult, CheckError, require};
+use crate::{CHANNELS, JobControl, Engine, EngineError, FrameJob, JobMaterials, SAMPLE_RATE_HZ, ClipSink};
 
 /// How a check disturbs a job.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +21,7 @@ enum Disturbance {
 
 /// A sink that records what it receives and disturbs the engine.
 #[derive(Debug, Default)]
-struct Witness {
+struct WitnessSink {
     frames: u32,
     planned: u32,
     /// The engine's own decisions on the length.
@@ -32,12 +32,12 @@ struct Witness {
     wrong_size: bool,
     wild_sample: bool,
     frame_bytes: usize,
-    control: Control,
+    control: JobControl,
     disturbance: Disturbance,
 }
 
-impl Witness {
-    fn take(&mut self, byte: u8) {
+impl WitnessSink {
+    fn hash_byte(&mut self, byte: u8) {
         self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
 }
@@ -45,9 +45,9 @@ impl Witness {
 /// The error of a failing sink; the engine must return it unchanged.
 #[derive(Debug, thiserror::Error)]
 #[error("the witness refuses")]
-struct Refusal;
+struct SinkRefusal;
 
-impl Sink for Witness {
+impl ClipSink for WitnessSink {
     fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
         // A decision after a frame comes too late; 0 marks it as wrong.
         self.decided.push(if self.frames == 0 { frames } else { 0 });
@@ -57,7 +57,7 @@ impl Sink for Witness {
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         match self.disturbance {
             Disturbance::RefuseFrame(index) if index == self.frames => {
-                return Err(EngineError::Sink(Box::new(Refusal)));
+                return Err(EngineError::Sink(Box::new(SinkRefusal)));
             }
             Disturbance::CancelAtFrame(index) if index == self.frames => {
                 self.control.cancel.cancel();
@@ -67,7 +67,7 @@ impl Sink for Witness {
         self.wrong_size |= rgb.len() != self.frame_bytes;
         self.frames += 1;
         for byte in rgb {
-            self.take(*byte);
+            self.hash_byte(*byte);
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Sink for Witness {
             .iter()
             .any(|sample| sample.is_nan() || sample.abs() > 1.0);
         for byte in pcm.iter().flat_map(|sample| sample.to_le_bytes()) {
-            self.take(byte);
+            self.hash_byte(byte);
         }
         Ok(())
     }
@@ -87,25 +87,25 @@ impl Sink for Witness {
 fn run(
     engine: &dyn Engine,
     spec: &VideoSpec,
-    materials: &Materials,
+    materials: &JobMaterials,
     disturbance: Disturbance,
-) -> Result<(Witness, Result<(), EngineError>), CheckError> {
+) -> Result<(WitnessSink, Result<(), EngineError>), CheckError> {
     let clip = engine
         .plan(spec, materials)
         .map_err(|error| CheckError::Broken(format!("plan refused: {error}")))?;
-    let control = Control::default();
+    let control = JobControl::default();
     if matches!(disturbance, Disturbance::CancelAtProgress) {
         control.cancel.cancel_at_progress();
     }
-    let mut seen = Witness {
+    let mut seen = WitnessSink {
         planned: clip.frames,
         frame_bytes: clip.size.pixels() as usize * 3,
         control: control.clone(),
         disturbance,
-        ..Witness::default()
+        ..WitnessSink::default()
     };
     let result = engine.generate(
-        &Job {
+        &FrameJob {
             spec,
             materials,
             clip,
@@ -121,7 +121,7 @@ fn run(
 ///
 /// # Errors
 /// The first broken promise.
-pub fn check(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+pub fn check(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> CheckResult {
     outline(engine, spec, materials)?;
     repeats(engine, spec, materials)?;
     obeys_cancel(engine, spec, materials)?;
@@ -137,7 +137,7 @@ pub fn check(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Ch
 pub fn fingerprint(
     engine: &dyn Engine,
     spec: &VideoSpec,
-    materials: &Materials,
+    materials: &JobMaterials,
 ) -> Result<u64, CheckError> {
     let (seen, result) = run(engine, spec, materials, Disturbance::None)?;
     result.map_err(|error| CheckError::Broken(format!("generation failed: {error}")))?;
@@ -148,8 +148,8 @@ pub fn fingerprint(
 ///
 /// # Errors
 /// The broken promise.
-pub fn leaves_no_trace(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
-    leaves_none_of(Disturbance::CancelAtFrame(1), engine, spec, materials)
+pub fn leaves_no_trace(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> CheckResult {
+    leaves_no_trace_after(Disturbance::CancelAtFrame(1), engine, spec, materials)
 }
 
 /// The same of a job that was stopped at its first progress: engines that compute all frames before they deliver one
@@ -160,17 +160,17 @@ pub fn leaves_no_trace(engine: &dyn Engine, spec: &VideoSpec, materials: &Materi
 pub fn leaves_no_trace_of_a_step(
     engine: &dyn Engine,
     spec: &VideoSpec,
-    materials: &Materials,
-) -> Check {
-    leaves_none_of(Disturbance::CancelAtProgress, engine, spec, materials)
+    materials: &JobMaterials,
+) -> CheckResult {
+    leaves_no_trace_after(Disturbance::CancelAtProgress, engine, spec, materials)
 }
 
-fn leaves_none_of(
+fn leaves_no_trace_after(
     stop: Disturbance,
     engine: &dyn Engine,
     spec: &VideoSpec,
-    materials: &Materials,
-) -> Check {
+    materials: &JobMaterials,
+) -> CheckResult {
     let before = fingerprint(engine, spec, materials)?;
     let (seen, stopped) = run(engine, spec, materials, stop)?;
     // If all frames arrived, the cancel came too late to leave a trace, and the check proves
@@ -182,12 +182,12 @@ fn leaves_none_of(
                 .to_owned(),
         ));
     }
-    hold(
+    require(
         matches!(stopped, Err(EngineError::Cancelled)),
         "a cancel is answered as one",
     )?;
     let after = fingerprint(engine, spec, materials)?;
-    hold(
+    require(
         before == after,
         "a job that was stopped leaves no trace in the next one",
     )
@@ -200,7 +200,7 @@ fn leaves_none_of(
 pub fn outline(
     engine: &dyn Engine,
     spec: &VideoSpec,
-    materials: &Materials,
+    materials: &JobMaterials,
 ) -> Result<u64, CheckError> {
     let clip = engine
         .plan(spec, materials)
@@ -208,35 +208,35 @@ pub fn outline(
     let again = engine
         .plan(spec, materials)
         .map_err(|error| CheckError::Broken(format!("plan refused: {error}")))?;
-    hold(clip == again, "planning twice gives the same clip")?;
+    require(clip == again, "planning twice gives the same clip")?;
     let (seen, result) = run(engine, spec, materials, Disturbance::None)?;
     result.map_err(|error| CheckError::Broken(format!("generation failed: {error}")))?;
     let frames = length(engine.decides_length(spec), &seen.decided, clip.frames)?;
-    hold(
+    require(
         seen.frames == frames,
         "the number of frames is the planned one, or the one that it decided",
     )?;
-    hold(!seen.wrong_size, "every frame has the planned size")?;
-    hold(!seen.wild_sample, "every sample lies in -1.0 to 1.0")?;
+    require(!seen.wrong_size, "every frame has the planned size")?;
+    require(!seen.wild_sample, "every sample lies in -1.0 to 1.0")?;
     let channels = u64::from(CHANNELS);
     let per_second = u64::from(SAMPLE_RATE_HZ) * channels;
     let length = u64::from(frames) * per_second / u64::from(clip.fps);
     // Within a frame: rates that do not divide 48,000 cannot match exactly.
     let near = seen.samples.abs_diff(length) <= per_second / u64::from(clip.fps);
-    hold(
+    require(
         if clip.audio { near } else { seen.samples == 0 },
         "sound is as long as the picture",
     )?;
-    hold(
+    require(
         seen.samples.is_multiple_of(channels),
         "sound comes in whole stereo samples",
     )?;
     let progress = &seen.control.progress;
-    hold(!progress.has_fallen(), "progress never falls")?;
-    hold(!progress.has_left_range(), "progress lies in 0.0 to 1.0")?;
+    require(!progress.has_fallen(), "progress never falls")?;
+    require(!progress.has_left_range(), "progress lies in 0.0 to 1.0")?;
     let is_whole = (progress.fraction() - 1.0).abs() < 1e-6;
-    hold(is_whole, "progress ends at the whole")?;
-    hold(
+    require(is_whole, "progress ends at the whole")?;
+    require(
         progress.reports() >= u64::from(frames),
         "every frame is a sign of life",
     )?;
@@ -253,10 +253,10 @@ pub fn follows(
     spec: &VideoSpec,
     input: &str,
     first: u64,
-    other: &Materials,
-) -> Check {
+    other: &JobMaterials,
+) -> CheckResult {
     let second = fingerprint(engine, spec, other)?;
-    hold(
+    require(
         first != second,
         &format!("the clip follows the {input}: another {input} gives another clip"),
     )
@@ -279,10 +279,10 @@ fn length(is_undecided: bool, decided: &[u32], planned: u32) -> Result<u32, Chec
 ///
 /// # Errors
 /// The broken promise.
-pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> CheckResult {
     let (first, _) = run(engine, spec, materials, Disturbance::None)?;
     let (second, _) = run(engine, spec, materials, Disturbance::None)?;
-    hold(
+    require(
         first.hash == second.hash,
         "the same spec gives the same frames and sound",
     )?;
@@ -291,32 +291,32 @@ pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
         ..spec.clone()
     };
     let (third, _) = run(engine, &other, materials, Disturbance::None)?;
-    hold(first.hash != third.hash, "another seed gives another clip")
+    require(first.hash != third.hash, "another seed gives another clip")
 }
 
 /// A cancel stops the work at once, even if it came before the start.
 ///
 /// # Errors
 /// The broken promise.
-pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> CheckResult {
     let (seen, result) = run(engine, spec, materials, Disturbance::CancelAtFrame(2))?;
-    hold(
+    require(
         matches!(result, Err(EngineError::Cancelled)),
         "a cancel is answered as one",
     )?;
     // Three frames have arrived at the cancel; one more may be on its way through a buffer.
-    hold(seen.frames <= 4, "a cancel is obeyed within a frame")
+    require(seen.frames <= 4, "a cancel is obeyed within a frame")
 }
 
 /// The engine returns the sink's error unchanged, and passes on nothing more.
 ///
 /// # Errors
 /// The broken promise.
-pub fn returns_sink_errors(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+pub fn returns_sink_errors(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> CheckResult {
     let (seen, result) = run(engine, spec, materials, Disturbance::RefuseFrame(3))?;
-    let same = matches!(&result, Err(EngineError::Sink(cause)) if cause.is::<Refusal>());
-    hold(same, "the sink's own error is returned")?;
-    hold(
+    let same = matches!(&result, Err(EngineError::Sink(cause)) if cause.is::<SinkRefusal>());
+    require(same, "the sink's own error is returned")?;
+    require(
         seen.frames == 3,
         "nothing is handed over after the sink refused",
     )

@@ -22,13 +22,13 @@ pub enum CheckError {
 }
 
 /// The result of a check.
-pub type Check = Result<(), CheckError>;
+pub type CheckResult = Result<(), CheckError>;
 
 /// The promise in words, if it is broken.
 ///
 /// # Errors
 /// [`CheckError::Broken`].
-pub fn hold(truth: bool, promise: &str) -> Check {
+pub fn require(truth: bool, promise: &str) -> CheckResult {
     if truth {
         Ok(())
     } else {

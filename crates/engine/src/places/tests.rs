@@ -32,21 +32,21 @@ impl Bench {
         self.millis.fetch_add(seconds * 1_000, Ordering::Relaxed);
     }
 
-    fn choose_avoiding(&self, avoid: &[&str]) -> Choice {
+    fn choose_avoiding(&self, avoid: &[&str]) -> PlaceChoice {
         let avoid: Vec<String> = avoid.iter().map(|&name| name.to_owned()).collect();
-        self.places.choose(&Wish {
+        self.places.choose(&PlaceWish {
             may: &|_| true,
             prefers: &|_| false,
             avoid: &avoid,
         })
     }
 
-    fn take(&self) -> Visit {
+    fn take(&self) -> PlaceVisit {
         taken(self.choose_avoiding(&[]))
     }
 
     fn fail(&self, index: usize, job: &str) {
-        self.places.job_failed(
+        self.places.record_job_failure(
             index,
             FailedJob {
                 key: job,
@@ -62,9 +62,9 @@ impl Bench {
     }
 }
 
-fn taken(choice: Choice) -> Visit {
+fn taken(choice: PlaceChoice) -> PlaceVisit {
     match choice {
-        Choice::Take(visit) => visit,
+        PlaceChoice::Take(visit) => visit,
         other => panic!("{other:?}"),
     }
 }
@@ -72,44 +72,44 @@ fn taken(choice: Choice) -> Visit {
 #[test]
 fn the_least_busy_is_chosen_and_a_visit_ends_when_dropped() {
     let bench = Bench::new(3, None);
-    let mut visits: Vec<Visit> = (0..6).map(|_| bench.take()).collect();
+    let mut visits: Vec<PlaceVisit> = (0..6).map(|_| bench.take()).collect();
     let chosen: Vec<usize> = visits.iter().map(|visit| visit.index).collect();
     assert_eq!(chosen, [0, 1, 2, 0, 1, 2]);
     drop(visits.remove(4));
     assert_eq!(bench.take().index, 1);
-    let _resumed = bench.places.visit(1);
+    let _resumed = bench.places.record_visit(1);
     assert_eq!(bench.take().index, 0);
 }
 
 #[test]
 fn a_place_that_asks_for_a_pause_gets_it() {
     let bench = Bench::new(2, None);
-    bench.places.hold(0, Some(Duration::from_mins(1)));
+    bench.places.record_pause(0, Some(Duration::from_mins(1)));
     assert_eq!(bench.take().index, 1);
-    bench.places.hold(1, Some(Duration::from_secs(90)));
-    let Choice::Wait(until) = bench.choose_avoiding(&[]) else {
+    bench.places.record_pause(1, Some(Duration::from_secs(90)));
+    let PlaceChoice::Wait(until) = bench.choose_avoiding(&[]) else {
         panic!("both are held");
     };
     assert_eq!(until, Duration::from_secs(160));
     bench.pass(60);
     assert_eq!(bench.take().index, 0);
-    assert!(matches!(bench.places.choose_only(1), Choice::Wait(_)));
+    assert!(matches!(bench.places.choose_only(1), PlaceChoice::Wait(_)));
 }
 
 #[test]
 fn a_server_with_outages_is_asked_by_one_and_the_others_go_elsewhere_or_wait_for_the_answer() {
     let bench = Bench::new(2, None);
     for _ in 0..3 {
-        bench.places.outage(0, "status 500");
+        bench.places.record_outage(0, "status 500");
     }
     bench.pass(100);
-    let Choice::Probe(probe) = bench.choose_avoiding(&[]) else {
+    let PlaceChoice::Probe(probe) = bench.choose_avoiding(&[]) else {
         panic!("it is due");
     };
     assert_eq!(bench.take().index, 1, "one probe at a time");
     let mut changes = bench.places.changes();
     changes.mark_unchanged();
-    bench.places.is_back(0);
+    bench.places.record_recovery(0);
     assert!(changes.has_changed().unwrap(), "waiting jobs are woken");
     drop(probe);
     let both = [bench.take(), bench.take()];
@@ -119,13 +119,13 @@ fn a_server_with_outages_is_asked_by_one_and_the_others_go_elsewhere_or_wait_for
 #[test]
 fn a_probe_that_is_given_up_blocks_no_later_one() {
     let bench = Bench::new(1, None);
-    bench.places.broke(0, "status 401");
-    assert!(matches!(bench.choose_avoiding(&[]), Choice::Wait(_)));
+    bench.places.record_breakage(0, "status 401");
+    assert!(matches!(bench.choose_avoiding(&[]), PlaceChoice::Wait(_)));
     bench.pass(100);
     for _ in 0..2 {
-        assert!(matches!(bench.choose_avoiding(&[]), Choice::Probe(_)));
+        assert!(matches!(bench.choose_avoiding(&[]), PlaceChoice::Probe(_)));
     }
-    bench.places.answered(0);
+    bench.places.record_answer(0);
     assert_eq!(bench.take().index, 0);
 }
 
@@ -141,7 +141,7 @@ fn a_place_whose_jobs_succeed_elsewhere_is_quarantined_until_one_succeeds_there(
         assert_eq!(visit.index, 0, "the other place is the one to avoid");
         drop(visit);
         bench.fail(0, job);
-        bench.places.succeeded(1);
+        bench.places.record_success(1);
         assert_eq!(bench.state(0), state, "{job}");
         bench.pass(8);
     }
@@ -154,7 +154,7 @@ fn a_place_whose_jobs_succeed_elsewhere_is_quarantined_until_one_succeeds_there(
     bench.pass(16);
     assert_eq!(taken(bench.choose_avoiding(&["place 1"])).index, 0);
     assert_eq!(bench.places.vacancies(0), 2, "a trial is due");
-    bench.places.succeeded(0);
+    bench.places.record_success(0);
     assert_eq!(bench.state(0), PlaceState::Available);
     let report = &bench.places.report()[0];
     assert_eq!(report.quarantined, Duration::from_secs(24));
@@ -172,7 +172,7 @@ fn a_failed_job_goes_to_a_place_that_is_not_in_quarantine_even_if_it_must_wait_f
     assert_eq!(busy.index, 1);
     assert!(matches!(
         bench.choose_avoiding(&["place 0"]),
-        Choice::Wait(_)
+        PlaceChoice::Wait(_)
     ));
     drop(busy);
     assert_eq!(taken(bench.choose_avoiding(&["place 0"])).index, 1);
@@ -192,7 +192,7 @@ fn a_job_that_fails_at_two_places_counts_against_neither() {
     }
     // Judged by another worker.
     for round in 0..20 {
-        bench.places.job_failed(
+        bench.places.record_job_failure(
             0,
             FailedJob {
                 key: &format!("bad elsewhere {round}"),
@@ -225,7 +225,7 @@ fn an_only_place_is_never_paused_by_jobs_but_its_process_is_replaced_ever_more_s
         bench.fail(0, &format!("job {job}"));
     }
     assert_eq!(restarts, [3, 9, 21, 33]);
-    bench.places.succeeded(0);
+    bench.places.record_success(0);
     assert_eq!(bench.state(0), PlaceState::Available);
     let elsewhere = FailedJob {
         key: "a",
@@ -233,7 +233,7 @@ fn an_only_place_is_never_paused_by_jobs_but_its_process_is_replaced_ever_more_s
         has_failed_elsewhere: false,
         error: "it failed",
     };
-    bench.places.job_failed(0, elsewhere);
+    bench.places.record_job_failure(0, elsewhere);
     assert_eq!(bench.state(0), PlaceState::Paused, "another worker can");
 }
 
@@ -242,20 +242,20 @@ fn vacancies_count_what_the_places_take_now() {
     let bench = Bench::new(2, Some(1));
     assert_eq!(bench.places.vacancies(0), 2);
     assert_eq!(bench.places.vacancies(1), 1);
-    bench.places.outage(0, "exited while it opened");
+    bench.places.record_outage(0, "exited while it opened");
     assert_eq!(bench.places.vacancies(0), 1);
     for _ in 0..2 {
-        bench.places.outage(0, "exited while it opened");
-        bench.places.broke(1, "exited while it opened");
+        bench.places.record_outage(0, "exited while it opened");
+        bench.places.record_breakage(1, "exited while it opened");
     }
     assert!(!bench.places.are_usable());
     assert_eq!(bench.places.vacancies(0), 0);
     bench.pass(100);
     assert_eq!(bench.places.vacancies(0), 2, "one probe each");
     let servers = Bench::new(1, None);
-    servers.places.hold(0, Some(Duration::from_mins(9)));
+    servers.places.record_pause(0, Some(Duration::from_mins(9)));
     assert_eq!(servers.places.vacancies(7), usize::MAX);
-    servers.places.broke(0, "status 401");
+    servers.places.record_breakage(0, "status 401");
     assert_eq!(servers.places.vacancies(0), 0);
 }
 
@@ -303,15 +303,15 @@ mod properties {
                     Step::Take { avoid } => {
                         let name = avoid.map(|index| format!("place {index}"));
                         let names: Vec<&str> = name.iter().map(String::as_str).collect();
-                        if let Choice::Take(visit) = bench.choose_avoiding(&names) {
+                        if let PlaceChoice::Take(visit) = bench.choose_avoiding(&names) {
                             prop_assert_ne!(Some(visit.index), avoid);
                             visits.push(visit);
                         }
                     }
-                    Step::Succeed(index) => bench.places.succeeded(index),
+                    Step::Succeed(index) => bench.places.record_success(index),
                     Step::Fail(index, job) => bench.fail(index, &format!("job {job}")),
-                    Step::Outage(index) => bench.places.outage(index, "no answer"),
-                    Step::Back(index) => bench.places.is_back(index),
+                    Step::Outage(index) => bench.places.record_outage(index, "no answer"),
+                    Step::Back(index) => bench.places.record_recovery(index),
                     Step::Pass(seconds) => bench.pass(seconds),
                     Step::Leave => drop(visits.pop()),
                 }
@@ -323,10 +323,10 @@ mod properties {
             bench.pass(90);
             for index in 0..3 {
                 let only = |one: usize| one == index;
-                let wish = Wish { may: &only, prefers: &|_| false, avoid: &[] };
+                let wish = PlaceWish { may: &only, prefers: &|_| false, avoid: &[] };
                 match bench.places.choose(&wish) {
-                    Choice::Wait(_) => prop_assert!(false, "place {} is left out", index),
-                    Choice::Probe(_) | Choice::Take(_) => {}
+                    PlaceChoice::Wait(_) => prop_assert!(false, "place {} is left out", index),
+                    PlaceChoice::Probe(_) | PlaceChoice::Take(_) => {}
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use kinora_http_download::{Error, Options, Source};
+use kinora_http_download::{DownloadError, DownloadOptions, DownloadSource};
 
 use crate::server::{Answer, Server};
 use crate::support::{Place, SHA256, once, options, other, sent, weights};
@@ -12,7 +12,7 @@ use crate::support::{Place, SHA256, once, options, other, sent, weights};
 async fn a_file_gets_its_name_when_it_is_complete() {
     let server = Server::start(|seen, _| sent(seen, &weights(), "a")).await;
     let place = Place::new();
-    let source = Source {
+    let source = DownloadSource {
         bytes: Some(100_000),
         sha256: Some(SHA256.to_owned()),
         ..place.source(&server)
@@ -61,7 +61,7 @@ async fn a_later_process_goes_on_with_what_an_earlier_one_left() {
     let place = Place::new();
     let source = place.source(&server);
     let error = place.get_by(&source, once()).await.unwrap_err();
-    assert!(matches!(error, Error::Broken(_)), "{error:?}");
+    assert!(matches!(error, DownloadError::Broken(_)), "{error:?}");
     assert_eq!(place.names(), [".a.gguf.part", ".a.gguf.part.from"]);
     assert_eq!(
         kinora_http_download::partial_bytes(&place.path()),
@@ -106,7 +106,7 @@ async fn a_server_without_ranges_that_always_breaks_is_given_up() {
         Server::start(|_, _| Answer::new(200, "ETag: \"a\"\r\n", weights()).cut(70_000)).await;
     let place = Place::new();
     let error = place.get(&server).await.unwrap_err();
-    assert!(matches!(error, Error::Broken(_)), "{error:?}");
+    assert!(matches!(error, DownloadError::Broken(_)), "{error:?}");
     // The first, which made progress, and three that did not.
     assert_eq!(server.seen().len(), 4);
     assert!(!place.path().exists());
@@ -135,7 +135,7 @@ async fn a_silent_server_is_left_and_asked_again() {
     .await;
     let place = Place::new();
     // On a slow machine later answers may seem silent too, so their number is not bounded.
-    let options = Options {
+    let options = DownloadOptions {
         stall_limit: Duration::from_millis(200),
         retries_max: u32::MAX,
         ..options()
@@ -149,12 +149,12 @@ async fn a_silent_server_is_left_and_asked_again() {
 async fn a_server_that_stays_silent_is_given_up() {
     let server = Server::start(|_, _| Answer::bare(200, "", "").cut(2).holding()).await;
     let place = Place::new();
-    let options = Options {
+    let options = DownloadOptions {
         stall_limit: Duration::from_millis(20),
         ..options()
     };
     let error = place.get_by(&place.source(&server), options).await;
-    assert!(matches!(error, Err(Error::Stalled(_))), "{error:?}");
+    assert!(matches!(error, Err(DownloadError::Stalled(_))), "{error:?}");
     assert_eq!(place.retried().len(), 3);
     assert!(place.names().is_empty());
 }
@@ -166,7 +166,7 @@ async fn two_downloads_of_one_file_do_not_meet() {
     part.lock().unwrap();
     let server = Server::start(|seen, _| sent(seen, &weights(), "a")).await;
     let error = place.get(&server).await.unwrap_err();
-    assert!(matches!(error, Error::Busy(_)), "{error:?}");
+    assert!(matches!(error, DownloadError::Busy(_)), "{error:?}");
     drop(part);
     place.get(&server).await.unwrap();
     place.assert_has(&weights());

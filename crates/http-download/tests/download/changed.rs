@@ -1,12 +1,12 @@
 //! Files that are not what they were, or not what they should be.
 
-use kinora_http_download::{Error, Source};
+use kinora_http_download::{DownloadError, DownloadSource};
 
 use crate::server::{Answer, Server};
 use crate::support::{Place, SHA256, once, options, other, part, sent, weights};
 
-fn source(place: &Place, server: &Server) -> Source {
-    Source {
+fn source(place: &Place, server: &Server) -> DownloadSource {
+    DownloadSource {
         bytes: Some(100_000),
         sha256: Some(SHA256.to_owned()),
         ..place.source(server)
@@ -73,7 +73,7 @@ async fn wrong_bytes_are_no_file_and_are_not_kept() {
     let server = Server::start(|seen, _| sent(seen, &other(), "a")).await;
     let place = Place::new();
     let error = place.get_by(&source(&place, &server), options()).await;
-    let Err(Error::Hash { found, expected }) = error else {
+    let Err(DownloadError::Hash { found, expected }) = error else {
         panic!("{error:?}");
     };
     assert_eq!(expected, SHA256);
@@ -109,7 +109,7 @@ async fn another_length_than_the_expected_one_is_refused_before_the_first_byte()
     let server = Server::start(|seen, _| sent(seen, &weights()[1..], "a")).await;
     let place = Place::new();
     let error = place.get_by(&source(&place, &server), options()).await;
-    let Err(Error::Length { found, expected }) = error else {
+    let Err(DownloadError::Length { found, expected }) = error else {
         panic!("{error:?}");
     };
     assert_eq!((found, expected), (99_999, 100_000));
@@ -125,7 +125,7 @@ async fn a_server_that_announces_more_than_it_sends_is_not_believed() {
     .await;
     let place = Place::new();
     let error = place.get(&server).await.unwrap_err();
-    assert!(matches!(error, Error::Broken(_)), "{error:?}");
+    assert!(matches!(error, DownloadError::Broken(_)), "{error:?}");
     assert!(!place.path().exists());
 }
 
@@ -161,7 +161,7 @@ async fn a_part_that_is_longer_than_announced_is_no_file() {
     .await;
     let place = Place::new();
     let error = place.get(&server).await.unwrap_err();
-    assert!(matches!(error, Error::Answer(_)), "{error:?}");
+    assert!(matches!(error, DownloadError::Answer(_)), "{error:?}");
     assert!(place.names().is_empty());
 }
 
@@ -171,7 +171,7 @@ async fn a_file_of_unknown_length_needs_a_known_one() {
     let server = Server::start(|_, _| Answer::bare(200, "", weights())).await;
     let place = Place::new();
     let error = place.get(&server).await.unwrap_err();
-    assert!(matches!(error, Error::Answer(_)), "{error:?}");
+    assert!(matches!(error, DownloadError::Answer(_)), "{error:?}");
     assert!(place.names().is_empty());
     let source = source(&place, &server);
     place.get_by(&source, options()).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kinora_http_download::{Error, Source};
+use kinora_http_download::{DownloadError, DownloadSource};
 use url::Url;
 
 use crate::server::{Answer, Server};
@@ -85,7 +85,7 @@ async fn redirects_are_bounded() {
     .await;
     let place = Place::new();
     let error = place.get(&server).await.unwrap_err();
-    assert!(matches!(error, Error::Answer(_)), "{error:?}");
+    assert!(matches!(error, DownloadError::Answer(_)), "{error:?}");
     assert_eq!(server.seen().len(), 11);
     assert!(place.names().is_empty());
 }
@@ -115,14 +115,14 @@ async fn an_address_that_nobody_serves_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
     drop(listener);
-    let source = Source {
+    let source = DownloadSource {
         url: Url::parse(&url).unwrap(),
         path: place.path(),
         bytes: None,
         sha256: None,
     };
     let error = place.get_by(&source, options()).await.unwrap_err();
-    assert!(matches!(error, Error::Connect { .. }), "{error:?}");
+    assert!(matches!(error, DownloadError::Connect { .. }), "{error:?}");
     assert_eq!(place.retried().len(), 3);
     assert!(place.names().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use kinora_http_download::{Error, Source};
+use kinora_http_download::{DownloadError, DownloadSource};
 
 use crate::server::{Answer, Server};
 use crate::support::{Place, options, sent, weights};
@@ -13,7 +13,7 @@ async fn a_refusal_for_good_is_not_repeated_and_leaves_nothing() {
         let server = Server::start(move |_, _| Answer::new(status, "", "no")).await;
         let place = Place::new();
         let error = place.get(&server).await.unwrap_err();
-        let Error::Status {
+        let DownloadError::Status {
             status: found,
             origin,
             ..
@@ -42,7 +42,7 @@ async fn a_refusal_for_now_is_repeated_a_bounded_number_of_times() {
     let place = Place::new();
     let error = place.get(&busy).await.unwrap_err();
     assert!(
-        matches!(error, Error::Status { status: 503, .. }),
+        matches!(error, DownloadError::Status { status: 503, .. }),
         "{error:?}"
     );
     assert_eq!(busy.seen().len(), 4);
@@ -58,7 +58,7 @@ async fn a_file_that_the_disk_cannot_hold_is_not_begun() {
     .await;
     let place = Place::new();
     let error = place.get(&server).await.unwrap_err();
-    assert!(matches!(error, Error::Room { .. }), "{error:?}");
+    assert!(matches!(error, DownloadError::Room { .. }), "{error:?}");
     assert!(place.names().is_empty());
 }
 
@@ -67,7 +67,7 @@ async fn a_place_that_cannot_be_written_is_named() {
     let server = Server::start(|seen, _| sent(seen, &weights(), "a")).await;
     let place = Place::new();
     fs::write(place.path(), "a file").unwrap();
-    let source = Source {
+    let source = DownloadSource {
         path: place.path().join("b.gguf"),
         ..place.source(&server)
     };

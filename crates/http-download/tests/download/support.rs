@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use kinora_http_download::{Downloader, Error, Options, Source, Token, Watcher};
+use kinora_http_download::{Downloader, DownloadError, DownloadOptions, DownloadSource, OriginToken, DownloadWatcher};
 use tempfile::TempDir;
 use url::Url;
 
@@ -65,8 +65,8 @@ impl Place {
         self.folder.path().join("a.gguf")
     }
 
-    pub(crate) fn source(&self, server: &Server) -> Source {
-        Source {
+    pub(crate) fn source(&self, server: &Server) -> DownloadSource {
+        DownloadSource {
             url: Url::parse(&format!("{}/a/resolve/a.gguf", server.url)).unwrap(),
             path: self.path(),
             bytes: None,
@@ -75,11 +75,11 @@ impl Place {
     }
 
     /// Gets it from the server, without what is known in advance.
-    pub(crate) async fn get(&self, server: &Server) -> Result<u64, Error> {
+    pub(crate) async fn get(&self, server: &Server) -> Result<u64, DownloadError> {
         self.get_by(&self.source(server), options()).await
     }
 
-    pub(crate) async fn get_by(&self, source: &Source, options: Options) -> Result<u64, Error> {
+    pub(crate) async fn get_by(&self, source: &DownloadSource, options: DownloadOptions) -> Result<u64, DownloadError> {
         let downloader = Downloader::new(options).unwrap();
         downloader.get(source, self).await
     }
@@ -105,21 +105,21 @@ impl Place {
     }
 }
 
-impl Watcher for Place {
+impl DownloadWatcher for Place {
     fn begun(&self, _: u64, _: u64) {}
 
     fn grown(&self, _: u64) {}
 
     fn checking(&self) {}
 
-    fn retrying(&self, error: &Error, _: Duration, _: u32, _: u32) {
+    fn retrying(&self, error: &DownloadError, _: Duration, _: u32, _: u32) {
         self.retries.lock().unwrap().push(error.to_string());
     }
 }
 
 /// Waits that a test can afford, and no stall on the slowest machine.
-pub(crate) fn options() -> Options {
-    Options {
+pub(crate) fn options() -> DownloadOptions {
+    DownloadOptions {
         stall_limit: Duration::from_secs(100),
         retries_max: 3,
         first_wait: Duration::from_millis(1),
@@ -129,17 +129,17 @@ pub(crate) fn options() -> Options {
 }
 
 /// The same with one attempt.
-pub(crate) fn once() -> Options {
-    Options {
+pub(crate) fn once() -> DownloadOptions {
+    DownloadOptions {
         retries_max: 0,
         ..options()
     }
 }
 
 /// The same with a token for the server.
-pub(crate) fn with_token(server: &Server) -> Options {
-    Options {
-        token: Some(Token::new(&server.url, SECRET).unwrap()),
+pub(crate) fn with_token(server: &Server) -> DownloadOptions {
+    DownloadOptions {
+        token: Some(OriginToken::new(&server.url, SECRET).unwrap()),
         ..options()
     }
 }

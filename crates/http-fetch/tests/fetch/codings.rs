@@ -4,7 +4,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
-use kinora_http_fetch::{Cause, FetchError};
+use kinora_http_fetch::{FetchCause, FetchError};
 
 use crate::support::{Bench, Server, options, send};
 
@@ -106,7 +106,7 @@ async fn damaged_and_unknown_codings_are_refused_by_name() {
     for body in [cut, flipped, b"\x1f\x8b\x08junk".to_vec()] {
         let error = coded("gzip", body).await.unwrap_err();
         assert!(
-            matches!(error, FetchError::Unreachable(Cause::Damaged(_))),
+            matches!(error, FetchError::Unreachable(FetchCause::Damaged(_))),
             "{error:?}"
         );
         assert!(!error.is_transient());

@@ -3,7 +3,7 @@
 //! forbidden addresses, it would also see packets to those.
 
 use kinora_contract::FailureCode;
-use kinora_http_fetch::{FetchError, Fetcher, Options};
+use kinora_http_fetch::{FetchError, ReferenceFetcher, FetchOptions};
 
 use crate::support::{
     Bench, Canary, PUBLIC, Script, Server, clock, ok, options, redirect, request,
@@ -196,7 +196,7 @@ async fn p09_no_spelling_of_a_host_reaches_inside() {
     let canary = Canary::everywhere().await;
     for host in HOSTS {
         for scheme in ["http", "https"] {
-            let bench = Bench::nameless(Options::default());
+            let bench = Bench::nameless(FetchOptions::default());
             let error = bench
                 .fails(&format!("{scheme}://{host}:{}/secret", canary.port))
                 .await;
@@ -278,7 +278,7 @@ async fn p09_a_redirect_to_the_same_name_is_resolved_and_judged_anew() {
 #[tokio::test]
 async fn p09_the_resolver_of_the_system_is_judged_too() {
     let canary = Canary::everywhere().await;
-    let fetcher = Fetcher::new(Options::default(), clock()).unwrap();
+    let fetcher = ReferenceFetcher::new(FetchOptions::default(), clock()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let url = format!("http://localhost:{}/", canary.port);
     let fetched = fetcher
@@ -345,9 +345,9 @@ async fn an_allowed_network_is_dialled_and_nothing_beside_it() {
     // The rule of ports holds there too.
     let error = bench.fails(&format!("http://{PUBLIC}:9/")).await;
     assert!(forbidden(&error), "{error:?}");
-    let named = Options {
+    let named = FetchOptions {
         allow_networks: vec![format!("{PUBLIC}:9").parse().unwrap()],
-        ..Options::default()
+        ..FetchOptions::default()
     };
     let bench = Bench::nameless(named);
     // Nobody listens there.
@@ -360,7 +360,7 @@ async fn an_allowed_network_is_dialled_and_nothing_beside_it() {
 #[tokio::test]
 async fn p09_a_denied_network_is_not_dialled_although_it_is_allowed() {
     let server = Server::start(|_| ok(b"never asked")).await;
-    let bench = Bench::nameless(Options {
+    let bench = Bench::nameless(FetchOptions {
         deny_networks: vec!["127.77.0.0/24".parse().unwrap()],
         ..options()
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::{Failure, FailureCode};
-use kinora_http_fetch::{Cause, FetchError, LookupError, Options, Reached, Resolve};
+use kinora_http_fetch::{FetchCause, FetchError, LookupError, FetchOptions, FetchProgress, ProjectResolver};
 use tokio::net::TcpListener;
 
 use crate::support::{Bench, PUBLIC, Script, Server, Step, ok, options, request, send};
@@ -74,21 +74,21 @@ async fn p13_a_length_that_lies_gives_the_declared_bytes_or_nothing() {
     for path in ["/two", "/negative", "/huge", "/nothing", "/ssh"] {
         let error = bench.fails(&server.url(path)).await;
         assert!(
-            matches!(error, FetchError::Unreachable(Cause::Http(_))),
+            matches!(error, FetchError::Unreachable(FetchCause::Http(_))),
             "{path}: {error:?}"
         );
-        assert_eq!(error.reached(), Some(Reached::NoAnswer), "{path}");
+        assert_eq!(error.reached(), Some(FetchProgress::NoAnswer), "{path}");
     }
-    let broke_off = |declared| Reached::BrokeOff { bytes: 4, declared };
+    let broke_off = |declared| FetchProgress::BrokeOff { bytes: 4, declared };
     for (path, reached) in [
         ("/less", broke_off(Some(100))),
         ("/chunk", broke_off(None)),
         ("/unended", broke_off(None)),
-        ("/chunksize", Reached::Malformed),
+        ("/chunksize", FetchProgress::Malformed),
     ] {
         let error = bench.fails(&server.url(path)).await;
         assert!(
-            matches!(error, FetchError::Unreachable(Cause::Body { .. })),
+            matches!(error, FetchError::Unreachable(FetchCause::Body { .. })),
             "{path}: {error:?}"
         );
         assert_eq!(error.reached(), Some(reached), "{path}");
@@ -112,7 +112,7 @@ async fn p13_a_drip_below_the_minimum_rate_is_cut_off_and_a_slow_but_steady_body
         _ => ok(b"few bytes, at once"),
     })
     .await;
-    let bench = Bench::nameless(Options {
+    let bench = Bench::nameless(FetchOptions {
         rate_window: SHORT,
         rate_min_bytes: 10_000,
         ..options()
@@ -120,7 +120,7 @@ async fn p13_a_drip_below_the_minimum_rate_is_cut_off_and_a_slow_but_steady_body
     for path in ["/drip", "/chunks", "/silent"] {
         let error = bench.fails(&server.url(path)).await;
         assert!(
-            matches!(error, FetchError::Timeout(Cause::Rate { .. })),
+            matches!(error, FetchError::Timeout(FetchCause::Rate { .. })),
             "{path}: {error:?}"
         );
         assert_eq!(error.failure().code, "reference_timeout");
@@ -145,7 +145,7 @@ async fn p13_the_total_time_ends_what_is_never_too_slow_for_the_rate() {
     })
     .await;
     // Long enough to connect and answer on a busy machine; all wait at the same time.
-    let options = Options {
+    let options = FetchOptions {
         total_timeout: Duration::from_secs(2),
         rate_min_bytes: 1,
         ..options()
@@ -154,7 +154,7 @@ async fn p13_the_total_time_ends_what_is_never_too_slow_for_the_rate() {
         let bench = Bench::nameless(options.clone());
         let error = bench.fails(&server.url(path)).await;
         assert!(
-            matches!(error, FetchError::Timeout(Cause::TotalTimeout)),
+            matches!(error, FetchError::Timeout(FetchCause::TotalTimeout)),
             "{path}: {error:?}"
         );
     };
@@ -186,11 +186,11 @@ async fn p13_endless_heads_and_trailers_end_at_their_bound() {
     .await;
     let bench = Bench::nameless(options());
     for (path, reached) in [
-        ("/many", Reached::NoAnswer),
-        ("/long", Reached::NoAnswer),
-        ("/status", Reached::NoAnswer),
-        ("/extension", Reached::Malformed),
-        ("/trailers", Reached::Malformed),
+        ("/many", FetchProgress::NoAnswer),
+        ("/long", FetchProgress::NoAnswer),
+        ("/status", FetchProgress::NoAnswer),
+        ("/extension", FetchProgress::Malformed),
+        ("/trailers", FetchProgress::Malformed),
     ] {
         let error = bench.fails(&server.url(path)).await;
         assert_eq!(error.reached(), Some(reached), "{path}: {error:?}");
@@ -217,7 +217,7 @@ async fn a_coding_that_is_not_undone_is_refused() {
     ] {
         let error = bench.fails(&server.url(path)).await;
         assert!(
-            matches!(error, FetchError::Unreachable(Cause::Encoding(_))),
+            matches!(error, FetchError::Unreachable(FetchCause::Encoding(_))),
             "{path}: {error:?}"
         );
     }
@@ -246,7 +246,7 @@ async fn a_redirect_that_names_no_place_is_refused() {
 struct Silent;
 
 #[async_trait]
-impl Resolve for Silent {
+impl ProjectResolver for Silent {
     async fn resolve(&self, _project: &str, _host: &str) -> Result<Vec<IpAddr>, LookupError> {
         std::future::pending().await
     }
@@ -261,11 +261,11 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
     let open = server.address.port();
     let hanging_up = Server::start(|_| Vec::new()).await;
     let hung_up = hanging_up.address.port();
-    let short = || Options {
+    let short = || FetchOptions {
         connect_timeout: SHORT,
         ..options()
     };
-    let named = || Options {
+    let named = || FetchOptions {
         allow_networks: [PUBLIC, "127.77.0.1:1"]
             .map(|text| text.parse().unwrap())
             .into(),
@@ -322,7 +322,7 @@ async fn only_what_may_pass_is_worth_another_try() {
     let statuses = transient.into_iter().chain(persistent);
     for status in statuses {
         let error = bench.fails(&server.url(&format!("/{status}"))).await;
-        assert_eq!(error.reached(), Some(Reached::Answered(status)));
+        assert_eq!(error.reached(), Some(FetchProgress::Answered(status)));
         assert_eq!(
             error.is_transient(),
             transient.contains(&status),
@@ -363,10 +363,10 @@ async fn what_the_caller_can_mend_is_told() {
         let bench = Bench::new(options(), Script::new(answers));
         let error = bench.fails("http://unknown.test/").await;
         assert_eq!(error.failure().message, "the host name does not exist.");
-        assert_eq!(error.reached(), Some(Reached::NoSuchHost));
+        assert_eq!(error.reached(), Some(FetchProgress::NoSuchHost));
         assert!(!error.is_transient(), "{error:?}");
     }
-    let hasty = Options {
+    let hasty = FetchOptions {
         lookup_timeout: SHORT,
         ..options()
     };
@@ -396,7 +396,7 @@ async fn p09_a_forbidden_address_looks_the_same_whatever_listens_there() {
         "http://10.0.0.1/".to_owned(),
     ];
     for url in urls {
-        let error = Bench::nameless(Options::default()).fails(&url).await;
+        let error = Bench::nameless(FetchOptions::default()).fails(&url).await;
         let message = "the URL leads to an address that is not allowed.";
         let alike = Failure::new(FailureCode::ReferenceForbiddenAddress, message);
         assert_eq!(error.failure(), alike, "{url}");

@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use kinora_http_fetch::{Verdict, judge};
+use kinora_http_fetch::{AddressVerdict, classify};
 use proptest::prelude::*;
 
 fn public(address: IpAddr) -> bool {
-    judge(address) == Verdict::Public
+    classify(address) == AddressVerdict::Public
 }
 
 #[test]
@@ -193,7 +193,7 @@ proptest! {
     fn any_address_is_judged_without_panic_and_ipv6_outside_global_unicast_is_forbidden(
         bits in any::<u128>(), short in any::<u32>(),
     ) {
-        judge(Ipv4Addr::from_bits(short).into());
+        classify(Ipv4Addr::from_bits(short).into());
         let address = Ipv6Addr::from_bits(bits);
         let carries = address.to_ipv4_mapped().is_some() || bits >> 32 == 0x64_ff9b << 64;
         if bits >> 125 != 1 && !carries {

@@ -5,7 +5,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use kinora_http_fetch::{Cause, FetchError, Fetcher, Options, SystemInterfaces};
+use kinora_http_fetch::{FetchCause, FetchError, ReferenceFetcher, FetchOptions, SystemInterfaces};
 use tokio::net::TcpListener;
 
 use crate::support::{Script, clock, request};
@@ -49,7 +49,7 @@ async fn contacts(listener: &TcpListener) -> usize {
     contacts
 }
 
-async fn fetched(fetcher: &Fetcher, url: &str) -> FetchError {
+async fn fetched(fetcher: &ReferenceFetcher, url: &str) -> FetchError {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("reference");
     fetcher.fetch(&request(url, &file, 100)).await.unwrap_err()
@@ -64,7 +64,7 @@ async fn p09_the_machine_s_own_public_addresses_are_not_asked() {
     let port = canary.local_addr().unwrap().port();
     let names = Script::new(&[&["198.41.0.4"], &["8.8.8.8", "198.41.0.4"], &["2600:1::1"]]);
     let interfaces = Box::new(SystemInterfaces);
-    let fetcher = Fetcher::with(Options::default(), names, interfaces, clock()).unwrap();
+    let fetcher = ReferenceFetcher::with(FetchOptions::default(), names, interfaces, clock()).unwrap();
     for host in [
         "198.41.0.4",
         "[2600:1::1]",
@@ -81,7 +81,7 @@ async fn p09_the_machine_s_own_public_addresses_are_not_asked() {
         let url = format!("http://{host}:{port}/delete-everything?confirm=1");
         let error = fetched(&fetcher, &url).await;
         assert!(
-            matches!(error, FetchError::Forbidden(Cause::Address { .. })),
+            matches!(error, FetchError::Forbidden(FetchCause::Address { .. })),
             "{host}: {error:?}"
         );
     }
@@ -89,7 +89,7 @@ async fn p09_the_machine_s_own_public_addresses_are_not_asked() {
     // Routed here, and on no interface: the connection says so itself, before a byte is sent.
     let error = fetched(&fetcher, &format!("http://199.7.83.42:{port}/")).await;
     assert!(
-        matches!(error, FetchError::Forbidden(Cause::Itself(_))),
+        matches!(error, FetchError::Forbidden(FetchCause::Itself(_))),
         "{error:?}"
     );
     assert_eq!(contacts(&canary).await, 1);
@@ -102,17 +102,17 @@ async fn an_own_address_is_asked_where_the_operator_names_it() {
     }
     let canary = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let port = canary.local_addr().unwrap().port();
-    let named = Options {
+    let named = FetchOptions {
         allow_networks: vec![
             "198.41.0.4".parse().unwrap(),
             "199.7.83.0/24".parse().unwrap(),
         ],
         connect_timeout: std::time::Duration::from_secs(5),
         unsized_timeout: std::time::Duration::from_secs(1),
-        ..Options::default()
+        ..FetchOptions::default()
     };
     let interfaces = Box::new(SystemInterfaces);
-    let fetcher = Arc::new(Fetcher::with(named, Script::new(&[]), interfaces, clock()).unwrap());
+    let fetcher = Arc::new(ReferenceFetcher::with(named, Script::new(&[]), interfaces, clock()).unwrap());
     for host in ["198.41.0.4", "199.7.83.42"] {
         // Asked, and nobody answers.
         let error = fetched(&fetcher, &format!("http://{host}:{port}/")).await;

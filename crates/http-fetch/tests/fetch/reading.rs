@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_http::RootsError;
-use kinora_http_fetch::{Cause, FetchError, Fetcher, Options, OptionsError, Reached};
+use kinora_http_fetch::{FetchCause, FetchError, ReferenceFetcher, FetchOptions, FetchOptionsError, FetchProgress};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
@@ -34,8 +34,8 @@ fn certified(name: &str) -> (Vec<u8>, TlsAcceptor) {
     (pem.into_bytes(), TlsAcceptor::from(Arc::new(config)))
 }
 
-fn trusting(pem: Vec<u8>) -> Options {
-    Options {
+fn trusting(pem: Vec<u8>) -> FetchOptions {
+    FetchOptions {
         extra_roots_pem: Some(pem),
         ..options()
     }
@@ -173,14 +173,14 @@ async fn https_is_never_redirected_to_http() {
     let url = format!("https://secret.test:{}/", server.address.port());
     let error = bench.fails(&url).await;
     assert!(
-        matches!(error, FetchError::Unreachable(Cause::Downgrade)),
+        matches!(error, FetchError::Unreachable(FetchCause::Downgrade)),
         "{error:?}"
     );
     assert!(plain.heads().is_empty());
     // The error names a wrong certificate, since there is a web server.
     let stranger = Bench::new(options(), Script::new(&[&[PUBLIC]]));
     let error = stranger.fails(&url).await;
-    assert_eq!(error.reached(), Some(Reached::BadCertificate), "{error:?}");
+    assert_eq!(error.reached(), Some(FetchProgress::BadCertificate), "{error:?}");
     assert!(!error.is_transient());
 }
 
@@ -196,9 +196,9 @@ async fn a_certificate_may_name_an_address() {
 #[tokio::test]
 async fn the_next_address_is_tried_when_one_refuses() {
     let server = Server::start(|_| ok(b"second")).await;
-    let options = Options {
+    let options = FetchOptions {
         allow_networks: vec!["127.77.0.0/16".parse().unwrap()],
-        ..Options::default()
+        ..FetchOptions::default()
     };
     let bench = Bench::new(options, Script::new(&[&["127.77.0.9", PUBLIC]]));
     let url = format!("http://two.test:{}/", server.address.port());
@@ -226,35 +226,35 @@ async fn an_existing_file_is_left_as_it_is() {
 
 #[test]
 fn options_that_cannot_work_are_refused() {
-    let with = |pem: &str| Options {
+    let with = |pem: &str| FetchOptions {
         extra_roots_pem: Some(pem.into()),
-        ..Options::default()
+        ..FetchOptions::default()
     };
     assert!(matches!(
-        Fetcher::new(with(""), clock()),
-        Err(OptionsError::Roots(RootsError::Empty))
+        ReferenceFetcher::new(with(""), clock()),
+        Err(FetchOptionsError::Roots(RootsError::Empty))
     ));
     let broken = "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n";
     assert!(matches!(
-        Fetcher::new(with(broken), clock()),
-        Err(OptionsError::Roots(RootsError::Pem(_)))
+        ReferenceFetcher::new(with(broken), clock()),
+        Err(FetchOptionsError::Roots(RootsError::Pem(_)))
     ));
     let empty = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert!(matches!(
-        Fetcher::new(with(empty), clock()),
-        Err(OptionsError::Roots(RootsError::Tls(_)))
+        ReferenceFetcher::new(with(empty), clock()),
+        Err(FetchOptionsError::Roots(RootsError::Tls(_)))
     ));
     for limit in [Duration::ZERO, Duration::MAX] {
-        let wrong = Options {
+        let wrong = FetchOptions {
             total_timeout: limit,
-            ..Options::default()
+            ..FetchOptions::default()
         };
         assert!(matches!(
-            Fetcher::new(wrong, clock()),
-            Err(OptionsError::Duration("total_timeout"))
+            ReferenceFetcher::new(wrong, clock()),
+            Err(FetchOptionsError::Duration("total_timeout"))
         ));
     }
-    assert!(Fetcher::new(Options::default(), clock()).is_ok());
+    assert!(ReferenceFetcher::new(FetchOptions::default(), clock()).is_ok());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use kinora_http_fetch::{
-    Cause, FetchError, Fetcher, Lookup, LookupError, Options, Post, Reached, Request,
+    FetchCause, FetchError, ReferenceFetcher, NameLookup, LookupError, FetchOptions, WebhookPost, FetchProgress, ReferenceRequest,
     SystemInterfaces, SystemResolver,
 };
 use tempfile::TempDir;
@@ -43,8 +43,8 @@ impl Names {
     }
 }
 
-impl Lookup for Names {
-    fn look_up(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+impl NameLookup for Names {
+    fn look_up_blocking(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         self.asked.lock().unwrap().push(host.to_owned());
         if host.starts_with("gone") {
             return Err(LookupError::NoSuchName);
@@ -64,15 +64,15 @@ impl Lookup for Names {
 /// A fetcher that several projects use.
 #[derive(Clone)]
 struct Shared {
-    fetcher: Arc<Fetcher>,
+    fetcher: Arc<ReferenceFetcher>,
     folder: Arc<TempDir>,
 }
 
 impl Shared {
-    fn new(options: Options, names: &Arc<Names>) -> Self {
+    fn new(options: FetchOptions, names: &Arc<Names>) -> Self {
         let resolver = SystemResolver::with_lookup(options.lookup_timeout, names.clone(), clock());
         let interfaces = Box::new(SystemInterfaces);
-        let fetcher = Fetcher::with(options, Arc::new(resolver), interfaces, clock()).unwrap();
+        let fetcher = ReferenceFetcher::with(options, Arc::new(resolver), interfaces, clock()).unwrap();
         Self {
             fetcher: Arc::new(fetcher),
             folder: Arc::new(tempfile::tempdir().unwrap()),
@@ -83,7 +83,7 @@ impl Shared {
         static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let to: PathBuf = self.folder.path().join(number.to_string());
-        let request = Request {
+        let request = ReferenceRequest {
             project,
             url,
             to: &to,
@@ -108,7 +108,7 @@ async fn p15_look_ups_that_hang_hold_up_no_other_project() {
     let server = Server::start(|_| ok(b"polite")).await;
     let port = server.address.port();
     let names = Arc::new(Names::default());
-    let patient = Options {
+    let patient = FetchOptions {
         lookup_timeout: LONG,
         ..options()
     };
@@ -146,7 +146,7 @@ async fn p15_look_ups_that_hang_hold_up_no_other_project() {
 #[tokio::test]
 async fn a_look_up_without_a_thread_is_no_fault_of_the_reference_and_one_without_an_answer_is() {
     let names = Arc::new(Names::default());
-    let hasty = Options {
+    let hasty = FetchOptions {
         lookup_timeout: SHORT,
         ..options()
     };
@@ -169,7 +169,7 @@ async fn a_look_up_without_a_thread_is_no_fault_of_the_reference_and_one_without
     );
     assert!(waited[0].retry_after().is_some());
     for error in unanswered {
-        assert_eq!(error.reached(), Some(Reached::LookupFailed), "{error:?}");
+        assert_eq!(error.reached(), Some(FetchProgress::LookupFailed), "{error:?}");
     }
     names.release();
 }
@@ -187,7 +187,7 @@ async fn an_answer_is_not_remembered_and_a_failure_is_for_a_moment() {
             .fetch("project", "http://gone.test/")
             .await
             .unwrap_err();
-        assert_eq!(error.reached(), Some(Reached::NoSuchHost), "{error:?}");
+        assert_eq!(error.reached(), Some(FetchProgress::NoSuchHost), "{error:?}");
     }
     // A name may change its address: every fetch is judged by its own answer.
     assert_eq!(names.asked("here"), 3);
@@ -255,7 +255,7 @@ async fn no_more_than_four_connections_to_one_host_and_projects_take_turns() {
 async fn a_host_without_a_free_connection_is_asked_later() {
     let server = Server::start(|_| vec![Step::Hold]).await;
     let names = Arc::new(Names::default());
-    let hasty = Options {
+    let hasty = FetchOptions {
         host_connections_max: 1,
         turn_timeout: SHORT,
         ..options()
@@ -268,7 +268,7 @@ async fn a_host_without_a_free_connection_is_asked_later() {
     until("one connection", || server.heads().len() == 1).await;
     let error = shared.fetch("polite", &server.url("/")).await.unwrap_err();
     assert!(
-        matches!(error, FetchError::Later(Cause::HostBusy(_))),
+        matches!(error, FetchError::Later(FetchCause::HostBusy(_))),
         "{error:?}"
     );
     assert!(!error.is_of_reference());
@@ -285,20 +285,20 @@ async fn the_bytes_of_a_body_that_broke_off_count_towards_the_hour() {
         _ => ok(&[0; 600]),
     })
     .await;
-    let bounded = Options {
+    let bounded = FetchOptions {
         project_bytes_per_hour: Some(1_200),
         ..options()
     };
     let shared = Shared::new(bounded, &Arc::new(Names::default()));
     let error = shared.fetch("project", &server.url("/cut")).await;
-    let broke_off = Reached::BrokeOff {
+    let broke_off = FetchProgress::BrokeOff {
         bytes: 700,
         declared: Some(900),
     };
     assert_eq!(error.unwrap_err().reached(), Some(broke_off));
     let error = shared.fetch("project", &server.url("/")).await.unwrap_err();
     assert!(
-        matches!(error, FetchError::Later(Cause::Budget { .. })),
+        matches!(error, FetchError::Later(FetchCause::Budget { .. })),
         "{error:?}"
     );
 }
@@ -307,7 +307,7 @@ async fn the_bytes_of_a_body_that_broke_off_count_towards_the_hour() {
 async fn a_project_that_has_had_its_bytes_of_the_hour_waits() {
     let server = Server::start(|_| ok(&[0; 600])).await;
     let names = Arc::new(Names::default());
-    let bounded = Options {
+    let bounded = FetchOptions {
         project_bytes_per_hour: Some(1_200),
         ..options()
     };
@@ -319,7 +319,7 @@ async fn a_project_that_has_had_its_bytes_of_the_hour_waits() {
         }
         let error = shared.fetch(project, &url).await.unwrap_err();
         assert!(
-            matches!(error, FetchError::Later(Cause::Budget { .. })),
+            matches!(error, FetchError::Later(FetchCause::Budget { .. })),
             "{error:?}"
         );
         assert!(!error.is_of_reference() && error.retry_after() > Some(Duration::ZERO));
@@ -348,7 +348,7 @@ async fn p15_a_body_has_the_time_that_its_size_needs_and_an_endless_one_a_short_
     })
     .await;
     // All of it could take a minute, and no rate is too low: what ends it is its size.
-    let patient = Options {
+    let patient = FetchOptions {
         total_timeout: LONG,
         base_timeout: SHORT,
         unsized_timeout: 4 * SHORT,
@@ -362,7 +362,7 @@ async fn p15_a_body_has_the_time_that_its_size_needs_and_an_endless_one_a_short_
             .fails(&server.url(path))
             .await;
         assert!(
-            matches!(error, FetchError::Timeout(Cause::TotalTimeout)),
+            matches!(error, FetchError::Timeout(FetchCause::TotalTimeout)),
             "{path}: {error:?}"
         );
         assert!(!error.is_transient(), "it is fetched once");
@@ -374,7 +374,7 @@ async fn p15_a_body_has_the_time_that_its_size_needs_and_an_endless_one_a_short_
 #[tokio::test]
 async fn p15_what_a_project_posts_counts_towards_its_hour() {
     let server = Server::start(|_| ok(&[])).await;
-    let bounded = Options {
+    let bounded = FetchOptions {
         project_bytes_per_hour: Some(1_200),
         ..options()
     };
@@ -382,7 +382,7 @@ async fn p15_what_a_project_posts_counts_towards_its_hour() {
     let url = server.url("/hook");
     for project in ["hungry", "polite"] {
         let post = || {
-            shared.fetcher.post(Post {
+            shared.fetcher.post(WebhookPost {
                 project,
                 url: &url,
                 headers: &[],

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_http_fetch::{
-    FetchError, Fetcher, LookupError, Options, Request, Resolve, SystemInterfaces,
+    FetchError, ReferenceFetcher, LookupError, FetchOptions, ReferenceRequest, ProjectResolver, SystemInterfaces,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -203,7 +203,7 @@ impl Script {
 }
 
 #[async_trait]
-impl Resolve for Script {
+impl ProjectResolver for Script {
     async fn resolve(&self, _project: &str, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         let mut asked = self.asked.lock().unwrap();
         let answer = self.answers.get(asked.len()).or(self.answers.last());
@@ -213,8 +213,8 @@ impl Resolve for Script {
 }
 
 /// What some project asks for.
-pub(crate) const fn request<'a>(url: &'a str, to: &'a Path, bytes_max: u64) -> Request<'a> {
-    Request {
+pub(crate) const fn request<'a>(url: &'a str, to: &'a Path, bytes_max: u64) -> ReferenceRequest<'a> {
+    ReferenceRequest {
         project: "project",
         url,
         to,
@@ -224,10 +224,10 @@ pub(crate) const fn request<'a>(url: &'a str, to: &'a Path, bytes_max: u64) -> R
 }
 
 /// The defaults, with [`PUBLIC`] allowed.
-pub(crate) fn options() -> Options {
-    Options {
+pub(crate) fn options() -> FetchOptions {
+    FetchOptions {
         allow_networks: vec![PUBLIC.parse().unwrap()],
-        ..Options::default()
+        ..FetchOptions::default()
     }
 }
 
@@ -241,20 +241,20 @@ pub(crate) fn clock() -> Arc<dyn kinora_contract::Clock> {
 
 /// A fetcher with a folder of its own.
 pub(crate) struct Bench {
-    pub(crate) fetcher: Fetcher,
+    pub(crate) fetcher: ReferenceFetcher,
     pub(crate) folder: TempDir,
 }
 
 impl Bench {
-    pub(crate) fn new(options: Options, resolver: Arc<dyn Resolve>) -> Self {
+    pub(crate) fn new(options: FetchOptions, resolver: Arc<dyn ProjectResolver>) -> Self {
         Self {
-            fetcher: Fetcher::with(options, resolver, Box::new(SystemInterfaces), clock()).unwrap(),
+            fetcher: ReferenceFetcher::with(options, resolver, Box::new(SystemInterfaces), clock()).unwrap(),
             folder: tempfile::tempdir().unwrap(),
         }
     }
 
     /// With no names at all.
-    pub(crate) fn nameless(options: Options) -> Self {
+    pub(crate) fn nameless(options: FetchOptions) -> Self {
         Self::new(options, Script::new(&[]))
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::cli::ResultsMode;
 use crate::failure::Failure;
-use crate::manifest_file::{ManifestFile, told};
+use crate::manifest_file::{ManifestFile, report_json};
 use crate::output::count;
 
 /// The version of this format.
@@ -26,7 +26,7 @@ const FILE: ManifestFile = ManifestFile {
 /// The contents of a backup.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Manifest {
+pub(crate) struct BackupManifest {
     pub(crate) format: u32,
     /// Version of the program that made the backup.
     pub(crate) kinora: String,
@@ -34,13 +34,13 @@ pub(crate) struct Manifest {
     pub(crate) made_at: u64,
     /// Schema version of the database.
     pub(crate) schema: u32,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: TaskCounts,
     pub(crate) keys: u64,
-    pub(crate) database: Part,
+    pub(crate) database: FileDigest,
     /// Present if the database has no key, as in earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) signing_key: Option<Part>,
-    pub(crate) results: Results,
+    pub(crate) signing_key: Option<FileDigest>,
+    pub(crate) results: BackupResults,
     /// Files of drafts and unfinished tasks, whose sizes and hashes the database does not have.
     pub(crate) references: Vec<StoredFile>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Manifest {
 /// A file of the backup itself.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Part {
+pub(crate) struct FileDigest {
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Part {
 /// Numbers of tasks by state.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Tasks {
+pub(crate) struct TaskCounts {
     pub(crate) unfinished: u64,
     pub(crate) completed: u64,
     pub(crate) failed: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Tasks {
 /// The files of tasks in a backup. The database has the lengths and hashes of results.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Results {
+pub(crate) struct BackupResults {
     pub(crate) mode: ResultsMode,
     /// Original location of the results.
     pub(crate) from: PathBuf,
@@ -78,9 +78,9 @@ pub(crate) struct Results {
     pub(crate) unreadable: u64,
 }
 
-impl Part {
+impl FileDigest {
     /// Reads and measures the file at `path`.
-    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn measure(path: &Path) -> Result<Self, Failure> {
         let (bytes, sha256) = measure_file(path).map_err(|error| {
             Failure::because(format!("{} cannot be read back", path.display()), error)
         })?;
@@ -88,8 +88,8 @@ impl Part {
     }
 }
 
-impl Tasks {
-    pub(crate) const fn of(counts: &BackupCounts) -> Self {
+impl TaskCounts {
+    pub(crate) const fn from_counts(counts: &BackupCounts) -> Self {
         Self {
             unfinished: counts.unfinished,
             completed: counts.completed,
@@ -98,12 +98,12 @@ impl Tasks {
         }
     }
 
-    pub(crate) const fn all(&self) -> u64 {
+    pub(crate) const fn total(&self) -> u64 {
         self.unfinished + self.completed + self.failed + self.expired
     }
 }
 
-impl Manifest {
+impl BackupManifest {
     /// Writes the manifest into `folder`, synced.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
         FILE.write(self, folder)
@@ -117,7 +117,7 @@ impl Manifest {
     /// Formats the manifest as JSON, with the number of references instead of their list.
     pub(super) fn json(&self, to: &Path, notes: &[String]) -> String {
         // The references may be 10,000 lines that only a restore needs; a script gets their number.
-        let mut value = told(self, to, notes);
+        let mut value = report_json(self, to, notes);
         if let Some(fields) = value.as_object_mut() {
             fields.insert("references".to_owned(), json!(self.references.len()));
         }
@@ -125,7 +125,7 @@ impl Manifest {
     }
 
     /// Describes the backup in a sentence for people.
-    pub(super) fn sentence(&self, to: &Path, notes: &[String]) -> String {
+    pub(super) fn summary(&self, to: &Path, notes: &[String]) -> String {
         let files = match self.results.mode {
             ResultsMode::Reference => {
                 format!("no results (they stay in {})", self.results.from.display())
@@ -140,7 +140,7 @@ impl Manifest {
         let mut text: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
         text.push_str(&format!(
             "Backed up {} ({} unfinished), {}, the signing key and {files} to {}; verified.\n",
-            count(self.tasks.all(), "task"),
+            count(self.tasks.total(), "task"),
             self.tasks.unfinished,
             count(self.keys, "key"),
             to.display(),
@@ -153,17 +153,17 @@ impl Manifest {
 mod tests {
     use super::*;
 
-    fn manifest() -> Manifest {
-        let part = || Part {
+    fn manifest() -> BackupManifest {
+        let part = || FileDigest {
             bytes: 4096,
             sha256: "ab".repeat(32),
         };
-        Manifest {
+        BackupManifest {
             format: FORMAT,
             kinora: "0.1.0".to_owned(),
             made_at: 1_800_000_000,
             schema: 8,
-            tasks: Tasks {
+            tasks: TaskCounts {
                 unfinished: 2,
                 completed: 3,
                 failed: 1,
@@ -172,7 +172,7 @@ mod tests {
             keys: 1,
             database: part(),
             signing_key: Some(part()),
-            results: Results {
+            results: BackupResults {
                 mode: ResultsMode::Link,
                 from: "/srv/results".into(),
                 files: 9,
@@ -188,13 +188,13 @@ mod tests {
     fn it_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         manifest().write(folder.path()).unwrap();
-        assert_eq!(Manifest::read(folder.path()).unwrap(), manifest());
+        assert_eq!(BackupManifest::read(folder.path()).unwrap(), manifest());
     }
 
     #[test]
     fn the_closing_line_says_what_is_backed_up() {
         let notes = ["2 tasks were deleted".to_owned()];
-        let text = manifest().sentence(Path::new("/backups/a"), &notes);
+        let text = manifest().summary(Path::new("/backups/a"), &notes);
         for part in [
             "note: 2 tasks were deleted\n",
             "10 tasks (2 unfinished)",

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// A folder in progress.
 #[derive(Debug)]
-pub(crate) struct Staging {
+pub(crate) struct StagingFolder {
     path: PathBuf,
     to: PathBuf,
     /// Locked, so that other backups do not treat it as interrupted.
@@ -19,18 +19,18 @@ pub(crate) struct Staging {
     is_transient: bool,
 }
 
-impl Staging {
+impl StagingFolder {
     /// Creates the folder `TO.partial`, which is removed unless it is published.
-    pub(super) fn make(to: &Path) -> Result<Self, Failure> {
-        Self::at(to, claim, true)
+    pub(super) fn create(to: &Path) -> Result<Self, Failure> {
+        Self::open_at(to, create_empty, true)
     }
 
     /// Creates the folder `TO.partial`, or uses the existing one; it stays until it is published.
     pub(crate) fn resume(to: &Path) -> Result<Self, Failure> {
-        Self::at(to, take, false)
+        Self::open_at(to, create_locked, false)
     }
 
-    fn at(
+    fn open_at(
         to: &Path,
         claim: impl Fn(&Path) -> io::Result<File>,
         is_transient: bool,
@@ -95,7 +95,7 @@ impl Staging {
     }
 }
 
-impl Drop for Staging {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         if self.is_transient {
             // If the removal fails, the next backup repeats it.
@@ -106,28 +106,28 @@ impl Drop for Staging {
 
 /// Recreates the folder, unless a running backup or restore holds it. The lock lasts as long as the
 /// file is open.
-pub(crate) fn claim(path: &Path) -> io::Result<File> {
+pub(crate) fn create_empty(path: &Path) -> io::Result<File> {
     if let Ok(left) = File::open(path) {
-        lock(&left)?;
+        lock_folder(&left)?;
         // Files of an interrupted backup may be cut off in the middle, so none is reused.
         fs::remove_dir_all(path)?;
     }
-    take(path)
+    create_locked(path)
 }
 
 /// Creates the folder if it is missing, and locks it as long as the file is open.
-fn take(path: &Path) -> io::Result<File> {
+fn create_locked(path: &Path) -> io::Result<File> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         made => made?,
     }
     let folder = File::open(path)?;
-    lock(&folder)?;
+    lock_folder(&folder)?;
     Ok(folder)
 }
 
 /// Locks a folder against another backup or restore.
-pub(crate) fn lock(folder: &File) -> io::Result<()> {
+pub(crate) fn lock_folder(folder: &File) -> io::Result<()> {
     folder.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => {
             io::Error::other("another backup, restore or export is using it")
@@ -160,19 +160,19 @@ mod tests {
         let left = root.path().join("backup.partial");
         fs::create_dir(&left).unwrap();
         fs::write(left.join("kinora.db"), "of an interrupted one").unwrap();
-        let staging = Staging::make(&to).unwrap();
+        let staging = StagingFolder::create(&to).unwrap();
         assert!(!staging.path().join("kinora.db").exists());
-        let other = Staging::make(&to).unwrap_err().to_string();
+        let other = StagingFolder::create(&to).unwrap_err().to_string();
         assert!(other.contains("another backup"), "{other}");
         drop(staging);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
-        let staging = Staging::make(&to).unwrap();
+        let staging = StagingFolder::create(&to).unwrap();
         fs::write(staging.path().join("file"), "whole").unwrap();
         assert_eq!(staging.publish().unwrap(), to);
         let mode = fs::metadata(&to).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         assert!(!left.exists());
-        let again = Staging::make(&to).unwrap_err().to_string();
+        let again = StagingFolder::create(&to).unwrap_err().to_string();
         assert!(again.contains("not empty"), "{again}");
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::service::HomeArgs;
-use crate::tilde::path;
+use crate::home_path::path;
 
 /// Flags of `kinora backup`.
 #[derive(Debug, Args)]

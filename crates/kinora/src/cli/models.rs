@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use kinora_contract::Size;
 
 use super::service::HomeArgs;
-use crate::tilde::path;
+use crate::home_path::path;
 
 /// Flags of `kinora models`.
 #[derive(Debug, Args)]

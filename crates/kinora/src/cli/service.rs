@@ -9,7 +9,7 @@ use clap::Args;
 use crate::address::ListenAddress;
 use crate::logging::LogFormat;
 use crate::output::parse_day;
-use crate::tilde::path;
+use crate::home_path::path;
 
 /// Flags of `kinora serve`.
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use kinora_client::{Status, Video};
 use kinora_contract::Stopwatch;
 
-use crate::progress::{Line, cells, clock};
+use crate::progress::{StatusLine, bar_cells, minutes_and_seconds};
 use crate::system;
 
 /// Minimum progress and time for an estimate of the remaining time.
@@ -12,18 +12,18 @@ const WORKING_SECONDS_MIN: u64 = 2;
 
 /// The line.
 #[derive(Debug)]
-pub(super) struct Bar {
-    line: Line,
+pub(super) struct TaskBar {
+    line: StatusLine,
     begun: Stopwatch,
     /// Time since the engine was first seen at work.
     working: Option<Stopwatch>,
     video: Option<Video>,
 }
 
-impl Bar {
+impl TaskBar {
     pub(super) fn new() -> Self {
         Self {
-            line: Line::new(),
+            line: StatusLine::new(),
             begun: system::stopwatch(),
             working: None,
             video: None,
@@ -48,13 +48,13 @@ impl Bar {
     pub(super) fn tick(&self) {
         if let Some(video) = &self.video {
             let working = self.working.as_ref().map(|one| one.elapsed().as_secs());
-            self.say(&line(video, self.begun.elapsed().as_secs(), working));
+            self.show_activity(&line(video, self.begun.elapsed().as_secs(), working));
         }
     }
 
     /// Shows another activity, such as the download.
-    pub(super) fn say(&self, text: &str) {
-        self.line.say(text);
+    pub(super) fn show_activity(&self, text: &str) {
+        self.line.show(text);
     }
 
     /// Removes the line, so that other output can follow.
@@ -63,7 +63,7 @@ impl Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for TaskBar {
     fn drop(&mut self) {
         self.clear();
     }
@@ -71,7 +71,7 @@ impl Drop for Bar {
 
 /// The line for `video`, given the seconds since the start and since work was first seen.
 fn line(video: &Video, seconds: u64, working: Option<u64>) -> String {
-    let time = clock(seconds);
+    let time = minutes_and_seconds(seconds);
     match video.status {
         Status::Queued => {
             let ahead = match video.queue_position {
@@ -84,10 +84,10 @@ fn line(video: &Video, seconds: u64, working: Option<u64>) -> String {
         Status::InProgress => {
             let left = working.and_then(|seconds| left(video.progress, seconds));
             let left =
-                left.map_or_else(String::new, |left| format!(", about {} left", clock(left)));
+                left.map_or_else(String::new, |left| format!(", about {} left", minutes_and_seconds(left)));
             format!(
                 "{} {:3} %  {time}{left}",
-                cells(video.progress),
+                bar_cells(video.progress),
                 video.progress
             )
         }

@@ -5,20 +5,20 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kinora_client::{Error, Status, Variant, Video, Watch};
+use kinora_client::{Error, Status, Variant, Video, VideoWatch};
 
-use super::bar::Bar;
-use super::service::Service;
+use super::bar::TaskBar;
+use super::service::ServiceClient;
 use crate::cli::OutputArgs;
-use crate::failure::{Exit, Failure};
-use crate::output::{print, printable, say};
-use crate::stop::Signals;
+use crate::failure::{ExitKind, Failure};
+use crate::output::{print, printable, print_message};
+use crate::stop::StopSignals;
 
 const TICK: Duration = Duration::from_millis(500);
 
 /// The effect of Ctrl-C on the followed task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Interrupt {
+pub(super) enum InterruptEffect {
     /// Cancels the task at the server: it was submitted by this command.
     Cancels,
     /// Leaves the task running.
@@ -34,7 +34,7 @@ pub(super) fn check_target(output: Option<&Path>) -> Result<(), Failure> {
             "{} cannot be written",
             printable(&target.display().to_string())
         );
-        Failure::because(what, why).exit(Exit::Usage)
+        Failure::because(what, why).exit(ExitKind::Usage)
     };
     let Some(name) = target.file_name().filter(|_| !target.is_dir()) else {
         return Err(wrong(&"it is a folder; name a file in it"));
@@ -52,10 +52,10 @@ pub(super) fn check_target(output: Option<&Path>) -> Result<(), Failure> {
 
 /// Follows `task`, which this command submitted, and saves its video.
 pub(super) async fn deliver(
-    service: &Service,
+    service: &ServiceClient,
     task: Video,
     output: &OutputArgs,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
 ) -> Result<(), Failure> {
     if output.no_wait {
         print(&if output.json {
@@ -65,14 +65,14 @@ pub(super) async fn deliver(
         });
         return Ok(());
     }
-    let mut bar = Bar::new();
+    let mut bar = TaskBar::new();
     if bar.is_shown() {
         let what = format!("{}  {}  {}", task.id, task.model, task.size);
-        say(&printable(&what));
+        print_message(&printable(&what));
     }
-    let watched = Watched {
+    let watched = FollowedTask {
         id: &task.id,
-        interrupt: Interrupt::Cancels,
+        interrupt: InterruptEffect::Cancels,
     };
     let done = watched
         .follow(service, &mut bar, signals, |_| Ok(()))
@@ -90,16 +90,16 @@ pub(super) async fn deliver(
 
 /// Saves the video of a finished task and prints its path; returns an error for a failed task.
 pub(super) async fn save(
-    service: &Service,
+    service: &ServiceClient,
     done: &Video,
     output: Option<PathBuf>,
     as_json: bool,
-    bar: &mut Bar,
-    signals: &mut Signals,
+    bar: &mut TaskBar,
+    signals: &mut StopSignals,
 ) -> Result<(), Failure> {
     for warning in &done.warnings {
         bar.clear();
-        say(&format!("warning: {}", printable(&warning.message)));
+        print_message(&format!("warning: {}", printable(&warning.message)));
     }
     if done.status != Status::Completed {
         if as_json {
@@ -108,11 +108,11 @@ pub(super) async fn save(
         return Err(failed(done));
     }
     let path = output.unwrap_or_else(|| format!("{}.mp4", done.id).into());
-    bar.say(&format!("saving {} ...", path.display()));
+    bar.show_activity(&format!("saving {} ...", path.display()));
     let saving = service.client.download(&done.id, Variant::Video, &path);
     tokio::select! {
-        saved = saving => saved.map_err(|error| unsaved(service, &done.id, &error))?,
-        () = signals.next() => return Err(left(&done.id, "is completed")),
+        saved = saving => saved.map_err(|error| download_failure(service, &done.id, &error))?,
+        () = signals.next() => return Err(interrupted_failure(&done.id, "is completed")),
     };
     bar.clear();
     print(&if as_json {
@@ -125,18 +125,18 @@ pub(super) async fn save(
 
 /// A followed task.
 #[derive(Debug)]
-pub(super) struct Watched<'a> {
+pub(super) struct FollowedTask<'a> {
     pub(super) id: &'a str,
-    pub(super) interrupt: Interrupt,
+    pub(super) interrupt: InterruptEffect,
 }
 
-impl Watched<'_> {
+impl FollowedTask<'_> {
     /// Shows the task's progress until it ends; calls `each` with every change.
     pub(super) async fn follow(
         &self,
-        service: &Service,
-        bar: &mut Bar,
-        signals: &mut Signals,
+        service: &ServiceClient,
+        bar: &mut TaskBar,
+        signals: &mut StopSignals,
         mut each: impl FnMut(&Video) -> Result<(), Failure>,
     ) -> Result<Video, Failure> {
         let mut watch = service.client.watch(self.id);
@@ -144,9 +144,9 @@ impl Watched<'_> {
             let update = tokio::select! {
                 biased;
                 () = signals.next() => return self.interrupted(service, bar, signals).await,
-                update = next(&mut watch, bar) => update,
+                update = next_update(&mut watch, bar) => update,
             };
-            let update = update.map_err(|error| self.lost(service, &error))?;
+            let update = update.map_err(|error| self.connection_failure(service, &error))?;
             let Some(video) = update else {
                 return Err(Failure::new(format!("{} has no end.", self.id)));
             };
@@ -159,10 +159,10 @@ impl Watched<'_> {
     }
 
     /// The connection was lost; the task itself may continue.
-    fn lost(&self, service: &Service, error: &Error) -> Failure {
+    fn connection_failure(&self, service: &ServiceClient, error: &Error) -> Failure {
         let why = service.failure(error);
         if error.is_transient() {
-            why.and(&format!(
+            why.with_suffix(&format!(
                 "\n  The task may go on:  kinora tasks watch {}",
                 printable(self.id)
             ))
@@ -174,13 +174,13 @@ impl Watched<'_> {
     /// Handles the first Ctrl-C; a second one exits immediately.
     async fn interrupted(
         &self,
-        service: &Service,
-        bar: &Bar,
-        signals: &mut Signals,
+        service: &ServiceClient,
+        bar: &TaskBar,
+        signals: &mut StopSignals,
     ) -> Result<Video, Failure> {
         bar.clear();
-        if self.interrupt == Interrupt::Leaves {
-            return Err(left(self.id, "goes on"));
+        if self.interrupt == InterruptEffect::Leaves {
+            return Err(interrupted_failure(self.id, "goes on"));
         }
         cancel(service, self.id, signals).await
     }
@@ -188,17 +188,17 @@ impl Watched<'_> {
 
 /// Cancels a task because of Ctrl-C, and reports that. Returns the task if it was already finished.
 pub(super) async fn cancel(
-    service: &Service,
+    service: &ServiceClient,
     id: &str,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
 ) -> Result<Video, Failure> {
-    say("cancelling the task; press Ctrl-C again to exit immediately");
+    print_message("cancelling the task; press Ctrl-C again to exit immediately");
     let cancelled = tokio::select! {
         cancelled = service.client.cancel(id) => cancelled,
-        () = signals.next() => return Err(left(id, "may go on")),
+        () = signals.next() => return Err(interrupted_failure(id, "may go on")),
     };
     match cancelled {
-        Ok(_) => Err(Failure::new(format!("{id} is cancelled.")).exit(Exit::Interrupted)),
+        Ok(_) => Err(Failure::new(format!("{id} is cancelled.")).exit(ExitKind::Interrupted)),
         Err(error) if error.code() == Some("not_cancellable") => {
             let video = service.client.get(id).await;
             video.map_err(|error| service.failure(&error))
@@ -208,7 +208,7 @@ pub(super) async fn cancel(
 }
 
 /// Waits for the next update, while the bar moves.
-async fn next(watch: &mut Watch, bar: &Bar) -> Result<Option<Video>, Error> {
+async fn next_update(watch: &mut VideoWatch, bar: &TaskBar) -> Result<Option<Video>, Error> {
     let update = watch.next();
     tokio::pin!(update);
     loop {
@@ -220,23 +220,23 @@ async fn next(watch: &mut Watch, bar: &Bar) -> Result<Option<Video>, Error> {
 }
 
 /// The video is made and kept at the server, and only its download failed.
-fn unsaved(service: &Service, id: &str, error: &Error) -> Failure {
+fn download_failure(service: &ServiceClient, id: &str, error: &Error) -> Failure {
     let failure = service.failure(error);
     let failure = match error {
-        Error::File { .. } => failure.exit(Exit::Unsaved),
+        Error::File { .. } => failure.exit(ExitKind::Unsaved),
         _ => failure,
     };
-    failure.and(&format!(
+    failure.with_suffix(&format!(
         "\n  The video is made; save it by:  kinora tasks download {}",
         printable(id)
     ))
 }
 
 /// The message after Ctrl-C.
-fn left(id: &str, state: &str) -> Failure {
+fn interrupted_failure(id: &str, state: &str) -> Failure {
     let id = printable(id);
     let text = format!("The task {state} at the server:  kinora tasks watch {id}");
-    Failure::new(text).exit(Exit::Interrupted)
+    Failure::new(text).exit(ExitKind::Interrupted)
 }
 
 fn failed(video: &Video) -> Failure {

@@ -4,42 +4,42 @@
 use kinora_client::{Capabilities, Edit, Error, NewVideo, Seconds, Video};
 
 use super::deliver::{cancel, check_target, deliver};
-use super::service::{Local, Service};
+use super::service::{LocalServer, ServiceClient};
 use crate::cli::{EditArgs, FinalArgs, GenerateArgs, OutputArgs};
-use crate::failure::{Exit, Failure};
-use crate::output::say;
-use crate::stop::Signals;
+use crate::failure::{ExitKind, Failure};
+use crate::output::print_message;
+use crate::stop::StopSignals;
 
 /// Makes a video from words and references.
 pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     check_output(&args.output)?;
     // First, so that Ctrl-C never leaves one of our servers behind.
-    let mut signals = Signals::of_process()?;
+    let mut signals = StopSignals::from_process()?;
     let local = if args.local {
-        Some(Local::start(args.config.as_deref())?)
+        Some(LocalServer::start(args.config.as_deref())?)
     } else {
         None
     };
     let service = match &local {
         Some(local) => local.service()?,
-        None => Service::of_environment()?,
+        None => ServiceClient::from_environment()?,
     };
     let wanted = async {
         let model = match &args.model {
             Some(model) => model.clone(),
             None => model_for(&service, args).await?,
         };
-        service.client.submit(&request(args, model)).await
+        service.client.submit(&build_request(args, model)).await
     };
-    let task = submitted(&service, wanted, &mut signals).await?;
+    let task = submit_or_cancel(&service, wanted, &mut signals).await?;
     deliver(&service, task, &args.output, &mut signals).await
 }
 
 /// Renders a draft in full.
 pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
     check_output(&args.output)?;
-    let mut signals = Signals::of_process()?;
-    let service = Service::of_environment()?;
+    let mut signals = StopSignals::from_process()?;
+    let service = ServiceClient::from_environment()?;
     let wanted = async {
         let draft = service.client.get(&args.id).await?;
         let mut last = NewVideo::final_of(draft.model, draft.id);
@@ -51,15 +51,15 @@ pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
         }
         service.client.submit(&last).await
     };
-    let task = submitted(&service, wanted, &mut signals).await?;
+    let task = submit_or_cancel(&service, wanted, &mut signals).await?;
     deliver(&service, task, &args.output, &mut signals).await
 }
 
 /// Edits a video.
 pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
     check_output(&args.output)?;
-    let mut signals = Signals::of_process()?;
-    let service = Service::of_environment()?;
+    let mut signals = StopSignals::from_process()?;
+    let service = ServiceClient::from_environment()?;
     let mut edit = Edit::new(&args.id, &args.prompt);
     if let Some(model) = &args.model {
         edit = edit.model(model);
@@ -80,7 +80,7 @@ pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
         edit = edit.callback_url(url);
     }
     edit = args.image.iter().fold(edit, Edit::reference_image);
-    let task = submitted(&service, service.client.edit(&edit), &mut signals).await?;
+    let task = submit_or_cancel(&service, service.client.edit(&edit), &mut signals).await?;
     deliver(&service, task, &args.output, &mut signals).await
 }
 
@@ -94,10 +94,10 @@ fn check_output(output: &OutputArgs) -> Result<(), Failure> {
 
 /// Submits the request. Ctrl-C during the submit waits for the answer, since the task may already
 /// be accepted, and then cancels the task.
-async fn submitted(
-    service: &Service,
+async fn submit_or_cancel(
+    service: &ServiceClient,
     wanted: impl Future<Output = Result<Video, Error>>,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
 ) -> Result<Video, Failure> {
     tokio::pin!(wanted);
     // Dropping the request would not undo it: the server may have accepted the task, which would
@@ -105,28 +105,28 @@ async fn submitted(
     let answer = tokio::select! {
         answer = &mut wanted => return answer.map_err(|error| service.failure(&error)),
         () = signals.next() => {
-            say("waiting for the server's answer, to cancel the task; press Ctrl-C again to exit immediately");
+            print_message("waiting for the server's answer, to cancel the task; press Ctrl-C again to exit immediately");
             tokio::select! {
                 answer = wanted => answer,
                 () = signals.next() => {
                     let text = "Exited before the server answered; it may have accepted the task.";
-                    return Err(Failure::new(text).exit(Exit::Interrupted));
+                    return Err(Failure::new(text).exit(ExitKind::Interrupted));
                 }
             }
         }
     };
     match answer {
         Ok(task) => cancel(service, &task.id, signals).await,
-        Err(_) => Err(Failure::new("Nothing was submitted.").exit(Exit::Interrupted)),
+        Err(_) => Err(Failure::new("Nothing was submitted.").exit(ExitKind::Interrupted)),
     }
 }
 
 /// The first model that supports the request, preferably one that a worker serves.
-async fn model_for(service: &Service, args: &GenerateArgs) -> Result<String, Error> {
+async fn model_for(service: &ServiceClient, args: &GenerateArgs) -> Result<String, Error> {
     let models = service.client.models().await?;
     let able: Vec<_> = models
         .iter()
-        .filter(|model| can(&model.capabilities, args))
+        .filter(|model| supports_request(&model.capabilities, args))
         .collect();
     // A model without a worker accepts tasks too, and they would wait for one.
     let served = able.iter().find(|model| model.available).or(able.first());
@@ -135,7 +135,7 @@ async fn model_for(service: &Service, args: &GenerateArgs) -> Result<String, Err
     Ok(model.map_or_else(String::new, |model| model.id.clone()))
 }
 
-fn can(model: &Capabilities, args: &GenerateArgs) -> bool {
+fn supports_request(model: &Capabilities, args: &GenerateArgs) -> bool {
     let from_text = args.image.is_empty() && args.first_frame.is_none();
     (!args.draft || model.draft)
         && (args.seconds != Some(Seconds::Auto) || model.auto_duration)
@@ -148,11 +148,11 @@ fn can(model: &Capabilities, args: &GenerateArgs) -> bool {
 }
 
 /// Sets a text field of a request.
-type Setter = fn(NewVideo, String) -> NewVideo;
+type TextSetter = fn(NewVideo, String) -> NewVideo;
 
-fn request(args: &GenerateArgs, model: String) -> NewVideo {
+fn build_request(args: &GenerateArgs, model: String) -> NewVideo {
     let mut video = NewVideo::new(model, &args.prompt).draft(args.draft);
-    let texts: [(&Option<String>, Setter); 8] = [
+    let texts: [(&Option<String>, TextSetter); 8] = [
         (&args.size, NewVideo::size),
         (&args.resolution, NewVideo::resolution),
         (&args.aspect_ratio, NewVideo::aspect_ratio),

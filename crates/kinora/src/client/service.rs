@@ -12,7 +12,7 @@ use std::thread;
 use kinora_client::{Client, Error};
 use serde_json::Value;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{ExitKind, Failure};
 use crate::output::printable;
 use crate::{folder, system};
 
@@ -26,7 +26,7 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// A service.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(super) struct ServiceClient {
     pub(super) client: Client,
     url: String,
     /// Whether the user named the service, instead of using the default.
@@ -34,16 +34,16 @@ pub(super) struct Service {
     has_key: bool,
 }
 
-impl Service {
+impl ServiceClient {
     /// The service that the environment names, or one with default settings on this machine.
-    pub(super) fn of_environment() -> Result<Self, Failure> {
+    pub(super) fn from_environment() -> Result<Self, Failure> {
         let url = variable(URL);
         let key = variable(KEY).or_else(|| variable(GREETED_KEY));
-        Self::at(url.as_deref(), key)
+        Self::connect(url.as_deref(), key)
     }
 
     /// The service at `url`, or the default one.
-    pub(super) fn at(url: Option<&str>, key: Option<String>) -> Result<Self, Failure> {
+    pub(super) fn connect(url: Option<&str>, key: Option<String>) -> Result<Self, Failure> {
         let address = url.unwrap_or(DEFAULT_URL);
         let mut builder = Client::builder(address);
         let has_key = key.is_some();
@@ -55,7 +55,7 @@ impl Service {
         }
         let client = builder.build().map_err(|error| {
             let what = format!("{error}. Check {URL} and {KEY}.");
-            Failure::new(what).exit(Exit::Usage)
+            Failure::new(what).exit(ExitKind::Usage)
         })?;
         Ok(Self {
             client,
@@ -74,7 +74,7 @@ impl Service {
                  {URL}=https://video.example.com\n  Or make one video without a server:  kinora generate --local \
                  \"a prompt\""
             );
-            return Failure::new(text).exit(Exit::Unreachable);
+            return Failure::new(text).exit(ExitKind::Unreachable);
         }
         if error.code() == Some("invalid_api_key") {
             let what = if self.has_key {
@@ -86,7 +86,7 @@ impl Service {
                 "{what}\n  Give it a key:  export {KEY}=kinora_...\n  The first `kinora serve` prints one or writes it to \
                  a file; `kinora keys create --name NAME` makes more."
             );
-            return Failure::new(text).exit(Exit::Refused);
+            return Failure::new(text).exit(ExitKind::Refused);
         }
         let mut text = printable(&error.to_string());
         let at_home = matches!(
@@ -99,16 +99,16 @@ impl Service {
         if let Some(advice) = error.advice() {
             text = format!("{text}\n  {advice}");
         }
-        Failure::new(text).exit(exit(error))
+        Failure::new(text).exit(exit_kind(error))
     }
 }
 
-fn exit(error: &Error) -> Exit {
+fn exit_kind(error: &Error) -> ExitKind {
     match error {
-        Error::Options(_) => Exit::Usage,
-        Error::File { .. } => Exit::Failed,
-        Error::Refused(refusal) if refusal.status < 500 => Exit::Refused,
-        _ => Exit::Unreachable,
+        Error::Options(_) => ExitKind::Usage,
+        Error::File { .. } => ExitKind::Failed,
+        Error::Refused(refusal) if refusal.status < 500 => ExitKind::Refused,
+        _ => ExitKind::Unreachable,
     }
 }
 
@@ -119,19 +119,19 @@ fn variable(name: &str) -> Option<String> {
 fn certificates(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| {
         let what = format!("{CERTIFICATES}={} cannot be read", path.display());
-        Failure::because(what, error).exit(Exit::Usage)
+        Failure::because(what, error).exit(ExitKind::Usage)
     })
 }
 
 /// A running server; stopped and removed when dropped.
 #[derive(Debug)]
-pub(super) struct Local {
+pub(super) struct LocalServer {
     folder: PathBuf,
     server: Child,
     url: String,
 }
 
-impl Local {
+impl LocalServer {
     /// Starts the server, and returns once it serves.
     pub(super) fn start(config: Option<&Path>) -> Result<Self, Failure> {
         // A whole service and not its engine alone: --local then does exactly what a server does,
@@ -157,7 +157,7 @@ impl Local {
             url: String::new(),
         };
         let lines = local.server.stderr.take().map(BufReader::new);
-        local.url = lines.and_then(serving).ok_or_else(|| {
+        local.url = lines.and_then(wait_for_address).ok_or_else(|| {
             Failure::new(
                 "The server for --local did not start; run `kinora doctor` to find out why.",
             )
@@ -166,13 +166,13 @@ impl Local {
     }
 
     /// The service, with the key that its first start created.
-    pub(super) fn service(&self) -> Result<Service, Failure> {
+    pub(super) fn service(&self) -> Result<ServiceClient, Failure> {
         let key = folder::read_first_key(&self.folder.join("data"))?;
-        Service::at(Some(&self.url), Some(key))
+        ServiceClient::connect(Some(&self.url), Some(key))
     }
 }
 
-impl Drop for Local {
+impl Drop for LocalServer {
     fn drop(&mut self) {
         // All of its data is removed, so an orderly stop would be pointless.
         let _ = self.server.kill();
@@ -221,7 +221,7 @@ fn command(folder: &Path, config: Option<&Path>) -> std::io::Result<Command> {
 
 /// Finds the address in the start line of the log; reads and drops the rest, so that the server
 /// never blocks.
-fn serving(mut log: BufReader<ChildStderr>) -> Option<String> {
+fn wait_for_address(mut log: BufReader<ChildStderr>) -> Option<String> {
     let mut line = String::new();
     while log.read_line(&mut line).ok()? > 0 {
         let event: Option<Value> = serde_json::from_str(&line).ok();

@@ -7,17 +7,17 @@ use kinora_client::{Error, Status, Video};
 use rustix::termios::tcgetwinsize;
 use serde_json::json;
 
-use super::bar::Bar;
-use super::deliver::{Interrupt, Watched, check_target, save};
-use super::service::Service;
+use super::bar::TaskBar;
+use super::deliver::{InterruptEffect, FollowedTask, check_target, save};
+use super::service::ServiceClient;
 use crate::cli::{IdsArgs, TasksCommand};
 use crate::failure::Failure;
 use crate::output::{GAP, aligned, date, print, printable, shortened, widths};
-use crate::stop::Signals;
+use crate::stop::StopSignals;
 
 /// Runs one of the commands.
 pub(super) async fn run(command: &TasksCommand) -> Result<(), Failure> {
-    let service = Service::of_environment()?;
+    let service = ServiceClient::from_environment()?;
     match command {
         TasksCommand::List { limit, json } => list(&service, *limit, *json).await,
         TasksCommand::Show { id, json } => show(&service, id, *json).await,
@@ -30,7 +30,7 @@ pub(super) async fn run(command: &TasksCommand) -> Result<(), Failure> {
     }
 }
 
-async fn list(service: &Service, limit: u32, as_json: bool) -> Result<(), Failure> {
+async fn list(service: &ServiceClient, limit: u32, as_json: bool) -> Result<(), Failure> {
     let mut pages = service.client.list().page_size(limit);
     let mut tasks = Vec::new();
     while tasks.len() < limit as usize {
@@ -57,7 +57,7 @@ fn terminal_columns() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-async fn show(service: &Service, id: &str, as_json: bool) -> Result<(), Failure> {
+async fn show(service: &ServiceClient, id: &str, as_json: bool) -> Result<(), Failure> {
     let task = service.client.get(id).await;
     let task = task.map_err(|error| service.failure(&error))?;
     print(&if as_json {
@@ -68,10 +68,10 @@ async fn show(service: &Service, id: &str, as_json: bool) -> Result<(), Failure>
     Ok(())
 }
 
-async fn watch(service: &Service, id: &str, as_json: bool) -> Result<(), Failure> {
-    let mut bar = Bar::new();
-    let done = watched(id)
-        .follow(service, &mut bar, &mut Signals::of_process()?, |video| {
+async fn watch(service: &ServiceClient, id: &str, as_json: bool) -> Result<(), Failure> {
+    let mut bar = TaskBar::new();
+    let done = followed_task(id)
+        .follow(service, &mut bar, &mut StopSignals::from_process()?, |video| {
             if as_json {
                 line(video).map(|line| print(&line))
             } else {
@@ -90,31 +90,31 @@ async fn watch(service: &Service, id: &str, as_json: bool) -> Result<(), Failure
 }
 
 async fn download(
-    service: &Service,
+    service: &ServiceClient,
     id: &str,
     output: Option<&Path>,
     as_json: bool,
 ) -> Result<(), Failure> {
     check_target(output)?;
-    let (mut bar, mut signals) = (Bar::new(), Signals::of_process()?);
-    let done = watched(id)
+    let (mut bar, mut signals) = (TaskBar::new(), StopSignals::from_process()?);
+    let done = followed_task(id)
         .follow(service, &mut bar, &mut signals, |_| Ok(()))
         .await?;
     let output = output.map(Path::to_owned);
     save(service, &done, output, as_json, &mut bar, &mut signals).await
 }
 
-const fn watched(id: &str) -> Watched<'_> {
-    Watched {
+const fn followed_task(id: &str) -> FollowedTask<'_> {
+    FollowedTask {
         id,
-        interrupt: Interrupt::Leaves,
+        interrupt: InterruptEffect::Leaves,
     }
 }
 
-async fn cancel(service: &Service, args: &IdsArgs) -> Result<(), Failure> {
+async fn cancel(service: &ServiceClient, args: &IdsArgs) -> Result<(), Failure> {
     for id in &args.ids {
         let task = service.client.cancel(id).await;
-        let task = task.map_err(|error| about(id, service, &error))?;
+        let task = task.map_err(|error| with_task(id, service, &error))?;
         print(&if args.json {
             line(&task)?
         } else {
@@ -124,10 +124,10 @@ async fn cancel(service: &Service, args: &IdsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn delete(service: &Service, args: &IdsArgs) -> Result<(), Failure> {
+async fn delete(service: &ServiceClient, args: &IdsArgs) -> Result<(), Failure> {
     for id in &args.ids {
         let deleted = service.client.delete(id).await;
-        deleted.map_err(|error| about(id, service, &error))?;
+        deleted.map_err(|error| with_task(id, service, &error))?;
         print(&if args.json {
             line(&json!({"id": id, "deleted": true}))?
         } else {
@@ -138,23 +138,23 @@ async fn delete(service: &Service, args: &IdsArgs) -> Result<(), Failure> {
 }
 
 /// Prefixes an error with its task, for commands on several tasks.
-fn about(id: &str, service: &Service, error: &Error) -> Failure {
+fn with_task(id: &str, service: &ServiceClient, error: &Error) -> Failure {
     service
         .failure(error)
-        .before(&format!("{}: ", id.escape_debug()))
+        .with_prefix(&format!("{}: ", id.escape_debug()))
 }
 
 fn line(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value);
-    text.map(|text| text + "\n").map_err(unshown)
+    text.map(|text| text + "\n").map_err(serialization_failure)
 }
 
 fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value);
-    text.map(|text| text + "\n").map_err(unshown)
+    text.map(|text| text + "\n").map_err(serialization_failure)
 }
 
-fn unshown(error: serde_json::Error) -> Failure {
+fn serialization_failure(error: serde_json::Error) -> Failure {
     Failure::because("The task cannot be shown", error)
 }
 
@@ -176,13 +176,13 @@ fn table(tasks: &[Video], width: Option<usize>) -> String {
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     rows.extend(tasks.iter().map(row));
     if let Some(width) = width {
-        fit(&mut rows, width);
+        fit_to_width(&mut rows, width);
     }
     aligned(&rows)
 }
 
 /// Leaves out columns until the prompts have room, and cuts the prompts.
-fn fit(rows: &mut [Vec<String>], width: usize) {
+fn fit_to_width(rows: &mut [Vec<String>], width: usize) {
     // The id and the state stay in any case, and the prompt is what people recognise a task by.
     // What is dropped can be had by `kinora tasks show`.
     for spared in SPARED {

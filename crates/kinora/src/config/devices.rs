@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Config, Engine, Lodging};
+use super::{Config, EngineSettings, DeviceShare};
 use crate::failure::Failure;
 
 /// A device whose memory engines share.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Device {
+pub(crate) struct DeviceSettings {
     /// The name by which engines refer to it.
     pub(crate) name: String,
     /// Memory that all loaded engines together may use.
@@ -31,7 +31,7 @@ const fn age_seconds_max() -> u32 {
     120
 }
 
-impl Device {
+impl DeviceSettings {
     /// How long an engine stays without a task. `None`: until another needs its room.
     pub(crate) fn idle_max(&self) -> Option<Duration> {
         let idle = Some(self.idle_seconds).filter(|seconds| *seconds > 0);
@@ -64,11 +64,11 @@ impl Device {
 
 impl Config {
     /// The engines that share this device.
-    pub(crate) fn lodged(&self, device: &Device) -> impl Iterator<Item = (&Engine, &Lodging)> {
+    pub(crate) fn engines_on(&self, device: &DeviceSettings) -> impl Iterator<Item = (&EngineSettings, &DeviceShare)> {
         let lodged = self
             .engines
             .iter()
-            .filter_map(|engine| Some((engine, engine.lodging.as_ref()?)));
+            .filter_map(|engine| Some((engine, engine.device_share.as_ref()?)));
         let name = device.name.clone();
         lodged.filter(move |(_, lodging)| lodging.device == name)
     }
@@ -83,7 +83,7 @@ impl Config {
                     device.name
                 )));
             }
-            for (engine, lodging) in self.lodged(device) {
+            for (engine, lodging) in self.engines_on(device) {
                 let (need, budget) = (lodging.memory_megabytes, device.memory_megabytes);
                 if need > budget {
                     return Err(Failure::new(format!(
@@ -94,7 +94,7 @@ impl Config {
             }
         }
         let lodgings = self.engines.iter().filter_map(|engine| {
-            let lodging = engine.lodging.as_ref()?;
+            let lodging = engine.device_share.as_ref()?;
             // Without this check a typo in a device's name would let its engine load beside others
             // without a bound.
             (!names.contains(&lodging.device)).then_some((engine, lodging))
@@ -114,12 +114,12 @@ const AUTOMATIC_MIN: u32 = 2;
 
 /// An engine with more seats than the worker has slots.
 #[derive(Debug)]
-pub(crate) struct Surplus {
-    engine: Engine,
+pub(crate) struct SeatSurplus {
+    engine: EngineSettings,
     slots: u32,
 }
 
-impl Surplus {
+impl SeatSurplus {
     /// Names the seats, and says what to do.
     pub(crate) fn advice(&self) -> String {
         let (name, seats, slots) = (&self.engine.name, self.engine.seats(), self.slots);
@@ -154,22 +154,22 @@ impl Config {
     }
 
     /// The engines that models use, as far as this process knows them.
-    pub(crate) fn serving_engines(&self) -> impl Iterator<Item = Engine> {
+    pub(crate) fn serving_engines(&self) -> impl Iterator<Item = EngineSettings> {
         let names: BTreeSet<&str> = self.models.iter().map(|model| &*model.engine).collect();
         names.into_iter().filter_map(|name| self.engine(name).ok())
     }
 
     /// The engines with more seats than slots.
-    pub(crate) fn surpluses(&self) -> Vec<Surplus> {
+    pub(crate) fn surpluses(&self) -> Vec<SeatSurplus> {
         let slots = self.slots();
         self.serving_engines()
             .filter(|engine| engine.seats() > slots)
-            .map(|engine| Surplus { engine, slots })
+            .map(|engine| SeatSurplus { engine, slots })
             .collect()
     }
 
     /// Logs the seats that can get no task, if this process runs tasks.
-    pub(crate) fn warn_of_surpluses(&self) {
+    pub(crate) fn log_surpluses(&self) {
         if self.worker.enabled {
             for surplus in self.surpluses() {
                 tracing::warn!("{}", surplus.advice());
@@ -202,7 +202,7 @@ mod tests {
         let config = checked(&format!("{DEVICE}{ENGINE}{SHARES}{other}")).unwrap();
         let device = &config.devices[0];
         let names: Vec<&str> = config
-            .lodged(device)
+            .engines_on(device)
             .map(|(engine, _)| &*engine.name)
             .collect();
         assert_eq!(names, ["own"]);

@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_engine::{EngineKind, KindError, Output, Program};
+use kinora_engine::{EngineKind, KindError, EngineOutput, EngineProgram};
 use kinora_engine_storyboard::StoryboardKind;
-use kinora_http_download::Source;
+use kinora_http_download::DownloadSource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 use url::Url;
 
 use crate::failure::Failure;
-use crate::kinds::{self, Kind};
-pub(crate) use memory::{Memory, Placement};
+use crate::kinds::{self, RegisteredKind};
+pub(crate) use memory::{MemoryNeeds, WeightPlacement};
 
 /// The name of the built-in engine.
 pub(crate) const BUILT_IN: &str = "storyboard";
@@ -29,45 +29,45 @@ const SILENCE_MAX: Duration = Duration::from_mins(1);
 /// One engine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Table")]
-pub(crate) struct Engine {
+pub(crate) struct EngineSettings {
     /// The name by which models refer to it.
     pub(crate) name: String,
     /// Settings, read by the engine's kind.
     pub(crate) settings: Arc<dyn EngineKind>,
     /// How to run the engine's processes; `None` if it has none.
-    pub(crate) host: Option<Host>,
+    pub(crate) host: Option<HostSettings>,
     /// The part of a device that the engine shares with others.
-    pub(crate) lodging: Option<Lodging>,
+    pub(crate) device_share: Option<DeviceShare>,
     /// Whether the engine's processes open at the worker's start.
     pub(crate) warm: bool,
     /// Memory that the engine needs on a device, if configured.
-    pub(crate) memory: Option<Memory>,
+    pub(crate) memory: Option<MemoryNeeds>,
     /// Sources of the engine's files.
     pub(crate) files: Vec<EngineFile>,
     /// Settings to pass to the engine's processes.
-    pub(crate) told: Told,
+    pub(crate) definition: EngineDefinition,
 }
 
 /// Kind and table of an engine, from which another process reads the settings again.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
-    pub(crate) kind: Kind,
+pub(crate) struct EngineDefinition {
+    pub(crate) kind: RegisteredKind,
     pub(crate) table: Table,
 }
 
-impl Engine {
+impl EngineSettings {
     /// The engine that runs in this process.
     pub(super) fn built_in(settings: &StoryboardKind) -> Result<Self, Failure> {
         Ok(Self {
             name: BUILT_IN.to_owned(),
             settings: Arc::new(settings.clone()),
             host: None,
-            lodging: None,
+            device_share: None,
             warm: false,
             memory: None,
             files: Vec::new(),
-            told: Told {
-                kind: kind_named(BUILT_IN, BUILT_IN)?,
+            definition: EngineDefinition {
+                kind: find_kind(BUILT_IN, BUILT_IN)?,
                 table: Table::new(),
             },
         })
@@ -83,154 +83,154 @@ impl Engine {
     /// engine in this process.
     pub(crate) fn seats(&self) -> u32 {
         match (self.settings.output(), self.host) {
-            (Output::Films(films), _) => u32::try_from(films.servers().len()).unwrap_or(u32::MAX),
-            (Output::Frames(_), Some(host)) => host.processes,
-            (Output::Frames(_), None) => 1,
+            (EngineOutput::Films(films), _) => u32::try_from(films.servers().len()).unwrap_or(u32::MAX),
+            (EngineOutput::Frames(_), Some(host)) => host.processes,
+            (EngineOutput::Frames(_), None) => 1,
         }
     }
 
     /// The devices or servers of its seats, if they have names.
     pub(crate) fn seat_names(&self) -> Vec<String> {
         match self.settings.output() {
-            Output::Films(films) => films.servers().to_vec(),
-            Output::Frames(frames) => frames.program().map_or_else(Vec::new, |one| one.devices),
+            EngineOutput::Films(films) => films.servers().to_vec(),
+            EngineOutput::Frames(frames) => frames.program().map_or_else(Vec::new, |one| one.devices),
         }
     }
 
     /// Time without progress after which a run of this engine is stopped.
     pub(crate) fn silence_max(&self) -> Duration {
         match (self.settings.output(), self.host) {
-            (Output::Films(films), _) => films.silence_max(),
-            (Output::Frames(_), Some(host)) => host.silence_max(),
-            (Output::Frames(_), None) => SILENCE_MAX,
+            (EngineOutput::Films(films), _) => films.silence_max(),
+            (EngineOutput::Frames(_), Some(host)) => host.silence_max(),
+            (EngineOutput::Frames(_), None) => SILENCE_MAX,
         }
     }
 
     /// Number of runtime threads that it may block.
     pub(crate) fn blocking_threads(&self) -> usize {
         match self.settings.output() {
-            Output::Films(films) => films.blocking_threads(),
-            Output::Frames(_) => 0,
+            EngineOutput::Films(films) => films.blocking_threads(),
+            EngineOutput::Frames(_) => 0,
         }
     }
 
     /// The files that its own settings name.
     pub(crate) fn own_files(&self) -> Vec<PathBuf> {
         match self.settings.output() {
-            Output::Frames(frames) => frames.needs().files,
-            Output::Films(_) => Vec::new(),
+            EngineOutput::Frames(frames) => frames.needs().files,
+            EngineOutput::Films(_) => Vec::new(),
         }
     }
 
     /// Validates what types cannot express.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.name.is_empty() || self.name == BUILT_IN {
-            return Err(self.wrong("its name is taken or empty"));
+            return Err(self.invalid("its name is taken or empty"));
         }
-        if let Some(field) = self.host.and_then(Host::zero) {
-            return Err(self.wrong(&format!("host.{field} must be at least 1")));
+        if let Some(field) = self.host.and_then(HostSettings::zero_field) {
+            return Err(self.invalid(&format!("host.{field} must be at least 1")));
         }
         let own = self.own_files();
-        if let Some(what) = self.files.iter().find_map(|file| file.wrong(&own)) {
-            return Err(self.wrong(&what));
+        if let Some(what) = self.files.iter().find_map(|file| file.problem(&own)) {
+            return Err(self.invalid(&what));
         }
-        if let Some(what) = self.memory.as_ref().and_then(Memory::wrong) {
-            return Err(self.wrong(what));
+        if let Some(what) = self.memory.as_ref().and_then(MemoryNeeds::problem) {
+            return Err(self.invalid(what));
         }
         // Sharing a device means unloading on request, which not every kind can do.
-        let on_device = self.lodging.as_ref().map(|_| self.settings.output());
-        if let Some(what) = on_device.as_ref().and_then(Lodging::wrong) {
-            return Err(self.wrong(what));
+        let on_device = self.device_share.as_ref().map(|_| self.settings.output());
+        if let Some(what) = on_device.as_ref().and_then(DeviceShare::sharing_problem) {
+            return Err(self.invalid(what));
         }
         if self.warm && self.host.is_none() {
-            return Err(self.wrong("it has no processes of its own to open, so no `warm`"));
+            return Err(self.invalid("it has no processes of its own to open, so no `warm`"));
         }
-        if self.warm && self.lodging.is_some() {
+        if self.warm && self.device_share.is_some() {
             return Err(self
-                .wrong("it shares a device and loads when a task needs it, so it has no `warm`"));
+                .invalid("it shares a device and loads when a task needs it, so it has no `warm`"));
         }
         let confined = self.host.is_some_and(|host| host.sandbox);
         let checked = self.settings.check(confined);
-        checked.map_err(|error| self.refused(&error))
+        checked.map_err(|error| self.kind_failure(&error))
     }
 
     /// Failure for an error of the engine's kind.
-    pub(crate) fn refused(&self, error: &KindError) -> Failure {
-        self.wrong(&error.to_string())
+    pub(crate) fn kind_failure(&self, error: &KindError) -> Failure {
+        self.invalid(&error.to_string())
     }
 
-    fn wrong(&self, what: &str) -> Failure {
-        wrong(&self.name, what)
+    fn invalid(&self, what: &str) -> Failure {
+        invalid_engine(&self.name, what)
     }
 }
 
-impl TryFrom<Table> for Engine {
+impl TryFrom<Table> for EngineSettings {
     type Error = Failure;
 
     fn try_from(mut table: Table) -> Result<Self, Failure> {
         let name =
-            text(&mut table, "name")?.ok_or_else(|| Failure::new("An engine has no `name`."))?;
-        let kind = text(&mut table, "kind")?.ok_or_else(|| wrong(&name, "it has no `kind`"))?;
-        let kind = kind_named(&name, &kind)?;
+            remove_text(&mut table, "name")?.ok_or_else(|| Failure::new("An engine has no `name`."))?;
+        let kind = remove_text(&mut table, "kind")?.ok_or_else(|| invalid_engine(&name, "it has no `kind`"))?;
+        let kind = find_kind(&name, &kind)?;
         // What all engines have in common is taken out of the table. The kind gets the rest, and
         // refuses every key that it does not know.
         let host = table.remove("host");
         let files = table.remove("files");
-        let lodging = Lodging::read(&mut table).map_err(|what| wrong(&name, &what))?;
-        let memory = section(&name, &mut table, "memory")?;
-        let warm = switch(&name, &mut table, "warm")?;
+        let lodging = DeviceShare::read(&mut table).map_err(|what| invalid_engine(&name, &what))?;
+        let memory = remove_section(&name, &mut table, "memory")?;
+        let warm = remove_switch(&name, &mut table, "warm")?;
         // A copy, because the engine's processes get the same table and read it again (`told`): the
         // trait object made here cannot be sent to another process.
         let settings = kind.read(table.clone());
-        let settings = settings.map_err(|error| wrong(&name, error.to_string().trim_end()))?;
-        if memory.is_some() && matches!(settings.output(), Output::Films(_)) {
-            return Err(wrong(&name, "its servers have the weights, so no `memory`"));
+        let settings = settings.map_err(|error| invalid_engine(&name, error.to_string().trim_end()))?;
+        if memory.is_some() && matches!(settings.output(), EngineOutput::Films(_)) {
+            return Err(invalid_engine(&name, "its servers have the weights, so no `memory`"));
         }
         let host = match (settings.output(), host) {
-            (Output::Films(_), None) => None,
-            (Output::Films(_), Some(_)) => {
-                return Err(wrong(&name, "it has no processes of its own, so no `host`"));
+            (EngineOutput::Films(_), None) => None,
+            (EngineOutput::Films(_), Some(_)) => {
+                return Err(invalid_engine(&name, "it has no processes of its own, so no `host`"));
             }
-            (Output::Frames(frames), host) => Some(host_of(&name, host, frames.program())?),
+            (EngineOutput::Frames(frames), host) => Some(parse_host(&name, host, frames.program())?),
         };
-        let files = files_of(&name, files, settings.output())?;
+        let files = parse_files(&name, files, settings.output())?;
         Ok(Self {
             name,
             settings,
             host,
-            lodging,
+            device_share: lodging,
             warm,
             memory,
             files,
-            told: Told { kind, table },
+            definition: EngineDefinition { kind, table },
         })
     }
 }
 
 /// The sources of the files of an engine with this output.
-fn files_of(
+fn parse_files(
     name: &str,
     files: Option<Value>,
-    output: Output<'_>,
+    output: EngineOutput<'_>,
 ) -> Result<Vec<EngineFile>, Failure> {
     match files {
         None => Ok(Vec::new()),
-        Some(_) if !reads_files(output) => Err(wrong(name, "it reads no files, so no `files`")),
+        Some(_) if !reads_files(output) => Err(invalid_engine(name, "it reads no files, so no `files`")),
         Some(files) => files.try_into().map_err(|error: toml::de::Error| {
-            wrong(name, &format!("files: {}", error.to_string().trim_end()))
+            invalid_engine(name, &format!("files: {}", error.to_string().trim_end()))
         }),
     }
 }
 
 /// Whether an engine has files of its own, or is a command, which may read any.
-fn reads_files(output: Output<'_>) -> bool {
+fn reads_files(output: EngineOutput<'_>) -> bool {
     match output {
-        Output::Frames(frames) => frames.program().is_some() || !frames.needs().files.is_empty(),
-        Output::Films(_) => false,
+        EngineOutput::Frames(frames) => frames.program().is_some() || !frames.needs().files.is_empty(),
+        EngineOutput::Films(_) => false,
     }
 }
 
-fn text(table: &mut Table, key: &str) -> Result<Option<String>, Failure> {
+fn remove_text(table: &mut Table, key: &str) -> Result<Option<String>, Failure> {
     match table.remove(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -241,28 +241,28 @@ fn text(table: &mut Table, key: &str) -> Result<Option<String>, Failure> {
 }
 
 /// A table that may be absent.
-fn section<T: DeserializeOwned>(
+fn remove_section<T: DeserializeOwned>(
     name: &str,
     table: &mut Table,
     key: &str,
 ) -> Result<Option<T>, Failure> {
     let read = table.remove(key).map(Value::try_into);
     read.transpose()
-        .map_err(|error| wrong(name, &format!("{key}: {}", error.to_string().trim_end())))
+        .map_err(|error| invalid_engine(name, &format!("{key}: {}", error.to_string().trim_end())))
 }
 
 /// A key that is off by default.
-fn switch(name: &str, table: &mut Table, key: &str) -> Result<bool, Failure> {
+fn remove_switch(name: &str, table: &mut Table, key: &str) -> Result<bool, Failure> {
     match table.remove(key) {
         None => Ok(false),
         Some(Value::Boolean(is_on)) => Ok(is_on),
-        Some(_) => Err(wrong(name, &format!("`{key}` must be true or false"))),
+        Some(_) => Err(invalid_engine(name, &format!("`{key}` must be true or false"))),
     }
 }
 
-fn kind_named(name: &str, kind: &str) -> Result<Kind, Failure> {
-    kinds::named(kind).map_err(|known| {
-        wrong(
+fn find_kind(name: &str, kind: &str) -> Result<RegisteredKind, Failure> {
+    kinds::find(kind).map_err(|known| {
+        invalid_engine(
             name,
             &format!("there is no kind '{kind}'; there are: {known}"),
         )
@@ -271,7 +271,7 @@ fn kind_named(name: &str, kind: &str) -> Result<Kind, Failure> {
 
 /// Reads the process host. An operator's command runs without a sandbox, with a process for each
 /// device.
-fn host_of(name: &str, table: Option<Value>, program: Option<Program>) -> Result<Host, Failure> {
+fn parse_host(name: &str, table: Option<Value>, program: Option<EngineProgram>) -> Result<HostSettings, Failure> {
     let mut table = table.unwrap_or_else(|| Value::Table(Table::new()));
     if let (Some(program), Some(keys)) = (program, table.as_table_mut()) {
         // An operator's command gets a process for each of its devices, since each process sees one
@@ -279,7 +279,7 @@ fn host_of(name: &str, table: Option<Value>, program: Option<Program>) -> Result
         // command's files and drivers; `confine` is its own.
         let devices = program.devices.len();
         if devices > 0 && keys.contains_key("processes") {
-            return Err(wrong(
+            return Err(invalid_engine(
                 name,
                 "host.processes is the number of its devices; leave it out",
             ));
@@ -288,24 +288,24 @@ fn host_of(name: &str, table: Option<Value>, program: Option<Program>) -> Result
         keys.entry("processes").or_insert(Value::Integer(processes));
         keys.entry("sandbox").or_insert(Value::Boolean(false));
     }
-    let host = table.try_into::<Host>();
-    host.map_err(|error| wrong(name, &format!("host: {}", error.to_string().trim_end())))
+    let host = table.try_into::<HostSettings>();
+    host.map_err(|error| invalid_engine(name, &format!("host: {}", error.to_string().trim_end())))
 }
 
-fn wrong(name: &str, what: &str) -> Failure {
+fn invalid_engine(name: &str, what: &str) -> Failure {
     Failure::new(format!("The engine '{name}': {what}."))
 }
 
 /// The share of a device that an engine needs: its keys `device` and `memory_megabytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lodging {
+pub(crate) struct DeviceShare {
     /// The name of the device.
     pub(crate) device: String,
     /// Memory that the engine's processes together need while they are loaded.
     pub(crate) memory_megabytes: u32,
 }
 
-impl Lodging {
+impl DeviceShare {
     /// Removes the keys of the share from an engine's table, and reads them.
     fn read(table: &mut Table) -> Result<Option<Self>, String> {
         match (table.remove("device"), table.remove("memory_megabytes")) {
@@ -333,13 +333,13 @@ impl Lodging {
     }
 
     /// Why an engine with this output cannot share a device, if it cannot.
-    fn wrong(output: &Output<'_>) -> Option<&'static str> {
+    fn sharing_problem(output: &EngineOutput<'_>) -> Option<&'static str> {
         match output {
-            Output::Films(films) if films.can_unload() => None,
-            Output::Films(_) => {
+            EngineOutput::Films(films) if films.can_unload() => None,
+            EngineOutput::Films(_) => {
                 Some("its servers cannot be told to leave a device, so it has no `device`")
             }
-            Output::Frames(frames) => {
+            EngineOutput::Frames(frames) => {
                 let program = frames.program();
                 let is_on_many = program.is_some_and(|program| program.devices.len() > 1);
                 is_on_many.then_some(
@@ -366,7 +366,7 @@ pub(crate) struct EngineFile {
 
 impl EngineFile {
     /// The first mistake in this entry; `own` are the files that the engine's settings name, if any.
-    fn wrong(&self, own: &[PathBuf]) -> Option<String> {
+    fn problem(&self, own: &[PathBuf]) -> Option<String> {
         let path = self.path.display();
         if self.path.as_os_str().is_empty() || self.path.file_name().is_none() {
             return Some("files: a path is empty or names no file".to_owned());
@@ -389,7 +389,7 @@ impl EngineFile {
         None
     }
 
-    /// The address at the publisher. `None` only if [`Self::wrong`] says so.
+    /// The address at the publisher. `None` only if [`Self::invalid_engine`] says so.
     pub(crate) fn url(&self) -> Option<Url> {
         Url::parse(&self.url).ok().filter(|url| {
             matches!(url.scheme(), "http" | "https")
@@ -408,8 +408,8 @@ impl EngineFile {
     }
 
     /// The download of the file from `url`.
-    pub(crate) fn source(&self, url: Url) -> Source {
-        Source {
+    pub(crate) fn source(&self, url: Url) -> DownloadSource {
+        DownloadSource {
             url,
             path: self.path.clone(),
             bytes: self.bytes,
@@ -421,7 +421,7 @@ impl EngineFile {
 /// Settings for an engine in separate processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Host {
+pub(crate) struct HostSettings {
     /// Whether to sandbox the processes.
     pub(crate) sandbox: bool,
     /// Maximum number of concurrent jobs.
@@ -436,7 +436,7 @@ pub(crate) struct Host {
     run_seconds: u32,
 }
 
-impl Default for Host {
+impl Default for HostSettings {
     fn default() -> Self {
         Self {
             sandbox: true,
@@ -449,7 +449,7 @@ impl Default for Host {
     }
 }
 
-impl Host {
+impl HostSettings {
     pub(crate) const fn memory_bytes_max(self) -> Option<u64> {
         match self.memory_megabytes {
             0 => None,
@@ -470,7 +470,7 @@ impl Host {
     }
 
     /// The setting that is 0 but must not be.
-    fn zero(self) -> Option<&'static str> {
+    fn zero_field(self) -> Option<&'static str> {
         let positive = [
             ("processes", self.processes),
             ("open_seconds", self.open_seconds),
@@ -511,7 +511,7 @@ mod tests {
     }
 
     fn judged(table: &str) -> Result<(), String> {
-        let engine = toml::from_str::<Engine>(table).map_err(|error| error.to_string())?;
+        let engine = toml::from_str::<EngineSettings>(table).map_err(|error| error.to_string())?;
         engine.check().map_err(|failure| failure.to_string())
     }
 

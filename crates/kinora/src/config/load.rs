@@ -6,11 +6,11 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::{Config, DEFAULT_FILE, Engine, overlay};
+use super::{Config, DEFAULT_FILE, EngineSettings, overlay};
 use crate::address::OptionalAddress;
 use crate::cli::{HomeArgs, ServeArgs, WorkerArgs};
 use crate::failure::Failure;
-use crate::tilde;
+use crate::home_path;
 
 /// The variable for `--accept-loss`.
 const ACCEPT_LOSS: &str = "KINORA_ACCEPT_LOSS";
@@ -18,7 +18,7 @@ const ACCEPT_LOSS: &str = "KINORA_ACCEPT_LOSS";
 impl Config {
     /// Reads file and variables, and applies the flags that every command has.
     pub(crate) fn load(home: &HomeArgs) -> Result<Self, Failure> {
-        let config = Self::placed(home, &variables())?;
+        let config = Self::load_from(home, &variables())?;
         config.check()?;
         Ok(config)
     }
@@ -38,7 +38,7 @@ impl Config {
             // Flags override variables; the last entry wins.
             variables.push(("KINORA_WORKER_ENABLED".to_owned(), "false".to_owned()));
         }
-        let mut config = Self::placed(&args.home, &variables)?;
+        let mut config = Self::load_from(&args.home, &variables)?;
         if let Some(listen) = &args.listen {
             config.listen.clone_from(listen);
         }
@@ -48,14 +48,14 @@ impl Config {
         if let Some(format) = args.log_format {
             config.log.format = format;
         }
-        config.accept_loss = args.accept_loss || accepts_loss(&variables)?;
+        config.accept_loss = args.accept_loss || loss_accepted(&variables)?;
         config.check()?;
         Ok(config)
     }
 
     /// Reads file and variables, and applies the flags of `kinora worker`.
     pub(crate) fn for_working(args: &WorkerArgs) -> Result<Self, Failure> {
-        let mut config = Self::placed(&args.home, &variables())?;
+        let mut config = Self::load_from(&args.home, &variables())?;
         if let Some(listen) = &args.health_listen {
             config.worker.health_listen = OptionalAddress(Some(listen.clone()));
         }
@@ -89,7 +89,7 @@ impl Config {
         }
     }
 
-    fn placed(home: &HomeArgs, variables: &[(String, String)]) -> Result<Self, Failure> {
+    fn load_from(home: &HomeArgs, variables: &[(String, String)]) -> Result<Self, Failure> {
         let named = variables
             .iter()
             .find(|(name, text)| name == "KINORA_CONFIG" && !text.is_empty());
@@ -127,11 +127,11 @@ impl Config {
         }
         // Before the typed configuration is made, which refuses unknown keys: a setting that was
         // valid in the last version must not stop the start after an upgrade.
-        let mut removed = take_removed(&mut settings);
+        let mut removed = remove_obsolete(&mut settings);
         let (ignored, variables): (Vec<_>, Vec<_>) = variables
             .iter()
             .cloned()
-            .partition(|(name, _)| is_removed_variable(name));
+            .partition(|(name, _)| is_obsolete_variable(name));
         removed.extend(ignored.into_iter().map(|(name, _)| name));
         // Variables after the file, so that a container image can have a file and each deployment
         // its own values.
@@ -139,7 +139,7 @@ impl Config {
         let engines_set_aside = set_aside_engines(&mut settings);
         let mut settings = toml::Value::Table(settings);
         // After the variables, since their paths may begin with `~/` as well.
-        tilde::expand_settings(&mut settings)?;
+        home_path::expand_settings(&mut settings)?;
         let config: Self = settings
             .try_into()
             .map_err(|error| Failure::because("The configuration is invalid", error))?;
@@ -155,11 +155,11 @@ impl Config {
 }
 
 /// Whether a variable accepts the loss of missing changes.
-fn accepts_loss(variables: &[(String, String)]) -> Result<bool, Failure> {
+fn loss_accepted(variables: &[(String, String)]) -> Result<bool, Failure> {
     let said = variables.iter().find(|(name, _)| name == ACCEPT_LOSS);
     match said.map(|(_, text)| text.as_str()) {
         None | Some("") => Ok(false),
-        Some(text) => overlay::boolean(text).ok_or_else(|| {
+        Some(text) => overlay::parse_boolean(text).ok_or_else(|| {
             Failure::new(format!("The variable {ACCEPT_LOSS} must be true or false."))
         }),
     }
@@ -199,7 +199,7 @@ fn read_engine(engine: &Value) -> Result<(), Failure> {
     let table = engine
         .as_table()
         .ok_or_else(|| Failure::new("An engine must be a table."))?;
-    Engine::try_from(table.clone())?.check()
+    EngineSettings::try_from(table.clone())?.check()
 }
 
 const REMOVED: [(&str, &str); 14] = [
@@ -220,7 +220,7 @@ const REMOVED: [(&str, &str); 14] = [
 ];
 
 /// Removes settings of earlier versions from a file, and returns their names.
-fn take_removed(settings: &mut Table) -> Vec<String> {
+fn remove_obsolete(settings: &mut Table) -> Vec<String> {
     let mut names = Vec::new();
     for (section, key) in REMOVED {
         let table = settings.get_mut(section).and_then(Value::as_table_mut);
@@ -244,7 +244,7 @@ fn text_of<'t>(engine: &'t Table, key: &str) -> &'t str {
 }
 
 /// Whether a variable sets a setting of an earlier version.
-fn is_removed_variable(name: &str) -> bool {
+fn is_obsolete_variable(name: &str) -> bool {
     REMOVED
         .iter()
         .any(|(section, key)| name == format!("KINORA_{section}_{key}").to_ascii_uppercase())

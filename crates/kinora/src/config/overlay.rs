@@ -51,7 +51,7 @@ pub(super) fn apply_variables(
         if OTHER_VARIABLES.contains(&name.as_str()) {
             continue;
         }
-        let Some(setting) = find(settings, &rest.to_ascii_lowercase()) else {
+        let Some(setting) = find_setting(settings, &rest.to_ascii_lowercase()) else {
             if is_service_link(rest, text) {
                 links.push(name.clone());
                 continue;
@@ -65,15 +65,15 @@ pub(super) fn apply_variables(
         }
         // The value in the lower layer decides the type, so that a variable needs no quotes and
         // `KINORA_WORKER_SLOTS=four` is refused here, with the variable's name.
-        *setting = read(setting, text).ok_or_else(|| {
-            Failure::new(format!("The variable {name} must be {}.", wanted(setting)))
+        *setting = parse_value(setting, text).ok_or_else(|| {
+            Failure::new(format!("The variable {name} must be {}.", expected_type(setting)))
         })?;
     }
     Ok(links)
 }
 
 /// The expected type of a variable that sets `setting`, in words.
-const fn wanted(setting: &Value) -> &'static str {
+const fn expected_type(setting: &Value) -> &'static str {
     match setting {
         Value::Boolean(_) => "true or false",
         Value::Integer(_) => "a whole number",
@@ -83,7 +83,7 @@ const fn wanted(setting: &Value) -> &'static str {
 }
 
 /// Parses a boolean, in the words that other programs accept from variables.
-pub(super) fn boolean(text: &str) -> Option<bool> {
+pub(super) fn parse_boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Some(true),
         "false" | "0" | "no" | "off" => Some(false),
@@ -92,8 +92,8 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
 }
 
 /// The setting that the lower-case rest of a variable names, at the top level or in a section.
-fn find<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
-    let path = path(settings, rest)?;
+fn find_setting<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
+    let path = setting_path(settings, rest)?;
     let (key, sections) = path.split_last()?;
     let mut table = settings;
     for section in sections {
@@ -110,7 +110,7 @@ fn is_list_of_tables(value: &Value) -> bool {
 }
 
 /// The section and key names that `rest` joins with underscores.
-fn path(table: &Table, rest: &str) -> Option<Vec<String>> {
+fn setting_path(table: &Table, rest: &str) -> Option<Vec<String>> {
     table.iter().find_map(|(key, value)| {
         // Sections and keys contain underscores themselves, so the name cannot be split at them. It
         // is matched from the left, key by key: `worker_lease_seconds` is the section `worker` and
@@ -120,18 +120,18 @@ fn path(table: &Table, rest: &str) -> Option<Vec<String>> {
         let Value::Table(section) = value else {
             return behind.is_empty().then(|| vec![key.clone()]);
         };
-        let mut path = path(section, behind.strip_prefix('_')?)?;
+        let mut path = setting_path(section, behind.strip_prefix('_')?)?;
         path.insert(0, key.clone());
         Some(path)
     })
 }
 
 /// Parses the text as a value of the same type as `like`.
-fn read(like: &Value, text: &str) -> Option<Value> {
+fn parse_value(like: &Value, text: &str) -> Option<Value> {
     match like {
         Value::String(_) => Some(Value::String(text.to_owned())),
         Value::Integer(_) => text.parse().ok().map(Value::Integer),
-        Value::Boolean(_) => boolean(text).map(Value::Boolean),
+        Value::Boolean(_) => parse_boolean(text).map(Value::Boolean),
         Value::Float(_) => text.parse().ok().map(Value::Float),
         // Variables can set only lists of text: one item, or several separated by commas.
         Value::Array(items) if items.iter().all(Value::is_str) => {
@@ -157,11 +157,11 @@ fn is_service_link(rest: &str, value: &str) -> bool {
         let (_, behind) = rest.split_at_checked(at + 1)?;
         Some(behind)
     }));
-    begins.any(|name| is_part(name, value))
+    begins.any(|name| is_link_variable(name, value))
 }
 
 /// Whether Kubernetes gives a Service a variable that ends so, with such a value.
-fn is_part(name: &str, value: &str) -> bool {
+fn is_link_variable(name: &str, value: &str) -> bool {
     // The names are those of Docker's old container links, which Kubernetes still sets in every
     // container ("Accessing the Service" in its documentation), unless a pod has
     // `enableServiceLinks: false`.

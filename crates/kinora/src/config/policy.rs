@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_policy::{Options, Otherwise};
+use kinora_policy::{PolicyOptions, FallbackVerdict};
 use serde::Deserialize;
 
 use super::Config;
@@ -19,7 +19,7 @@ const TIMEOUT_SECONDS_MAX: u32 = 60;
 /// `[policy]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Policy {
+pub(crate) struct PolicySettings {
     url: String,
     token_file: PathBuf,
     token_variable: String,
@@ -39,28 +39,28 @@ pub(crate) enum OnTimeout {
 
 impl Config {
     /// The policy service, if one is configured. Reads its token.
-    pub(crate) fn policy(&self) -> Result<Option<kinora_policy::Policy>, Failure> {
+    pub(crate) fn policy(&self) -> Result<Option<kinora_policy::PolicyService>, Failure> {
         self.policy_with(|name| std::env::var(name).ok())
     }
 
     fn policy_with(
         &self,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<kinora_policy::Policy>, Failure> {
+    ) -> Result<Option<kinora_policy::PolicyService>, Failure> {
         let policy = &self.policy;
         if policy.url.is_empty() {
             return Ok(None);
         }
-        let options = Options {
+        let options = PolicyOptions {
             url: policy.url.clone(),
             token: policy.token(variable)?,
             timeout: Duration::from_secs(policy.timeout_seconds.into()),
             otherwise: match policy.on_timeout {
-                OnTimeout::Refuse => Otherwise::Refuse,
-                OnTimeout::Allow => Otherwise::Allow,
+                OnTimeout::Refuse => FallbackVerdict::Refuse,
+                OnTimeout::Allow => FallbackVerdict::Allow,
             },
         };
-        kinora_policy::Policy::new(options, Arc::new(SystemClock))
+        kinora_policy::PolicyService::new(options, Arc::new(SystemClock))
             .map(Some)
             .map_err(|error| Failure::because("The section [policy] is invalid", error))
     }
@@ -76,7 +76,7 @@ impl Config {
     }
 }
 
-impl Policy {
+impl PolicySettings {
     fn token(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
         token("policy", &self.token_file, &self.token_variable, variable)
     }
@@ -86,7 +86,7 @@ impl Policy {
 mod tests {
     use super::*;
 
-    fn config(change: impl FnOnce(&mut Policy)) -> Config {
+    fn config(change: impl FnOnce(&mut PolicySettings)) -> Config {
         let mut config = Config::defaults();
         config.policy.url = "http://10.0.0.7:9000/judge".to_owned();
         change(&mut config.policy);
@@ -104,7 +104,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         std::fs::write(&file, "marked-secret two\n").unwrap();
-        type Change<'a> = &'a dyn Fn(&mut Policy);
+        type Change<'a> = &'a dyn Fn(&mut PolicySettings);
         let wrong: [(Change<'_>, &str); 6] = [
             (&|policy| policy.url = "policy".to_owned(), "http or https"),
             (

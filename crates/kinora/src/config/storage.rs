@@ -37,7 +37,7 @@ impl Config {
 
     /// The location of the results, for people and logs.
     pub(crate) fn results_shown(&self) -> String {
-        kinora_blobs::shown(&self.results_url())
+        kinora_blobs::display_location(&self.results_url())
     }
 
     /// The folder of unfinished files, with a subfolder for each process.
@@ -53,7 +53,7 @@ impl Config {
 /// How clients get results in S3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Delivery {
+pub(crate) enum ResultDelivery {
     /// Redirects if clients can be expected to reach S3; otherwise streams.
     Auto,
     /// Redirects to a signed S3 URL.
@@ -64,7 +64,7 @@ pub(crate) enum Delivery {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct S3 {
+pub(crate) struct S3Settings {
     endpoint: String,
     public_endpoint: String,
     region: String,
@@ -90,27 +90,27 @@ impl Config {
     }
 
     /// Whether to redirect clients to S3 for results.
-    pub(crate) fn redirects(&self) -> bool {
+    pub(crate) fn redirects_to_s3(&self) -> bool {
         let s3 = &self.results.s3;
         match self.results.delivery {
-            Delivery::Auto => {
+            ResultDelivery::Auto => {
                 // Amazon's own endpoint is public. A configured one is often an internal host name
                 // that clients cannot resolve, so it takes a public endpoint beside it.
                 self.is_in_s3() && (s3.endpoint.is_empty() || !s3.public_endpoint.is_empty())
             }
-            Delivery::Redirect => true,
-            Delivery::Stream => false,
+            ResultDelivery::Redirect => true,
+            ResultDelivery::Stream => false,
         }
     }
 
     fn is_in_s3(&self) -> bool {
-        matches!(kinora_blobs::root(&self.results_url()), Ok(None))
+        matches!(kinora_blobs::local_root(&self.results_url()), Ok(None))
     }
 
     pub(super) fn check_results(&self) -> Result<(), Failure> {
-        kinora_blobs::root(&self.results_url())
+        kinora_blobs::local_root(&self.results_url())
             .map_err(|error| Failure::because("The setting results.url is invalid", error))?;
-        if self.results.delivery == Delivery::Redirect && !self.is_in_s3() {
+        if self.results.delivery == ResultDelivery::Redirect && !self.is_in_s3() {
             return Err(Failure::new(
                 "The setting results.delivery cannot be 'redirect' when results are in a folder.",
             ));
@@ -156,18 +156,18 @@ pub(crate) enum ProjectBytes {
 
 /// Error for a value that is neither a number of bytes nor `"auto"`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NoBytes;
+pub(crate) struct InvalidBytes;
 
-impl fmt::Display for NoBytes {
+impl fmt::Display for InvalidBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected a number of bytes, or \"auto\"")
     }
 }
 
 impl TryFrom<Value> for ProjectBytes {
-    type Error = NoBytes;
+    type Error = InvalidBytes;
 
-    fn try_from(value: Value) -> Result<Self, NoBytes> {
+    fn try_from(value: Value) -> Result<Self, InvalidBytes> {
         let bytes = match value {
             Value::String(text) if text == AUTO => return Ok(Self::Auto),
             Value::Integer(bytes) => bytes.try_into().ok(),
@@ -175,7 +175,7 @@ impl TryFrom<Value> for ProjectBytes {
             Value::String(text) => text.parse().ok(),
             _ => None,
         };
-        bytes.map(Self::Bytes).ok_or(NoBytes)
+        bytes.map(Self::Bytes).ok_or(InvalidBytes)
     }
 }
 
@@ -184,13 +184,13 @@ impl Config {
     pub(crate) fn project_bytes_max(&self) -> u64 {
         match self.quota.project_bytes_max {
             ProjectBytes::Bytes(bytes) => bytes,
-            ProjectBytes::Auto => part_of(self.results_disk_bytes()),
+            ProjectBytes::Auto => share_of_disk(self.results_disk_bytes()),
         }
     }
 
     /// The size of the disk of the results, if they are in a folder.
     pub(crate) fn results_disk_bytes(&self) -> Option<u64> {
-        let folder = kinora_blobs::root(&self.results_url()).ok().flatten()?;
+        let folder = kinora_blobs::local_root(&self.results_url()).ok().flatten()?;
         disk_bytes(&folder)
     }
 }
@@ -202,7 +202,7 @@ fn disk_bytes(folder: &Path) -> Option<u64> {
     Some(disk.f_blocks.saturating_mul(disk.f_frsize))
 }
 
-fn part_of(disk_bytes: Option<u64>) -> u64 {
+fn share_of_disk(disk_bytes: Option<u64>) -> u64 {
     let part = disk_bytes.map_or(PROJECT_BYTES_MAX, |bytes| bytes / PART);
     // 0 would be no bound.
     part.clamp(1, PROJECT_BYTES_MAX)
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(results.s3.endpoint, "http://127.0.0.1:3900");
         assert_eq!(results.s3.region, "garage");
         assert!(!results.s3.path_style && results.s3.allow_http);
-        assert_eq!(results.delivery, Delivery::Redirect);
+        assert_eq!(results.delivery, ResultDelivery::Redirect);
         for unknown in ["KINORA_RESULTS_S3_SECRET", "KINORA_RESULTS_S3"] {
             let error = read(&[(unknown, "x")]).unwrap_err();
             assert!(error.contains("names no setting"), "{error}");
@@ -243,15 +243,15 @@ mod tests {
     #[test]
     fn clients_are_sent_to_s3_where_they_can_be_expected_to_reach_it() {
         let mut config = Config::defaults();
-        assert!(!config.redirects());
+        assert!(!config.redirects_to_s3());
         config.results.url = "s3://films".to_owned();
-        assert!(config.redirects(), "AWS");
+        assert!(config.redirects_to_s3(), "AWS");
         config.results.s3.endpoint = "https://garage.internal".to_owned();
-        assert!(!config.redirects());
+        assert!(!config.redirects_to_s3());
         config.results.s3.public_endpoint = "https://s3.example.com".to_owned();
-        assert!(config.redirects());
-        config.results.delivery = Delivery::Stream;
-        assert!(!config.redirects());
+        assert!(config.redirects_to_s3());
+        config.results.delivery = ResultDelivery::Stream;
+        assert!(!config.redirects_to_s3());
     }
 }
 
@@ -261,10 +261,10 @@ mod quota_tests {
 
     #[test]
     fn a_project_gets_a_quarter_of_a_small_disk_and_50_gb_of_any_other() {
-        assert_eq!(part_of(Some(40_000_000_000)), 10_000_000_000);
-        assert_eq!(part_of(Some(4_000_000_000_000)), PROJECT_BYTES_MAX);
-        assert_eq!(part_of(None), PROJECT_BYTES_MAX);
-        assert_eq!(part_of(Some(0)), 1);
+        assert_eq!(share_of_disk(Some(40_000_000_000)), 10_000_000_000);
+        assert_eq!(share_of_disk(Some(4_000_000_000_000)), PROJECT_BYTES_MAX);
+        assert_eq!(share_of_disk(None), PROJECT_BYTES_MAX);
+        assert_eq!(share_of_disk(Some(0)), 1);
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod quota_tests {
         let mut config = Config::defaults();
         config.data = folder.path().join("not/yet/there");
         let disk = config.results_disk_bytes().unwrap();
-        assert_eq!(config.project_bytes_max(), part_of(Some(disk)));
+        assert_eq!(config.project_bytes_max(), share_of_disk(Some(disk)));
         config.results.url = "s3://bucket/results".to_owned();
         assert_eq!(config.results_disk_bytes(), None);
         assert_eq!(config.project_bytes_max(), PROJECT_BYTES_MAX);

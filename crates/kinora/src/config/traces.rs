@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use kinora_traces::Options;
+use kinora_traces::TraceOptions;
 use serde::Deserialize;
 
 use super::Config;
@@ -19,7 +19,7 @@ const DEFAULT_SERVICE: &str = "kinora";
 /// `[traces]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Traces {
+pub(crate) struct TraceSettings {
     endpoint: String,
     headers_file: PathBuf,
     sampling_ratio: f64,
@@ -28,14 +28,14 @@ pub(crate) struct Traces {
 
 impl Config {
     /// The collector of traces, if one is configured. Reads its headers.
-    pub(crate) fn traces(&self) -> Result<Option<Options>, Failure> {
+    pub(crate) fn traces(&self) -> Result<Option<TraceOptions>, Failure> {
         self.traces_with(|name| std::env::var(name).ok())
     }
 
     fn traces_with(
         &self,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Options>, Failure> {
+    ) -> Result<Option<TraceOptions>, Failure> {
         let traces = &self.traces;
         // A setting of ours wins; OpenTelemetry's variables are for machines where all services get
         // the same ones.
@@ -56,7 +56,7 @@ impl Config {
             name if name.is_empty() => DEFAULT_SERVICE.to_owned(),
             name => name,
         };
-        Ok(Some(Options {
+        Ok(Some(TraceOptions {
             endpoint,
             headers,
             ratio: traces.sampling_ratio,

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kinora_http_download::{Options, Token};
+use kinora_http_download::{DownloadOptions, OriginToken};
 use serde::Deserialize;
 use url::Url;
 
@@ -25,7 +25,7 @@ const RETRIES_MAX: u32 = 5;
 /// `[weights]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Weights {
+pub(crate) struct WeightSettings {
     mirror: String,
     token_file: PathBuf,
     token_variable: String,
@@ -80,7 +80,7 @@ impl Config {
     }
 }
 
-impl Weights {
+impl WeightSettings {
     /// Whether a token is configured.
     pub(crate) fn has_token(&self) -> bool {
         !self.token_file.as_os_str().is_empty() || !self.token_variable.is_empty()
@@ -118,7 +118,7 @@ impl Weights {
 
     /// How to download. Reads the token. `roots_pem` are trusted certificates besides the public
     /// ones.
-    pub(crate) fn options(&self, roots_pem: Vec<u8>) -> Result<Options, Failure> {
+    pub(crate) fn options(&self, roots_pem: Vec<u8>) -> Result<DownloadOptions, Failure> {
         self.options_with(roots_pem, |name| std::env::var(name).ok())
     }
 
@@ -126,13 +126,13 @@ impl Weights {
         &self,
         roots_pem: Vec<u8>,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Options, Failure> {
+    ) -> Result<DownloadOptions, Failure> {
         let secret = token("weights", &self.token_file, &self.token_variable, variable)?;
-        let token = secret.map(|secret| Token::new(&self.token_origin, &secret));
+        let token = secret.map(|secret| OriginToken::new(&self.token_origin, &secret));
         let token = token
             .transpose()
             .map_err(|error| Failure::because("The section [weights] is invalid", error))?;
-        Ok(Options {
+        Ok(DownloadOptions {
             stall_limit: STALL_LIMIT,
             retries_max: RETRIES_MAX,
             first_wait: FIRST_WAIT,
@@ -146,7 +146,7 @@ impl Weights {
 mod tests {
     use super::*;
 
-    fn weights(change: impl FnOnce(&mut Weights)) -> Weights {
+    fn weights(change: impl FnOnce(&mut WeightSettings)) -> WeightSettings {
         let mut weights = Config::defaults().weights;
         change(&mut weights);
         weights
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let judged = |change: fn(&mut Weights)| {
+        let judged = |change: fn(&mut WeightSettings)| {
             let mut config = Config::defaults();
             change(&mut config.weights);
             config.check_weights().unwrap_err().to_string()
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_token_comes_from_a_file_or_a_variable() {
         let none = |_: &str| None;
-        let of = |weights: Weights, variable: fn(&str) -> Option<String>| {
+        let of = |weights: WeightSettings, variable: fn(&str) -> Option<String>| {
             let options = weights.options_with(Vec::new(), variable);
             options.map(|options| options.token.is_some())
         };

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_blobs::{BlobError, Reserve};
+use kinora_blobs::{BlobError, DiskReserve};
 use rustix::fs::statfs;
 
 use super::report::Finding;
@@ -40,18 +40,18 @@ pub(super) fn folder(data: &Path) -> Finding {
         Ok(found) if !found.is_dir() => {
             Finding::Bad(format!("{shown} is not a folder; name another with --data"))
         }
-        Ok(_) if folder::restoring(data).exists() => Finding::Bad(format!(
+        Ok(_) if folder::restoring_folder(data).exists() => Finding::Bad(format!(
             "a restore into {shown} was started but has not ended; run `kinora restore` again"
         )),
-        Ok(found) => match folder::open_to_others(data) {
+        Ok(found) => match folder::foreign_access_mode(data) {
             Ok(None) => Finding::Good(format!("{shown}, closed to other users")),
-            Ok(Some(mode)) if folder::holds_other_things(data).unwrap_or(true) => {
+            Ok(Some(mode)) if folder::has_foreign_files(data).unwrap_or(true) => {
                 Finding::Bad(format!(
                     "{shown} is open to other users (mode {mode:o}) and holds things that are not \
                      Kinora's; name a folder of its own with --data, for example {shown}/kinora"
                 ))
             }
-            Ok(Some(mode)) if may_change(&found) => Finding::Note(format!(
+            Ok(Some(mode)) if is_owner(&found) => Finding::Note(format!(
                 "{shown} is open to other users (mode {mode:o}); `kinora serve` will close it to them"
             )),
             Ok(Some(mode)) => Finding::Bad(format!(
@@ -68,7 +68,7 @@ pub(super) fn folder(data: &Path) -> Finding {
 }
 
 /// Whether this user may change the permissions: only the owner and root may.
-fn may_change(found: &fs::Metadata) -> bool {
+fn is_owner(found: &fs::Metadata) -> bool {
     let user = rustix::process::geteuid();
     user.is_root() || user.as_raw() == found.uid()
 }
@@ -118,13 +118,13 @@ pub(super) fn free_space(folder: &Path, bytes_min: u64) -> Finding {
     let free = found.f_bavail.saturating_mul(found.f_bsize as u64);
     let shown = format!("{} MiB free in {}", free >> 20, folder.display());
     // Even without a reserve, at least one byte must be free.
-    free_space_of(&shown, bytes_min.max(1), |bytes_min| {
-        Reserve::new(vec![folder.to_owned()], bytes_min, Arc::new(SystemClock)).has_room()
+    evaluate_free_space(&shown, bytes_min.max(1), |bytes_min| {
+        DiskReserve::new(vec![folder.to_owned()], bytes_min, Arc::new(SystemClock)).has_room()
     })
 }
 
 /// `keeps` returns whether that many bytes would stay free.
-fn free_space_of(shown: &str, bytes_min: u64, keeps: impl Fn(u64) -> bool) -> Finding {
+fn evaluate_free_space(shown: &str, bytes_min: u64, keeps: impl Fn(u64) -> bool) -> Finding {
     if !keeps(bytes_min) {
         return Finding::Bad(format!(
             "{shown}, less than quota.free_bytes_min keeps for accepted tasks: submits are refused; \
@@ -143,7 +143,7 @@ fn free_space_of(shown: &str, bytes_min: u64, keeps: impl Fn(u64) -> bool) -> Fi
 /// Compares the quotas with the disk of the results, if those are in a folder.
 pub(super) fn quotas(config: &Config) -> Option<Finding> {
     let disk_bytes = config.results_disk_bytes()?;
-    Some(quotas_of(
+    Some(compare_quotas(
         config.project_bytes_max(),
         config.quota.bytes_max,
         disk_bytes,
@@ -151,7 +151,7 @@ pub(super) fn quotas(config: &Config) -> Option<Finding> {
 }
 
 /// Compares the quotas with the disk, in bytes; a quota of 0 is no bound.
-fn quotas_of(project_bytes: u64, all_bytes: u64, disk_bytes: u64) -> Finding {
+fn compare_quotas(project_bytes: u64, all_bytes: u64, disk_bytes: u64) -> Finding {
     let disk = format!("the {} MiB of the disk of the results", disk_bytes >> 20);
     // 0 is no bound, so it is over every disk.
     let quotas = [project_bytes, all_bytes];
@@ -175,10 +175,10 @@ fn quotas_of(project_bytes: u64, all_bytes: u64, disk_bytes: u64) -> Finding {
 }
 
 /// The disks of results and of unfinished files, if they differ from that of the data folder.
-pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
+pub(super) fn other_disks(config: &Config) -> Vec<(&'static str, Finding)> {
     let bytes_min = config.quota.free_bytes_min;
     let mut found = Vec::new();
-    match kinora_blobs::root(&config.results_url()) {
+    match kinora_blobs::local_root(&config.results_url()) {
         Ok(None) => found.push(("results in s3", bucket(config))),
         Ok(Some(results)) => {
             if let Some(folder) = on_other_disk(config, &results) {
@@ -265,20 +265,20 @@ mod tests {
         };
         for project_bytes in [0, 101] {
             for all_bytes in [0, 101] {
-                let found = words(quotas_of(project_bytes, all_bytes, 100));
+                let found = words(compare_quotas(project_bytes, all_bytes, 100));
                 assert!(found.contains("one project may fill"), "{found}");
             }
         }
-        assert!(words(quotas_of(25, 101, 100)).contains("bytes_max exceeds"));
+        assert!(words(compare_quotas(25, 101, 100)).contains("bytes_max exceeds"));
         for (project_bytes, all_bytes) in [(25, 0), (25, 80), (0, 80), (200, 80)] {
-            let found = quotas_of(project_bytes, all_bytes, 100);
+            let found = compare_quotas(project_bytes, all_bytes, 100);
             assert!(matches!(found, Finding::Good(_)));
         }
     }
 
     #[test]
     fn free_space_is_judged_by_the_configured_reserve() {
-        let found = |bytes_min| free_space_of("500 MiB free", bytes_min, |most| most <= 500);
+        let found = |bytes_min| evaluate_free_space("500 MiB free", bytes_min, |most| most <= 500);
         assert!(matches!(found(501), Finding::Bad(_)));
         assert!(matches!(found(251), Finding::Note(_)));
         assert!(matches!(found(250), Finding::Good(_)));

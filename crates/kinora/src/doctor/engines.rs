@@ -5,17 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
+use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
 use kinora_engine::{
-    Control, Engine as Opened, EngineError, FilmEngine, FrameKind, Job, Materials, Output,
-    ServerReport, Sink,
+    JobControl, Engine as Opened, EngineError, FilmEngine, FrameKind, FrameJob, JobMaterials, EngineOutput,
+    ServerReport, ClipSink,
 };
 use kinora_store::{LivingWorker, WorkerPlaceState};
-use kinora_worker::Maker;
+use kinora_worker::AnyEngine;
 
 use super::report::Finding;
 use crate::catalog;
-use crate::config::{Config, Engine, Surplus};
+use crate::config::{Config, EngineSettings, SeatSurplus};
 use crate::output::printable;
 use crate::system::{self, SystemClock};
 
@@ -37,25 +37,25 @@ pub(super) fn models(config: &Config) -> Finding {
 /// of the models reports engines that do not open.
 pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
     let engines = config.serving_engines();
-    let findings = engines.flat_map(|engine| engine_of(&engine, &config.data));
+    let findings = engines.flat_map(|engine| check_engine(&engine, &config.data));
     findings.map(|finding| ("engine", finding)).collect()
 }
 
-fn engine_of(engine: &Engine, data: &Path) -> Vec<Finding> {
-    if let Output::Frames(frames) = engine.settings.output()
-        && let Some(found) = weights(&engine.name, frames)
+fn check_engine(engine: &EngineSettings, data: &Path) -> Vec<Finding> {
+    if let EngineOutput::Frames(frames) = engine.settings.output()
+        && let Some(found) = check_weights(&engine.name, frames)
     {
         return vec![found];
     }
-    match catalog::maker(engine, data) {
-        Ok(Maker::Frames(opened)) => vec![first_frame(&engine.name, &*opened)],
-        Ok(Maker::Film(films)) => upstreams(&engine.name, &*films),
+    match catalog::open_engine(engine, data) {
+        Ok(AnyEngine::Frames(opened)) => vec![first_frame(&engine.name, &*opened)],
+        Ok(AnyEngine::Film(films)) => check_servers(&engine.name, &*films),
         Err(_) => Vec::new(),
     }
 }
 
 /// Checks that each server of an engine would accept our jobs.
-fn upstreams(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
+fn check_servers(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -73,7 +73,7 @@ fn upstreams(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
 }
 
 /// Checks an engine's files, if it has any; `kinora models check` loads them.
-fn weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
+fn check_weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
     if let Some(why) = frames.not_built_in() {
         return Some(Finding::Bad(format!("{name}: {why}")));
     }
@@ -89,17 +89,17 @@ fn weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
 }
 
 fn first_frame(name: &str, engine: &dyn Opened) -> Finding {
-    let spec = trial(name);
-    let materials = Materials::default();
+    let spec = trial_spec(name);
+    let materials = JobMaterials::default();
     let begun = system::stopwatch();
     let mut sink = OneFrame::default();
     let made = engine.plan(&spec, &materials).and_then(|clip| {
-        let job = Job {
+        let job = FrameJob {
             spec: &spec,
             materials: &materials,
             clip,
         };
-        let control = Control::default();
+        let control = JobControl::default();
         sink.control = Some(control.clone());
         engine.generate(&job, &mut sink, &control)
     });
@@ -120,17 +120,17 @@ fn millis(time: Duration) -> u128 {
 }
 
 /// The smallest possible clip.
-fn trial(model: &str) -> VideoSpec {
+fn trial_spec(model: &str) -> VideoSpec {
     VideoSpec {
         version: kinora_contract::SPEC_VERSION,
         model: model.to_owned(),
         prompt: "A lighthouse".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(2),
+        seconds: VideoLength::Fixed(2),
         frame: FrameSize::Fixed(Size::new(480, 480)),
         seed: 1,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -141,10 +141,10 @@ fn trial(model: &str) -> VideoSpec {
 #[derive(Default)]
 struct OneFrame {
     frames: u32,
-    control: Option<Control>,
+    control: Option<JobControl>,
 }
 
-impl Sink for OneFrame {
+impl ClipSink for OneFrame {
     fn frame(&mut self, _rgb: &[u8]) -> Result<(), EngineError> {
         self.frames += 1;
         if let Some(control) = &self.control {
@@ -169,10 +169,10 @@ pub(super) fn quarantined(config: &Config) -> Vec<(&'static str, Finding)> {
     let url = config.store_url();
     // A store that cannot be read is a finding of its own.
     let living = runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock)));
-    findings(&living.unwrap_or_default())
+    quarantine_findings(&living.unwrap_or_default())
 }
 
-fn findings(living: &[LivingWorker]) -> Vec<(&'static str, Finding)> {
+fn quarantine_findings(living: &[LivingWorker]) -> Vec<(&'static str, Finding)> {
     let mut findings = Vec::new();
     for worker in living.iter().map(|one| &one.worker) {
         let places = worker.places.iter();
@@ -197,7 +197,7 @@ pub(super) fn slots(config: &Config) -> Option<Finding> {
     }
     let surpluses = config.surpluses();
     if !surpluses.is_empty() {
-        let advice: Vec<String> = surpluses.iter().map(Surplus::advice).collect();
+        let advice: Vec<String> = surpluses.iter().map(SeatSurplus::advice).collect();
         return Some(Finding::Note(advice.join("; ")));
     }
     let engines = config
@@ -225,8 +225,8 @@ pub(super) fn sandbox(config: &Config) -> Finding {
 fn open_engines(config: &Config) -> Vec<&str> {
     let open = config.engines.iter().filter(|engine| {
         let confined = match engine.settings.output() {
-            Output::Frames(frames) => frames.program().and_then(|program| program.confined),
-            Output::Films(_) => None,
+            EngineOutput::Frames(frames) => frames.program().and_then(|program| program.confined),
+            EngineOutput::Films(_) => None,
         };
         confined.is_none() && engine.host.is_some_and(|host| !host.sandbox)
     });
@@ -262,7 +262,7 @@ fn sandbox_finding(lacking: &[String], open: &[&str], is_root: bool) -> Finding 
 
 #[cfg(test)]
 mod tests {
-    use kinora_store::{Announcement, WorkerPlace, WorkerState};
+    use kinora_store::{WorkerAnnouncement, WorkerPlace, WorkerState};
 
     use super::*;
 
@@ -286,7 +286,7 @@ mod tests {
             place("device 1", WorkerPlaceState::Paused),
             place("device 2", WorkerPlaceState::Quarantined),
         ];
-        let worker = Announcement {
+        let worker = WorkerAnnouncement {
             id: "gpu1-7".to_owned(),
             host: "gpu1".to_owned(),
             pid: 7,
@@ -298,7 +298,7 @@ mod tests {
             devices: Vec::new(),
             places,
         };
-        let found = findings(&[LivingWorker {
+        let found = quarantine_findings(&[LivingWorker {
             worker,
             seen_ms_ago: 0,
             running: 0,

@@ -24,7 +24,7 @@ pub(super) fn user() -> Finding {
 
 /// Whether the first key is still in its file.
 pub(super) fn first_key(data: &Path) -> Option<Finding> {
-    let file = folder::first_key(data);
+    let file = folder::first_key_path(data);
     let shown = file.display();
     file.exists().then(|| {
         Finding::Note(format!(
@@ -55,15 +55,15 @@ pub(super) fn https(config: &Config) -> Finding {
 }
 
 fn key_file(key: &Path) -> Finding {
-    exposed(key).unwrap_or_else(|| {
+    key_exposure(key).unwrap_or_else(|| {
         Finding::Good("enabled, with a key that other users cannot read".to_owned())
     })
 }
 
 /// A finding if other users can read the file of a key.
-pub(super) fn exposed(key: &Path) -> Option<Finding> {
+pub(super) fn key_exposure(key: &Path) -> Option<Finding> {
     let shown = key.display();
-    match folder::open_to_others(key) {
+    match folder::foreign_access_mode(key) {
         Ok(Some(mode)) if mode & EVERYBODY != 0 => Some(Finding::Bad(format!(
             "every user can read the key {shown} (mode {mode:o}): run `chmod 600 {shown}`"
         ))),

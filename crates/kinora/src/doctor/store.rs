@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kinora_blobs::BlobStore;
-use kinora_blobs::sign::Secret;
-use kinora_contract::{State, StoredFile, Task, TaskId};
-use kinora_store::{Inspection, OpenError};
+use kinora_blobs::sign::SigningSecret;
+use kinora_contract::{TaskState, StoredFile, Task, TaskId};
+use kinora_store::{StoreInspection, OpenError};
 use tokio::runtime::Runtime;
 
 use super::report::Finding;
-use crate::backup::{Made, Record};
+use crate::backup::{BackupRun, BackupRecord};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{count, date};
@@ -29,18 +29,18 @@ const SUSPECTS_MAX: usize = 1000;
 /// Number of tasks between two lines of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
-type Found = (&'static str, Finding);
+type NamedFinding = (&'static str, Finding);
 
 /// Checks all stored data.
-pub(super) fn examine(config: &Config) -> Vec<Found> {
+pub(super) fn check_store(config: &Config) -> Vec<NamedFinding> {
     let url = config.store_url();
     if kinora_store::is_shared(&url) {
-        let mut found = examine_shared(config);
+        let mut found = check_shared_store(config);
         if !found
             .iter()
             .any(|(_, finding)| matches!(finding, Finding::Bad(_)))
         {
-            found.push(("orphans", stray(config)));
+            found.push(("orphans", orphan_finding(config)));
         }
         return found;
     }
@@ -55,37 +55,37 @@ pub(super) fn examine(config: &Config) -> Vec<Found> {
             return vec![("database", Finding::Note(older.to_owned()))];
         }
         Err(error) => {
-            let refused = damage::refused(error).to_string();
+            let refused = damage::open_failure(error).to_string();
             return vec![("database", Finding::Bad(refused))];
         }
     };
-    let mut stored = Stored::default();
+    let mut stored = StoredTasks::default();
     let database = database(&store, &mut stored);
     vec![
         ("database", database),
         ("results", results(config, &store)),
         ("signing key", signing_key(config, &store, &stored)),
-        ("orphans", stray(config)),
+        ("orphans", orphan_finding(config)),
     ]
 }
 
 /// Files that tasks refer to.
 #[derive(Debug, Default)]
-struct Stored {
+struct StoredTasks {
     tasks: u64,
     /// Why some tasks cannot be read: the first reasons.
     unreadable: Vec<String>,
     unreadable_count: u64,
 }
 
-fn database(store: &Inspection, stored: &mut Stored) -> Finding {
+fn database(store: &StoreInspection, stored: &mut StoredTasks) -> Finding {
     let mut wrong = Vec::new();
     match store.loss() {
         Ok(None) => {}
-        Ok(Some(loss)) => wrong.push(damage::lost(&loss)),
+        Ok(Some(loss)) => wrong.push(damage::describe_loss(&loss)),
         Err(error) => wrong.push(error.to_string()),
     }
-    let mut progress = Progress::begin("checking the database");
+    let mut progress = CheckProgress::begin("checking the database");
     match store.check() {
         Ok(findings) => wrong.extend(findings),
         Err(error) => wrong.push(error.to_string()),
@@ -107,17 +107,17 @@ fn database(store: &Inspection, stored: &mut Stored) -> Finding {
         wrong.push(format!(
             "{} cannot be read, for example {}",
             count(stored.unreadable_count, "task"),
-            some(&stored.unreadable)
+            first_few(&stored.unreadable)
         ));
     }
     if wrong.is_empty() {
         return Finding::Good(format!("whole, with {}", count(stored.tasks, "task")));
     }
-    Finding::Bad(format!("{}; restore a backup", some(&wrong)))
+    Finding::Bad(format!("{}; restore a backup", first_few(&wrong)))
 }
 
 /// The first of several texts.
-fn some(all: &[String]) -> String {
+fn first_few(all: &[String]) -> String {
     let mut text = all[..all.len().min(SHOWN_MAX)].join("; ");
     if all.len() > SHOWN_MAX {
         // Writing to a string cannot fail.
@@ -126,18 +126,18 @@ fn some(all: &[String]) -> String {
     text
 }
 
-fn results(config: &Config, store: &Inspection) -> Finding {
+fn results(config: &Config, store: &StoreInspection) -> Finding {
     match compare(config, store) {
         Ok((files, wrong)) if wrong.is_empty() => Finding::Good(format!(
             "all {files} files of completed tasks are there, with the right lengths"
         )),
-        Ok((_, wrong)) => Finding::Bad(format!("{}; restore a backup", some(&wrong))),
+        Ok((_, wrong)) => Finding::Bad(format!("{}; restore a backup", first_few(&wrong))),
         Err(failure) => Finding::Bad(failure.to_string()),
     }
 }
 
 /// Number of files that completed tasks refer to, and the problems with them.
-fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Failure> {
+fn compare(config: &Config, store: &StoreInspection) -> Result<(u64, Vec<String>), Failure> {
     // For reading alone: it creates nothing, and refuses puts, so the doctor changes nothing on a
     // store that is in use.
     let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
@@ -148,8 +148,8 @@ fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Fa
     let runtime = runtime.map_err(|error| unreadable(&error))?;
     let marked = runtime.block_on(kinora_worker::is_marked(store, &*blobs));
     let marked = marked.map_err(|error| unreadable(&error))?;
-    let looked = Looked::at_all(&runtime, store, &*blobs).map_err(|error| unreadable(&error))?;
-    let mut wrong = looked.confirmed(&runtime, store, &*blobs);
+    let looked = ResultCheck::check_all(&runtime, store, &*blobs).map_err(|error| unreadable(&error))?;
+    let mut wrong = looked.confirm(&runtime, store, &*blobs);
     // After a restore, the results have no mark until the next start.
     if !marked && looked.files > 0 && looked.wrong == looked.files {
         let results = config.results_shown();
@@ -167,41 +167,41 @@ fn unreadable(error: &dyn std::fmt::Display) -> Failure {
 
 /// State of the files of all completed tasks.
 #[derive(Debug, Default)]
-struct Looked {
+struct ResultCheck {
     files: u64,
     wrong: u64,
     /// The first problems.
     suspects: Vec<(TaskId, StoredFile)>,
 }
 
-impl Looked {
-    fn at_all(
+impl ResultCheck {
+    fn check_all(
         runtime: &Runtime,
-        store: &Inspection,
+        store: &StoreInspection,
         blobs: &dyn BlobStore,
     ) -> Result<Self, kinora_store::StoreError> {
         let mut looked = Self::default();
-        let mut progress = Progress::begin("checking results");
+        let mut progress = CheckProgress::begin("checking results");
         progress.whole = store.count().unwrap_or(0);
         let mut tasks = 0;
         let done = store.tasks(&mut |task| {
             tasks += 1;
             progress.show(tasks);
             if let Ok(task) = task {
-                looked.task(runtime, task, blobs);
+                looked.check_task(runtime, task, blobs);
             }
         });
         progress.end();
         done.map(|()| looked)
     }
 
-    fn task(&mut self, runtime: &Runtime, task: &Task, blobs: &dyn BlobStore) {
-        let State::Completed(artifact) = &task.state else {
+    fn check_task(&mut self, runtime: &Runtime, task: &Task, blobs: &dyn BlobStore) {
+        let TaskState::Completed(artifact) = &task.state else {
             return;
         };
         for file in artifact.files() {
             self.files += 1;
-            if runtime.block_on(fault(blobs, file)).is_some() {
+            if runtime.block_on(file_fault(blobs, file)).is_some() {
                 self.wrong += 1;
                 if self.suspects.len() < SUSPECTS_MAX {
                     self.suspects.push((task.id, file.clone()));
@@ -211,10 +211,10 @@ impl Looked {
     }
 
     /// Problems with files that tasks still refer to.
-    fn confirmed(
+    fn confirm(
         &self,
         runtime: &Runtime,
-        store: &Inspection,
+        store: &StoreInspection,
         blobs: &dyn BlobStore,
     ) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -224,11 +224,11 @@ impl Looked {
             // that works.
             let is_named = match store.task(*id) {
                 Ok(None) => false,
-                Ok(Some(task)) => matches!(task.state, State::Completed(_)),
+                Ok(Some(task)) => matches!(task.state, TaskState::Completed(_)),
                 Err(_) => true,
             };
             if is_named {
-                wrong.extend(runtime.block_on(fault(blobs, file)));
+                wrong.extend(runtime.block_on(file_fault(blobs, file)));
             }
         }
         let more = self.wrong - self.suspects.len() as u64;
@@ -240,7 +240,7 @@ impl Looked {
 }
 
 /// A problem with a file.
-async fn fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
+async fn file_fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
     let StoredFile { key, bytes, .. } = file;
     match blobs.head(key).await {
         Ok(Some(found)) if found == *bytes => None,
@@ -250,13 +250,13 @@ async fn fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
     }
 }
 
-fn signing_key(config: &Config, store: &Inspection, stored: &Stored) -> Finding {
+fn signing_key(config: &Config, store: &StoreInspection, stored: &StoredTasks) -> Finding {
     let own = &config.results.signing_key_file;
-    let path = signing::earlier_file(&config.data);
+    let path = signing::legacy_key_file(&config.data);
     let shown = path.display();
     match store.has_signing_key() {
         Err(error) => return Finding::Bad(error.to_string()),
-        Ok(_) if !own.as_os_str().is_empty() => return own_key(own),
+        Ok(_) if !own.as_os_str().is_empty() => return operator_key(own),
         Ok(true) => return Finding::Good("in the database".to_owned()),
         Ok(false) => {}
     }
@@ -273,9 +273,9 @@ fn signing_key(config: &Config, store: &Inspection, stored: &Stored) -> Finding 
     }
 }
 
-fn own_key(path: &Path) -> Finding {
+fn operator_key(path: &Path) -> Finding {
     let shown = path.display();
-    match Secret::load(path) {
+    match SigningSecret::load(path) {
         Ok(Some(_)) => Finding::Good(format!(
             "{shown}; all processes of the service need the same"
         )),
@@ -286,8 +286,8 @@ fn own_key(path: &Path) -> Finding {
     }
 }
 
-fn stray(config: &Config) -> Finding {
-    match orphans::look(config, false) {
+fn orphan_finding(config: &Config) -> Finding {
+    match orphans::find_orphans(config, false) {
         Err(failure) => Finding::Bad(failure.to_string()),
         Ok(None) => Finding::Note(
             "not checked: another store has left its mark in the same results".to_owned(),
@@ -303,13 +303,13 @@ fn stray(config: &Config) -> Finding {
 }
 
 /// A line on a terminal that shows the progress of a long check.
-struct Progress {
+struct CheckProgress {
     what: &'static str,
     whole: u64,
     shown: bool,
 }
 
-impl Progress {
+impl CheckProgress {
     fn begin(what: &'static str) -> Self {
         let progress = Self {
             what,
@@ -339,7 +339,7 @@ impl Progress {
 }
 
 /// Connects to a shared database as the service would, and reads its live workers.
-fn examine_shared(config: &Config) -> Vec<(&'static str, Finding)> {
+fn check_shared_store(config: &Config) -> Vec<(&'static str, Finding)> {
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return vec![("database", Finding::Bad(error.to_string()))],
@@ -348,7 +348,7 @@ fn examine_shared(config: &Config) -> Vec<(&'static str, Finding)> {
     let living = match runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock))) {
         Ok(living) => living,
         Err(error) => {
-            let refused = damage::refused(error).to_string();
+            let refused = damage::open_failure(error).to_string();
             return vec![("database", Finding::Bad(refused))];
         }
     };
@@ -362,7 +362,7 @@ fn examine_shared(config: &Config) -> Vec<(&'static str, Finding)> {
             return vec![("database", Finding::Bad(lost))];
         }
         Err(error) => {
-            let refused = damage::refused(error).to_string();
+            let refused = damage::open_failure(error).to_string();
             return vec![("database", Finding::Bad(refused))];
         }
     }
@@ -385,7 +385,7 @@ const OLD_SECONDS: u64 = 7 * 24 * 60 * 60;
 
 /// The last backup of the data folder.
 pub(super) fn last_backup(data: &Path, now_ms: u64) -> Finding {
-    let record = Record::read(data).unwrap_or_default();
+    let record = BackupRecord::read(data).unwrap_or_default();
     let begun = record.begun.as_ref().map_or_else(String::new, |made| {
         format!("; one started at {} has not ended", backup_shown(made))
     });
@@ -408,7 +408,7 @@ pub(super) fn last_backup(data: &Path, now_ms: u64) -> Finding {
     }
 }
 
-fn backup_shown(made: &Made) -> String {
+fn backup_shown(made: &BackupRun) -> String {
     format!("{} UTC, in {}", date(made.at * 1000), made.to.display())
 }
 
@@ -421,11 +421,11 @@ mod tests {
         const NOW: u64 = 1_800_000_000;
         let found = |whole: Option<u64>, begun: Option<u64>| {
             let data = tempfile::tempdir().unwrap();
-            let made = |at: u64| Made {
+            let made = |at: u64| BackupRun {
                 at,
                 to: "/backups/a".into(),
             };
-            let record = Record {
+            let record = BackupRecord {
                 whole: whole.map(made),
                 begun: begun.map(made),
             };

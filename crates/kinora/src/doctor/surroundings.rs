@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use kinora_contract::Clock;
-use kinora_policy::Policy;
+use kinora_policy::PolicyService;
 
 use super::report::Finding;
 use crate::address::{ListenAddress, check_base_url};
@@ -120,12 +120,12 @@ pub(super) fn open_files(config: &Config) -> Finding {
 pub(super) fn policy(config: &Config) -> Option<Finding> {
     match config.policy() {
         Ok(None) => None,
-        Ok(Some(policy)) => Some(asked(&policy)),
+        Ok(Some(policy)) => Some(ask_policy(&policy)),
         Err(failure) => Some(Finding::Bad(failure.to_string())),
     }
 }
 
-fn asked(policy: &Policy) -> Finding {
+fn ask_policy(policy: &PolicyService) -> Finding {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use kinora_contract::limits::SECONDS_MAX;
-use kinora_contract::{Edit, FrameSize, Inputs, SPEC_VERSION, Seconds, Size, TaskId, VideoSpec};
+use kinora_contract::{EditSpec, FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, TaskId, VideoSpec};
 use kinora_engine::{
-    EngineError, Footage, Materials, Picture, Playback, Promises, SAMPLE_RATE_HZ, Sound,
+    EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback, EngineCapabilities, SAMPLE_RATE_HZ, StereoSound,
 };
 
 /// Larger clips are not tried.
@@ -41,45 +41,45 @@ impl fmt::Display for ClipShape {
 }
 
 /// A job and what it is about.
-pub(super) struct Case {
+pub(super) struct EngineCase {
     pub(super) name: &'static str,
     pub(super) spec: VideoSpec,
-    pub(super) materials: Materials,
+    pub(super) materials: JobMaterials,
     /// The inputs that the clip must follow, by name, and the materials with another one in its place.
-    pub(super) others: Vec<(&'static str, Materials)>,
+    pub(super) others: Vec<(&'static str, JobMaterials)>,
 }
 
 /// A case for each feature in `promises`; the plainest first.
-pub(super) fn of(promises: Promises, shape: ClipShape) -> Vec<Case> {
-    let mut cases = Cases {
+pub(super) fn cases_for(promises: EngineCapabilities, shape: ClipShape) -> Vec<EngineCase> {
+    let mut cases = CaseBuilder {
         promises,
         shape,
         cases: Vec::new(),
     };
     let (text, can) = (spec(shape), promises.features);
     if can.text_to_video {
-        cases.add("text", text.clone(), Materials::default());
+        cases.add("text", text.clone(), JobMaterials::default());
     }
     cases.add_pictures(&text);
     // The plainest request that the engine takes, for what can be added to any.
     // An engine that only animates pictures takes no request without one.
     let (plain, materials) = if can.text_to_video || !can.first_frame {
-        (text, Materials::default())
+        (text, JobMaterials::default())
     } else {
         first_frame(&text, shape.size)
     };
-    cases.add_more(&plain, &materials);
+    cases.add_variations(&plain, &materials);
     cases.cases
 }
 
-struct Cases {
-    promises: Promises,
+struct CaseBuilder {
+    promises: EngineCapabilities,
     shape: ClipShape,
-    cases: Vec<Case>,
+    cases: Vec<EngineCase>,
 }
 
-impl Cases {
-    fn add(&mut self, name: &'static str, spec: VideoSpec, materials: Materials) {
+impl CaseBuilder {
+    fn add(&mut self, name: &'static str, spec: VideoSpec, materials: JobMaterials) {
         self.add_with_others(name, spec, materials, Vec::new());
     }
 
@@ -87,10 +87,10 @@ impl Cases {
         &mut self,
         name: &'static str,
         spec: VideoSpec,
-        materials: Materials,
-        others: Vec<(&'static str, Materials)>,
+        materials: JobMaterials,
+        others: Vec<(&'static str, JobMaterials)>,
     ) {
-        self.cases.push(Case {
+        self.cases.push(EngineCase {
             name,
             spec,
             materials,
@@ -104,7 +104,7 @@ impl Cases {
         let size = self.shape.size;
         let (with_first, first) = first_frame(text, size);
         if can.last_frame {
-            let inputs = Inputs::Frames {
+            let inputs = VideoInputs::Frames {
                 first: "first".to_owned(),
                 last: Some("last".to_owned()),
             };
@@ -112,20 +112,20 @@ impl Cases {
                 inputs,
                 ..text.clone()
             };
-            let materials = Materials {
+            let materials = JobMaterials {
                 last_frame: Some(picture(size, 200)),
                 ..first.clone()
             };
-            let other = Materials {
+            let other = JobMaterials {
                 last_frame: Some(inverted(&picture(size, 200))),
                 ..materials.clone()
             };
             self.add_with_others("a last frame", spec, materials, vec![("last frame", other)]);
         }
         if can.first_frame {
-            let other = Materials {
+            let other = JobMaterials {
                 first_frame: Some(inverted(&picture(size, 30))),
-                ..Materials::default()
+                ..JobMaterials::default()
             };
             let others = vec![("first frame", other)];
             self.add_with_others("a first frame", with_first, first, others);
@@ -144,7 +144,7 @@ impl Cases {
     }
 
     /// Adds variations of a plain request, such as sound or a draft, and an edit.
-    fn add_more(&mut self, plain: &VideoSpec, materials: &Materials) {
+    fn add_variations(&mut self, plain: &VideoSpec, materials: &JobMaterials) {
         let can = self.promises.features;
         if can.audio_output {
             let spec = VideoSpec {
@@ -155,7 +155,7 @@ impl Cases {
         }
         if can.auto_duration {
             let spec = VideoSpec {
-                seconds: Seconds::Auto,
+                seconds: VideoLength::Auto,
                 ..plain.clone()
             };
             self.add("a length of its own choice", spec, materials.clone());
@@ -172,12 +172,12 @@ impl Cases {
         }
         if can.edit {
             let source = self.source();
-            let other = Materials {
-                source: Some(Arc::new(Source {
+            let other = JobMaterials {
+                source: Some(Arc::new(TrialFootage {
                     is_inverted: true,
                     ..source
                 })),
-                ..Materials::default()
+                ..JobMaterials::default()
             };
             let (spec, materials) = edit(plain, source);
             self.add_with_others("an edit", spec, materials, vec![("source", other)]);
@@ -185,8 +185,8 @@ impl Cases {
     }
 
     /// A video as long as the clip.
-    fn source(&self) -> Source {
-        Source {
+    fn source(&self) -> TrialFootage {
+        TrialFootage {
             size: self.shape.size,
             fps: self.promises.fps,
             frames: self.shape.seconds * self.promises.fps,
@@ -194,17 +194,17 @@ impl Cases {
         }
     }
 
-    fn add_draft_and_final(&mut self, plain: &VideoSpec, materials: &Materials) {
+    fn add_draft_and_final(&mut self, plain: &VideoSpec, materials: &JobMaterials) {
         let draft = VideoSpec {
             draft: true,
             ..plain.clone()
         };
         self.add("a draft", draft, materials.clone());
         let spec = VideoSpec {
-            final_of: Some(some_task()),
+            final_of: Some(placeholder_task()),
             ..plain.clone()
         };
-        let materials = Materials {
+        let materials = JobMaterials {
             source: Some(Arc::new(self.source())),
             ..materials.clone()
         };
@@ -213,12 +213,12 @@ impl Cases {
 }
 
 /// Engines never learn which.
-fn some_task() -> TaskId {
+fn placeholder_task() -> TaskId {
     TaskId::from_parts(0, [0; 10])
 }
 
-fn first_frame(text: &VideoSpec, size: Size) -> (VideoSpec, Materials) {
-    let inputs = Inputs::Frames {
+fn first_frame(text: &VideoSpec, size: Size) -> (VideoSpec, JobMaterials) {
+    let inputs = VideoInputs::Frames {
         first: "first".to_owned(),
         last: None,
     };
@@ -226,26 +226,26 @@ fn first_frame(text: &VideoSpec, size: Size) -> (VideoSpec, Materials) {
         inputs,
         ..text.clone()
     };
-    let materials = Materials {
+    let materials = JobMaterials {
         first_frame: Some(picture(size, 30)),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
     (spec, materials)
 }
 
-fn edit(plain: &VideoSpec, source: Source) -> (VideoSpec, Materials) {
-    let edit = Edit {
-        task_id: some_task(),
+fn edit(plain: &VideoSpec, source: TrialFootage) -> (VideoSpec, JobMaterials) {
+    let edit = EditSpec {
+        task_id: placeholder_task(),
         strength: 0.5,
     };
     let spec = VideoSpec {
         edit: Some(edit),
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         ..plain.clone()
     };
-    let materials = Materials {
+    let materials = JobMaterials {
         source: Some(Arc::new(source)),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
     (spec, materials)
 }
@@ -256,11 +256,11 @@ fn spec(shape: ClipShape) -> VideoSpec {
         model: "checked".to_owned(),
         prompt: "A red balloon drifts over a calm sea at dawn".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(shape.seconds),
+        seconds: VideoLength::Fixed(shape.seconds),
         frame: FrameSize::Fixed(shape.size),
         seed: 7,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -273,27 +273,27 @@ fn names(count: u32) -> Vec<String> {
 }
 
 /// References for a job: as many as the engine supports, up to two images and one sound.
-fn references(promises: Promises, size: Size) -> (Inputs, Materials) {
+fn references(promises: EngineCapabilities, size: Size) -> (VideoInputs, JobMaterials) {
     let (images, audios) = (
         promises.features.reference_images_max.min(2),
         promises.features.reference_audios_max.min(1),
     );
-    let inputs = Inputs::References {
+    let inputs = VideoInputs::References {
         images: names(images),
         audios: names(audios),
     };
-    let materials = Materials {
+    let materials = JobMaterials {
         images: (0..images)
             .map(|number| picture(size, 60 + 100 * number as u8))
             .collect(),
         audios: (0..audios).map(|_| tone(220.0)).collect(),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
     (inputs, materials)
 }
 
 /// Variants of `materials`, each with one reference replaced, and the name of that reference.
-fn other_references(materials: &Materials) -> Vec<(&'static str, Materials)> {
+fn other_references(materials: &JobMaterials) -> Vec<(&'static str, JobMaterials)> {
     let mut others = Vec::new();
     for (index, image) in materials.images.iter().enumerate() {
         let mut other = materials.clone();
@@ -301,7 +301,7 @@ fn other_references(materials: &Materials) -> Vec<(&'static str, Materials)> {
         others.push((["first image", "second image"][index], other));
     }
     if !materials.audios.is_empty() {
-        let other = Materials {
+        let other = JobMaterials {
             audios: vec![tone(330.0)],
             ..materials.clone()
         };
@@ -311,8 +311,8 @@ fn other_references(materials: &Materials) -> Vec<(&'static str, Materials)> {
 }
 
 /// A second of a quiet tone.
-fn tone(hz: f32) -> Sound {
-    Sound {
+fn tone(hz: f32) -> StereoSound {
+    StereoSound {
         pcm: (0..SAMPLE_RATE_HZ)
             .flat_map(|sample| {
                 let angle = std::f32::consts::TAU * hz * sample as f32 / SAMPLE_RATE_HZ as f32;
@@ -323,8 +323,8 @@ fn tone(hz: f32) -> Sound {
 }
 
 /// A picture that is dark at the left and brighter to the right.
-fn picture(size: Size, dark: u8) -> Picture {
-    Picture {
+fn picture(size: Size, dark: u8) -> RgbPicture {
+    RgbPicture {
         size,
         rgb: (0..size.pixels())
             .flat_map(|at| {
@@ -336,8 +336,8 @@ fn picture(size: Size, dark: u8) -> Picture {
 }
 
 /// Returns the picture with dark and bright exchanged.
-fn inverted(picture: &Picture) -> Picture {
-    Picture {
+fn inverted(picture: &RgbPicture) -> RgbPicture {
+    RgbPicture {
         size: picture.size,
         rgb: picture.rgb.iter().map(|value| !value).collect(),
     }
@@ -345,14 +345,14 @@ fn inverted(picture: &Picture) -> Picture {
 
 /// A video that grows brighter; or darker, if it is inverted.
 #[derive(Clone, Copy, Debug)]
-struct Source {
+struct TrialFootage {
     size: Size,
     fps: u32,
     frames: u32,
     is_inverted: bool,
 }
 
-impl Footage for Source {
+impl SourceVideo for TrialFootage {
     fn size(&self) -> Size {
         self.size
     }
@@ -365,20 +365,20 @@ impl Footage for Source {
         self.frames
     }
 
-    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
-        Ok(Box::new(Playing {
+    fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
+        Ok(Box::new(TrialPlayback {
             source: *self,
             left: self.frames,
         }))
     }
 }
 
-struct Playing {
-    source: Source,
+struct TrialPlayback {
+    source: TrialFootage,
     left: u32,
 }
 
-impl Playback for Playing {
+impl VideoPlayback for TrialPlayback {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         let Some(left) = self.left.checked_sub(1) else {
             return Ok(None);
@@ -398,17 +398,17 @@ pub(super) const FRAMES_MIN: u32 = 4;
 
 /// The job that checks stop, and larger ones of its kind.
 pub(super) struct StoppedJobs<'c> {
-    plainest: &'c Case,
-    promises: Promises,
+    plainest: &'c EngineCase,
+    promises: EngineCapabilities,
     shape: ClipShape,
     /// The larger job in place of the plainest.
-    larger: Option<Case>,
+    larger: Option<EngineCase>,
     is_largest: bool,
 }
 
 impl<'c> StoppedJobs<'c> {
     /// `plainest` is the first case of this shape.
-    pub(super) const fn new(plainest: &'c Case, promises: Promises, shape: ClipShape) -> Self {
+    pub(super) const fn new(plainest: &'c EngineCase, promises: EngineCapabilities, shape: ClipShape) -> Self {
         Self {
             plainest,
             promises,
@@ -419,7 +419,7 @@ impl<'c> StoppedJobs<'c> {
     }
 
     /// The job to stop.
-    pub(super) fn current(&self) -> &Case {
+    pub(super) fn current(&self) -> &EngineCase {
         self.larger.as_ref().unwrap_or(self.plainest)
     }
 
@@ -430,10 +430,10 @@ impl<'c> StoppedJobs<'c> {
 
     /// Switches to a larger job that the engine `makes`. Returns false if there is none, and
     /// switches back to the plainest.
-    pub(super) fn enlarge(&mut self, makes: impl FnOnce(&Case) -> bool) -> bool {
+    pub(super) fn enlarge(&mut self, makes: impl FnOnce(&EngineCase) -> bool) -> bool {
         let shape = self.shape.larger().filter(|_| !self.is_largest);
         let larger = shape.and_then(|shape| {
-            let case = of(self.promises, shape).into_iter().next()?;
+            let case = cases_for(self.promises, shape).into_iter().next()?;
             makes(&case).then_some((shape, case))
         });
         match larger {

@@ -4,7 +4,7 @@
 use kinora_store::{ApiKey, KeyAction};
 use serde_json::{Value, json};
 
-use crate::beside;
+use crate::store_access;
 use crate::cli::LogArgs;
 use crate::failure::Failure;
 use crate::output::{aligned, date, print, printable};
@@ -103,9 +103,9 @@ const LOG_HEADS: [&str; 7] = ["TIME", "ACTION", "KEY", "NAME", "PROJECT", "NEW K
 
 /// Shows the log.
 pub(super) async fn show_log(args: &LogArgs) -> Result<(), Failure> {
-    let operations = beside::open(&args.home, "keys log").await?;
+    let operations = store_access::open_operations(&args.home, "keys log").await?;
     let log = operations.key_log(args.project.as_deref()).await;
-    let log = log.map_err(beside::failed)?;
+    let log = log.map_err(store_access::store_failure)?;
     print(&if args.json {
         log_json(&log)
     } else {
@@ -160,7 +160,7 @@ mod tests {
     const NOW: u64 = 1_795_319_100_000;
 
     fn key(name: &str) -> ApiKey {
-        let (_, made) = NewKeyParts::first().make(NOW).unwrap();
+        let (_, made) = NewKeyParts::for_first_start().generate(NOW).unwrap();
         ApiKey {
             key: NewKey {
                 id: "key_abc".to_owned(),
@@ -253,7 +253,7 @@ mod tests {
 
 #[cfg(test)]
 mod log_tests {
-    use kinora_store::{Actor, KeyActionKind};
+    use kinora_store::{KeyActor, KeyActionKind};
 
     use super::*;
 
@@ -266,7 +266,7 @@ mod log_tests {
             name: "web\u{1b}[2J".to_owned(),
             project: "shop".to_owned(),
             successor: Some("key_b".to_owned()),
-            by: Actor {
+            by: KeyActor {
                 user: "alice".to_owned(),
                 host: "gpu-1".to_owned(),
             },

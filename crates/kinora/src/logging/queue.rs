@@ -19,11 +19,11 @@ const FULL_PAUSE: Duration = Duration::from_millis(20);
 
 /// The queue. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Queue(Arc<Shared>);
+pub(super) struct LogQueue(Arc<QueueState>);
 
 #[derive(Debug)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct QueueState {
+    waiting: Mutex<WaitingLines>,
     /// There are lines to write, or no more will come.
     news: Condvar,
     /// All lines are written.
@@ -34,7 +34,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingLines {
     bytes: Vec<u8>,
     lines: u64,
     dropped: u64,
@@ -47,25 +47,25 @@ struct Waiting {
 
 /// Lost lines and their report.
 #[derive(Debug, Default)]
-struct Losses {
+struct LostLines {
     /// Lost lines that are not reported yet.
-    untold: u64,
+    unreported: u64,
     /// Lost lines that the current batch reports, if it can be written.
-    telling: u64,
+    in_report: u64,
 }
 
-impl Queue {
+impl LogQueue {
     /// Creates a queue and a thread that writes its lines to `out`.
     pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
-        let queue = Self::bounded(BYTES_MAX);
+        let queue = Self::with_limit(BYTES_MAX);
         let own = queue.clone();
         let thread = thread::Builder::new().name("log-writer".to_owned());
-        thread.spawn(move || own.serve(out))?;
+        thread.spawn(move || own.write_batches(out))?;
         Ok(queue)
     }
 
-    fn bounded(bytes_max: usize) -> Self {
-        Self(Arc::new(Shared {
+    fn with_limit(bytes_max: usize) -> Self {
+        Self(Arc::new(QueueState {
             waiting: Mutex::default(),
             news: Condvar::new(),
             written: Condvar::new(),
@@ -114,18 +114,18 @@ impl Queue {
         }
     }
 
-    fn serve(&self, mut out: impl Write) {
+    fn write_batches(&self, mut out: impl Write) {
         // Only here: no other thread has this id.
         let _ = self.0.writer.set(thread::current().id());
         // The report of lost lines goes through the subscriber like any other event, so it has the
         // format and the time of a log line. It arrives in this queue and is written with the next
         // batch; until then its number counts as `telling`.
-        let (mut batch, mut losses) = (Vec::new(), Losses::default());
-        while let Some((lines, dropped)) = self.take(&mut batch) {
-            losses.untold += dropped;
+        let (mut batch, mut losses) = (Vec::new(), LostLines::default());
+        while let Some((lines, dropped)) = self.next_batch(&mut batch) {
+            losses.unreported += dropped;
             let written = write(&mut out, &batch);
-            if losses.note(written.is_ok(), lines) {
-                let dropped = losses.telling;
+            if losses.record(written.is_ok(), lines) {
+                let dropped = losses.in_report;
                 tracing::error!(
                     dropped,
                     "log lines dropped: standard error was not read in time"
@@ -154,7 +154,7 @@ impl Queue {
 
     /// Takes the waiting lines once there are any; returns their number, and how many were dropped
     /// after them. `None` when no more will come.
-    fn take(&self, batch: &mut Vec<u8>) -> Option<(u64, u64)> {
+    fn next_batch(&self, batch: &mut Vec<u8>) -> Option<(u64, u64)> {
         let waited = self.0.news.wait_while(self.waiting(), |waiting| {
             waiting.asleep = waiting.bytes.is_empty() && !waiting.closing;
             waiting.asleep
@@ -171,7 +171,7 @@ impl Queue {
         Some((lines, std::mem::take(&mut waiting.dropped)))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingLines> {
         self.0
             .waiting
             .lock()
@@ -179,23 +179,23 @@ impl Queue {
     }
 }
 
-impl Losses {
+impl LostLines {
     /// Records whether a batch of `lines` was written; returns whether there are losses to report.
     /// While nothing can be written, a further line about that is useless.
-    const fn note(&mut self, written: bool, lines: u64) -> bool {
+    const fn record(&mut self, written: bool, lines: u64) -> bool {
         if !written {
             // The lines of the failed batch are lost, and what it would have reported is unreported
             // again; the report itself is nobody's line. For example, 25 lines were dropped, and
             // the batch has their report and 3 more lines: after its failure, 4 + 25 - 1 = 28 lines
             // are lost.
-            let own_line = if self.telling > 0 { 1 } else { 0 };
-            self.untold += lines + self.telling - own_line;
-            self.telling = 0;
+            let own_line = if self.in_report > 0 { 1 } else { 0 };
+            self.unreported += lines + self.in_report - own_line;
+            self.in_report = 0;
             return false;
         }
-        self.telling = self.untold;
-        self.untold = 0;
-        self.telling > 0
+        self.in_report = self.unreported;
+        self.unreported = 0;
+        self.in_report > 0
     }
 }
 
@@ -217,9 +217,9 @@ fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
 
 /// One line on its way to the queue: the subscriber writes each in a single call.
 #[derive(Debug)]
-pub(super) struct Line<'a>(&'a Queue);
+pub(super) struct QueuedLine<'a>(&'a LogQueue);
 
-impl Write for Line<'_> {
+impl Write for QueuedLine<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.push(line);
         Ok(line.len())
@@ -230,11 +230,11 @@ impl Write for Line<'_> {
     }
 }
 
-impl<'a> MakeWriter<'a> for Queue {
-    type Writer = Line<'a>;
+impl<'a> MakeWriter<'a> for LogQueue {
+    type Writer = QueuedLine<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(self)
+    fn make_writer(&'a self) -> QueuedLine<'a> {
+        QueuedLine(self)
     }
 }
 
@@ -249,12 +249,12 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     /// Standard error with a reader that takes a piece when the test says so.
-    struct Slow {
+    struct SlowReader {
         takes: mpsc::Receiver<io::Result<()>>,
         taken: mpsc::Sender<String>,
     }
 
-    impl Write for Slow {
+    impl Write for SlowReader {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.takes
                 .recv()
@@ -273,16 +273,16 @@ mod tests {
     type Reader = (mpsc::Sender<io::Result<()>>, mpsc::Receiver<String>);
 
     /// A queue whose thread logs to it: by its own subscriber, so that other tests' lines go elsewhere.
-    fn slow(bytes_max: usize) -> (Queue, Reader) {
+    fn slow(bytes_max: usize) -> (LogQueue, Reader) {
         let ((take, takes), (taken, read)) = (mpsc::channel(), mpsc::channel());
-        let queue = Queue::bounded(bytes_max);
+        let queue = LogQueue::with_limit(bytes_max);
         let own = queue.clone();
         thread::spawn(move || {
             let lines = tracing_subscriber::fmt::layer()
                 .with_ansi(false)
                 .with_writer(own.clone());
             let log = tracing_subscriber::registry().with(lines);
-            tracing::subscriber::with_default(log, || own.serve(Slow { takes, taken }));
+            tracing::subscriber::with_default(log, || own.write_batches(SlowReader { takes, taken }));
         });
         (queue, (take, read))
     }

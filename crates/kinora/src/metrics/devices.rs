@@ -23,7 +23,7 @@ const MEBIBYTE: f64 = 1_048_576.0;
 
 /// Memory of one device, in bytes.
 #[derive(Clone, Debug, PartialEq)]
-struct Memory {
+struct DeviceMemory {
     /// Index of the device, as `nvidia-smi` reports it.
     device: String,
     used: f64,
@@ -31,14 +31,14 @@ struct Memory {
 }
 
 /// Keeps the gauges current while this process lives, if there is a driver.
-pub(super) fn follow() {
+pub(super) fn spawn_poller() {
     let thread = thread::Builder::new().name("device-memory".to_owned());
     let following = thread.spawn(|| {
         let mut shown = Vec::new();
         // `None` ends the thread: a machine without the program does not get one while this process
         // lives.
-        while let Some(found) = ask(PROGRAM) {
-            show(&mut shown, found);
+        while let Some(found) = query(PROGRAM) {
+            update_gauges(&mut shown, found);
             thread::sleep(PAUSE);
         }
     });
@@ -48,7 +48,7 @@ pub(super) fn follow() {
 }
 
 /// Sets the gauges. A device that is missing in the answer gets no number instead of its last one.
-fn show(shown: &mut Vec<Memory>, found: Vec<Memory>) {
+fn update_gauges(shown: &mut Vec<DeviceMemory>, found: Vec<DeviceMemory>) {
     for gone in shown.iter() {
         if !found.iter().any(|one| one.device == gone.device) {
             set(&gone.device, f64::NAN, f64::NAN);
@@ -68,20 +68,20 @@ fn set(device: &str, used: f64, total: f64) {
 }
 
 /// Queries the driver; empty if it fails or does not answer in time, `None` if there is none.
-fn ask(program: &str) -> Option<Vec<Memory>> {
+fn query(program: &str) -> Option<Vec<DeviceMemory>> {
     let asked = Command::new(program)
         .args(QUESTION)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let text = answer(asked.ok()?, LOOKS);
-    Some(text.map_or_else(Vec::new, |text| text.lines().filter_map(read).collect()))
+    let text = wait_for_output(asked.ok()?, LOOKS);
+    Some(text.map_or_else(Vec::new, |text| text.lines().filter_map(parse_line).collect()))
 }
 
 /// The output of a child that ends successfully; it is killed after `looks` checks. The output must
 /// fit into a pipe, as one line per device does.
-fn answer(mut child: Child, looks: u32) -> Option<String> {
+fn wait_for_output(mut child: Child, looks: u32) -> Option<String> {
     // Polled, because the standard library cannot wait for a child with a limit, and a driver in
     // trouble keeps nvidia-smi waiting for minutes.
     for _ in 0..looks {
@@ -104,11 +104,11 @@ fn answer(mut child: Child, looks: u32) -> Option<String> {
 
 /// Parses a line of index, used and total MiB. Devices that share the machine's memory have no
 /// numbers.
-fn read(line: &str) -> Option<Memory> {
+fn parse_line(line: &str) -> Option<DeviceMemory> {
     let mut fields = line.split(',').map(str::trim);
     let device = fields.next().filter(|index| !index.is_empty())?;
     let mut bytes = || Some(fields.next()?.parse::<u32>().ok().map(f64::from)? * MEBIBYTE);
-    Some(Memory {
+    Some(DeviceMemory {
         device: device.to_owned(),
         used: bytes()?,
         total: bytes()?,
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_line_is_a_device_and_what_is_no_number_is_left_out() {
-        let memory = read("1, 512, 81559").unwrap();
+        let memory = parse_line("1, 512, 81559").unwrap();
         assert_eq!(memory.device, "1");
         assert_eq!(
             (memory.used, memory.total),
@@ -135,19 +135,19 @@ mod tests {
             ", 1, 2",
             "No devices were found",
         ] {
-            assert_eq!(read(line), None, "{line}");
+            assert_eq!(parse_line(line), None, "{line}");
         }
     }
 
     #[test]
     fn a_program_that_is_not_there_is_not_asked_again_and_one_that_fails_is() {
-        assert_eq!(ask("/nonexistent/nvidia-smi"), None);
-        assert_eq!(ask("false"), Some(Vec::new()));
+        assert_eq!(query("/nonexistent/nvidia-smi"), None);
+        assert_eq!(query("false"), Some(Vec::new()));
     }
 
     #[test]
     fn one_that_does_not_answer_is_ended() {
         let child = Command::new("sleep").arg("1000").spawn().unwrap();
-        assert_eq!(answer(child, 1), None);
+        assert_eq!(wait_for_output(child, 1), None);
     }
 }

@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use kinora_engine::{FilmKind, FrameKind, Output, ServerReport};
+use kinora_engine::{FilmKind, FrameKind, EngineOutput, ServerReport};
 
 use crate::cli::HomeArgs;
-use crate::config::{Config, Engine, Host, Memory, Placement};
+use crate::config::{Config, EngineSettings, HostSettings, MemoryNeeds, WeightPlacement};
 use crate::failure::Failure;
 use crate::output::print;
 use crate::{engine_host, system, weights};
@@ -23,8 +23,8 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
     let mut outcomes = Vec::new();
     for engine in &config.engines {
         match (engine.settings.output(), engine.host) {
-            (Output::Films(films), _) => outcomes.push(serves(engine, films)?),
-            (Output::Frames(frames), Some(host)) => {
+            (EngineOutput::Films(films), _) => outcomes.push(check_servers(engine, films)?),
+            (EngineOutput::Frames(frames), Some(host)) => {
                 let Some(found) = frames.check_files() else {
                     continue;
                 };
@@ -34,17 +34,17 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
                     print(&indented(&compared.text));
                 }
                 let fits = compared.is_none_or(|compared| compared.fits);
-                let is_well = found.is_good && (!load || loads(engine, frames, host, &config.data));
+                let is_well = found.is_good && (!load || try_load(engine, frames, host, &config.data));
                 if !found.is_good {
                     print("  not loaded: files are missing or wrong\n");
                 }
                 outcomes.push(is_well && fits);
             }
             // The built-in engine reads no files and has no servers.
-            (Output::Frames(_), None) => {}
+            (EngineOutput::Frames(_), None) => {}
         }
     }
-    if let Some(missing) = weights::missing(&config) {
+    if let Some(missing) = weights::missing_files(&config) {
         print(&format!("{}\n", missing.advice(home)));
     }
     let wrong = outcomes.iter().filter(|is_well| !**is_well).count();
@@ -64,9 +64,9 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
 }
 
 /// Checks every server of an engine, and prints the results. One usable server is enough.
-fn serves(engine: &Engine, films: &dyn FilmKind) -> Result<bool, Failure> {
+fn check_servers(engine: &EngineSettings, films: &dyn FilmKind) -> Result<bool, Failure> {
     let connected = films.engine(&engine.name, engine_host::clock());
-    let connected = connected.map_err(|error| engine.refused(&error))?;
+    let connected = connected.map_err(|error| engine.kind_failure(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -89,14 +89,14 @@ fn serves(engine: &Engine, films: &dyn FilmKind) -> Result<bool, Failure> {
 }
 
 /// Loads an engine in a separate process, if this executable can, and prints the result.
-fn loads(engine: &Engine, frames: &dyn FrameKind, host: Host, data: &Path) -> bool {
+fn try_load(engine: &EngineSettings, frames: &dyn FrameKind, host: HostSettings, data: &Path) -> bool {
     if let Some(why) = frames.not_built_in() {
         print(&format!("  not loaded: {why}\n"));
         return true;
     }
     let start = system::stopwatch();
     let loaded = engine_host::hosted(engine, frames, host, data).and_then(|hosted| {
-        let _shown = Waiting::show(&engine.name);
+        let _shown = LoadingLine::show(&engine.name);
         hosted
             .try_open()
             .map_err(|error| Failure::new(error.to_string()))
@@ -119,12 +119,12 @@ fn indented(text: &str) -> String {
 }
 
 /// A line on the terminal that counts the seconds until it is dropped.
-struct Waiting {
+struct LoadingLine {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Waiting {
+impl LoadingLine {
     fn show(name: &str) -> Option<Self> {
         if !std::io::stderr().is_terminal() {
             return None;
@@ -148,7 +148,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for LoadingLine {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
@@ -171,24 +171,24 @@ struct Gpu {
 
 /// Whether the engine's devices are large enough, as far as that is known, with a text for the
 /// operator.
-struct Comparison {
+struct MemoryComparison {
     fits: bool,
     text: String,
 }
 
 /// Compares an engine whose configuration says what it needs.
-fn compare_memory(engine: &Engine) -> Option<Comparison> {
+fn compare_memory(engine: &EngineSettings) -> Option<MemoryComparison> {
     let memory = engine.memory.as_ref()?;
-    let placement = Placement::from_engine(&engine.told.table);
-    let gpus = reported();
-    Some(compared(memory, placement, &devices(engine), gpus))
+    let placement = WeightPlacement::from_engine(&engine.definition.table);
+    let gpus = query_gpus();
+    Some(comparison(memory, placement, &devices(engine), gpus))
 }
 
 /// The devices of an engine; empty if it finds them itself and sees all.
-fn devices(engine: &Engine) -> Vec<String> {
+fn devices(engine: &EngineSettings) -> Vec<String> {
     let program = match engine.settings.output() {
-        Output::Frames(frames) => frames.program(),
-        Output::Films(_) => None,
+        EngineOutput::Frames(frames) => frames.program(),
+        EngineOutput::Films(_) => None,
     };
     let (named, mut environment) =
         program.map_or_else(Default::default, |one| (one.devices, one.environment));
@@ -203,18 +203,18 @@ fn devices(engine: &Engine) -> Vec<String> {
         .collect()
 }
 
-fn compared(
-    memory: &Memory,
-    placement: Placement,
+fn comparison(
+    memory: &MemoryNeeds,
+    placement: WeightPlacement,
     devices: &[String],
     gpus: Result<Vec<Gpu>, String>,
-) -> Comparison {
-    let needs = memory.needs(placement);
+) -> MemoryComparison {
+    let needs = memory.required_gigabytes(placement);
     let needed = format!(
         "memory: at least {needs:.1} GB by arithmetic with {}",
         placement.settings()
     );
-    let unasked = |why: &str| Comparison {
+    let unasked = |why: &str| MemoryComparison {
         fits: true,
         text: format!(
             "{needed}, chosen for a GPU with {} GB; not compared: {why}",
@@ -225,7 +225,7 @@ fn compared(
         Ok(gpus) => gpus,
         Err(why) => return unasked(&why),
     };
-    let used = match used(&gpus, devices) {
+    let used = match used_gpus(&gpus, devices) {
         Ok(used) => used,
         Err(device) => return unasked(&format!("nvidia-smi lists no device {device}")),
     };
@@ -241,7 +241,7 @@ fn compared(
     } = smallest;
     let compared = format!("{needed}; device {index} ({name}) has {gigabytes:.1} GB");
     if memory.fits(placement, *gigabytes) {
-        return Comparison {
+        return MemoryComparison {
             fits: true,
             text: compared,
         };
@@ -250,11 +250,11 @@ fn compared(
         Some(proposal) => format!(
             "set {}, which needs {:.1} GB",
             proposal.settings(),
-            memory.needs(proposal)
+            memory.required_gigabytes(proposal)
         ),
         None => "no offload makes it fit; use quantised weights or another device".to_owned(),
     };
-    Comparison {
+    MemoryComparison {
         fits: false,
         text: format!("{compared}, which is too little: {advice}"),
     }
@@ -262,7 +262,7 @@ fn compared(
 
 /// The GPUs that an engine with these `devices` uses: the first one if `devices` is empty. The
 /// error is a device that is not listed.
-fn used<'g>(gpus: &'g [Gpu], devices: &[String]) -> Result<impl Iterator<Item = &'g Gpu>, String> {
+fn used_gpus<'g>(gpus: &'g [Gpu], devices: &[String]) -> Result<impl Iterator<Item = &'g Gpu>, String> {
     let names = devices.iter().flat_map(|entry| entry.split(','));
     let mut named: Vec<&Gpu> = Vec::new();
     for name in names {
@@ -281,7 +281,7 @@ fn used<'g>(gpus: &'g [Gpu], devices: &[String]) -> Result<impl Iterator<Item = 
 }
 
 /// The GPUs of this machine, or why they are not known.
-fn reported() -> Result<Vec<Gpu>, String> {
+fn query_gpus() -> Result<Vec<Gpu>, String> {
     let asked = Command::new("nvidia-smi")
         .arg("--query-gpu=index,uuid,name,memory.total")
         .arg("--format=csv,noheader,nounits")
@@ -291,12 +291,12 @@ fn reported() -> Result<Vec<Gpu>, String> {
         return Err(format!("nvidia-smi failed ({})", asked.status));
     }
     let text = String::from_utf8_lossy(&asked.stdout);
-    let gpus: Option<Vec<Gpu>> = text.lines().map(gpu).collect();
+    let gpus: Option<Vec<Gpu>> = text.lines().map(parse_gpu).collect();
     gpus.ok_or_else(|| "the output of nvidia-smi could not be read".to_owned())
 }
 
 /// A line of the output: index, UUID, name, and memory in MiB.
-fn gpu(line: &str) -> Option<Gpu> {
+fn parse_gpu(line: &str) -> Option<Gpu> {
     let mut fields = line.split(',').map(str::trim);
     let mut field = || fields.next().map(str::to_owned);
     let (index, uuid, name) = (field()?, field()?, field()?);
@@ -319,19 +319,19 @@ mod tests {
     ];
 
     fn compare(settings: &str, devices: &[&str], gpus: Result<Vec<Gpu>, String>) -> (bool, String) {
-        let memory: Memory = toml::from_str(
+        let memory: MemoryNeeds = toml::from_str(
             "device_gigabytes = 24\nparts_gigabytes = { transformer = 10.0, text_encoder = 11.4, vae = 2.8 }\n\
              layer_gigabytes = 2.1\ndecode_gigabytes = 1.8\ntiled_decode_gigabytes = 1.3",
         )
         .unwrap();
         let table = toml::from_str(&format!("settings = {{ {settings} }}")).unwrap();
         let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
-        let found = compared(&memory, Placement::from_engine(&table), &devices, gpus);
+        let found = comparison(&memory, WeightPlacement::from_engine(&table), &devices, gpus);
         (found.fits, found.text)
     }
 
     fn listed() -> Result<Vec<Gpu>, String> {
-        Ok(LINES.map(|line| gpu(line).unwrap()).into())
+        Ok(LINES.map(|line| parse_gpu(line).unwrap()).into())
     }
 
     #[test]
@@ -380,6 +380,6 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(gpu("0, GPU-1, NVIDIA, [N/A]"), None);
+        assert_eq!(parse_gpu("0, GPU-1, NVIDIA, [N/A]"), None);
     }
 }

@@ -5,17 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_http_download::{Downloader, Error, Source};
+use kinora_http_download::{Downloader, DownloadError, DownloadSource};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::board::Board;
+use super::download_board::DownloadBoard;
 use crate::cli::NamedArgs;
-use crate::config::{Config, Weights};
-use crate::failure::{Exit, Failure};
-use crate::hint;
-use crate::output::{count, print, printable, say, size};
-use crate::weights::{self, ByEngine, State, Weight};
+use crate::config::{Config, WeightSettings};
+use crate::failure::{ExitKind, Failure};
+use crate::shell_hint;
+use crate::output::{count, print, printable, print_message, size};
+use crate::weights::{self, ByEngine, FileState, WeightFile};
 
 const TICK: Duration = Duration::from_millis(250);
 /// Threads for TLS and copying; downloads wait for the network most of the time.
@@ -26,8 +26,8 @@ const CERTIFICATES: &str = "SSL_CERT_FILE";
 /// Downloads what is missing, and prints a line for each file.
 pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
-    let models = weights::models(&config, &args.names)?;
-    let files = weights::of_models(&config, &models)?;
+    let models = weights::find_models(&config, &args.names)?;
+    let files = weights::files_of_models(&config, &models)?;
     let mut is_told = false;
     for model in models {
         if let Some(by_engine) = weights::by_engine(&config.engine(&model.engine)?) {
@@ -46,10 +46,10 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
     }
     let (mut sources, mut failures) = (Vec::new(), Vec::new());
     for file in &files {
-        match planned(file, &config.weights) {
+        match plan(file, &config.weights) {
             Ok(source) => sources.extend(source),
             Err(failure) => {
-                say(&failure.to_string());
+                print_message(&failure.to_string());
                 failures.push(failure);
             }
         }
@@ -64,7 +64,7 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
             "{} could not be downloaded, see above",
             count(u32::try_from(failures.len()).unwrap_or(u32::MAX), "file")
         ))
-        .exit(first.kind())),
+        .exit(first.exit_kind())),
     }
 }
 
@@ -81,7 +81,7 @@ fn by_engine_advice(model: &str, by_engine: &ByEngine) -> String {
     };
     let cache = by_engine.cache.as_ref();
     let cache = cache.map_or_else(String::new, |path| {
-        format!("HF_HOME={} ", hint::quoted(path.as_ref()))
+        format!("HF_HOME={} ", shell_hint::shell_quoted(path.as_ref()))
     });
     format!(
         "{first}. To download them now, as the user of the service: {cache}hf download {repository}\n"
@@ -89,21 +89,21 @@ fn by_engine_advice(model: &str, by_engine: &ByEngine) -> String {
 }
 
 /// The download of a file; `None` if it is present.
-fn planned(file: &Weight, weights: &Weights) -> Result<Option<Source>, Failure> {
+fn plan(file: &WeightFile, weights: &WeightSettings) -> Result<Option<DownloadSource>, Failure> {
     let path = file.path.display();
     match file.state() {
-        State::Complete(bytes) => {
+        FileState::Complete(bytes) => {
             print(&format!("{path}: present, {}\n", size(bytes)));
             return Ok(None);
         }
-        State::Odd { found, expected } => {
+        FileState::WrongLength { found, expected } => {
             return Err(Failure::new(format!(
                 "{path}: it has {found} bytes, and the configuration says {expected}. Remove the file to \
                  download it again, or correct its bytes and sha256 in the configuration."
             )));
         }
-        State::Unreadable(why) => return Err(Failure::new(format!("{path}: {why}."))),
-        State::Missing(_) => {}
+        FileState::Unreadable(why) => return Err(Failure::new(format!("{path}: {why}."))),
+        FileState::Missing(_) => {}
     }
     let source = file.source.as_ref().and_then(|one| Some((one, one.url()?)));
     let Some((source, url)) = source else {
@@ -116,7 +116,7 @@ fn planned(file: &Weight, weights: &Weights) -> Result<Option<Source>, Failure> 
 }
 
 /// Makes the folders, and checks that the disk can hold what is known to come.
-fn prepare(sources: &[Source], weights: &Weights) -> Result<(), Failure> {
+fn prepare(sources: &[DownloadSource], weights: &WeightSettings) -> Result<(), Failure> {
     for source in sources {
         let folder = source.path.parent().unwrap_or(Path::new(""));
         if !folder.as_os_str().is_empty() {
@@ -132,12 +132,12 @@ fn prepare(sources: &[Source], weights: &Weights) -> Result<(), Failure> {
     // All lengths together: files of several gigabytes may fit one by one and not as a whole, which
     // would show only after hours.
     match (kinora_http_download::check_room(sources), sources.first()) {
-        (Err(error), Some(first)) => Err(explained(&error, first, weights)),
+        (Err(error), Some(first)) => Err(explain(&error, first, weights)),
         _ => Ok(()),
     }
 }
 
-fn download(weights: &Weights, sources: Vec<Source>) -> Result<Vec<Failure>, Failure> {
+fn download(weights: &WeightSettings, sources: Vec<DownloadSource>) -> Result<Vec<Failure>, Failure> {
     let options = weights.options(certificates()?)?;
     let downloader = Downloader::new(options)
         .map_err(|error| Failure::because("The section [weights] is invalid", error))?;
@@ -147,19 +147,19 @@ fn download(weights: &Weights, sources: Vec<Source>) -> Result<Vec<Failure>, Fai
         .enable_all()
         .build()
         .map_err(|error| Failure::because("The command could not start", error))?;
-    let done = runtime.block_on(all(weights, downloader, sources));
+    let done = runtime.block_on(download_all(weights, downloader, sources));
     // A name lookup that hangs must not keep the process alive.
     runtime.shutdown_background();
     done
 }
 
 /// Downloads all files; returns the failures, which are printed already.
-async fn all(
-    weights: &Weights,
+async fn download_all(
+    weights: &WeightSettings,
     downloader: Downloader,
-    sources: Vec<Source>,
+    sources: Vec<DownloadSource>,
 ) -> Result<Vec<Failure>, Failure> {
-    let board = Board::new(&sources);
+    let board = DownloadBoard::new(&sources);
     let downloader = Arc::new(downloader);
     let turns = Arc::new(Semaphore::new(weights.downloads_max as usize));
     let mut running = JoinSet::new();
@@ -182,7 +182,7 @@ async fn all(
             ended = running.join_next() => {
                 board.clear();
                 if let Some(Ok((source, got))) = ended {
-                    failures.extend(told(&source, got, weights));
+                    failures.extend(report_outcome(&source, got, weights));
                 }
             }
             _ = ticks.tick() => board.draw(),
@@ -190,7 +190,7 @@ async fn all(
             // next run to continue.
             _ = &mut interrupted => {
                 let text = "Interrupted. Run the same command again to go on where it stopped.";
-                return Err(Failure::new(text).exit(Exit::Interrupted));
+                return Err(Failure::new(text).exit(ExitKind::Interrupted));
             }
         }
     }
@@ -198,7 +198,7 @@ async fn all(
 }
 
 /// Prints the outcome of a download; returns its failure.
-fn told(source: &Source, got: Result<u64, Error>, weights: &Weights) -> Option<Failure> {
+fn report_outcome(source: &DownloadSource, got: Result<u64, DownloadError>, weights: &WeightSettings) -> Option<Failure> {
     match got {
         Ok(bytes) => {
             let checked = match source.sha256 {
@@ -210,8 +210,8 @@ fn told(source: &Source, got: Result<u64, Error>, weights: &Weights) -> Option<F
             None
         }
         Err(error) => {
-            let failure = explained(&error, source, weights);
-            say(&failure.to_string());
+            let failure = explain(&error, source, weights);
+            print_message(&failure.to_string());
             Some(failure)
         }
     }
@@ -224,15 +224,15 @@ fn certificates() -> Result<Vec<u8>, Failure> {
     };
     std::fs::read(&path).map_err(|error| {
         let what = format!("{CERTIFICATES}={} cannot be read", path.display());
-        Failure::because(what, error).exit(Exit::Usage)
+        Failure::because(what, error).exit(ExitKind::Usage)
     })
 }
 
 /// Explains why the file of `source` could not be downloaded.
-fn explained(error: &Error, source: &Source, weights: &Weights) -> Failure {
+fn explain(error: &DownloadError, source: &DownloadSource, weights: &WeightSettings) -> Failure {
     let path = source.path.display();
     let what = match error {
-        Error::Room {
+        DownloadError::Room {
             folder,
             needed,
             free,
@@ -245,48 +245,48 @@ fn explained(error: &Error, source: &Source, weights: &Weights) -> Failure {
         other => printable(&other.to_string()),
     };
     let advice = advice(error, source, weights);
-    Failure::new(format!("{path}: {what}. {advice}")).exit(exit(error))
+    Failure::new(format!("{path}: {what}. {advice}")).exit(exit_kind(error))
 }
 
-fn advice(error: &Error, source: &Source, weights: &Weights) -> String {
+fn advice(error: &DownloadError, source: &DownloadSource, weights: &WeightSettings) -> String {
     match error {
-        Error::Status { status: 401 | 403, .. } if weights.has_token() => format!(
+        DownloadError::Status { status: 401 | 403, .. } if weights.has_token() => format!(
             "The token for {} does not open it: check the token and its permissions, and accept the licence on the \
              publisher's page.",
             weights.token_origin
         ),
-        Error::Status { status: 401 | 403, .. } => format!(
+        DownloadError::Status { status: 401 | 403, .. } => format!(
             "The publisher may hand it out to known accounts only: accept the licence on its page, make a token \
              that may read, and set weights.token_file and weights.token_origin = \"{}\".",
             source.url.origin().ascii_serialization()
         ),
-        Error::Status { status: 404 | 410, .. } => {
+        DownloadError::Status { status: 404 | 410, .. } => {
             "The publisher has moved or removed it: correct its url in the configuration.".to_owned()
         }
-        Error::Hash { .. } => "Nothing was kept. If the publisher has replaced the file on purpose, correct its sha256 \
+        DownloadError::Hash { .. } => "Nothing was kept. If the publisher has replaced the file on purpose, correct its sha256 \
                                in the configuration; otherwise do not use it, and try another mirror."
             .to_owned(),
-        Error::Length { .. } => "If the publisher has replaced the file on purpose, correct its bytes and sha256 in the \
+        DownloadError::Length { .. } => "If the publisher has replaced the file on purpose, correct its bytes and sha256 in the \
                                  configuration; otherwise try another mirror."
             .to_owned(),
-        Error::Room { .. } => "Free some, or name another folder in the configuration.".to_owned(),
-        Error::Busy(_) => "Wait until it has ended.".to_owned(),
-        Error::File { .. } => "Give this user access to it, or name another folder in the configuration.".to_owned(),
-        Error::Options(_) => "Correct the section [weights] of the configuration.".to_owned(),
+        DownloadError::Room { .. } => "Free some, or name another folder in the configuration.".to_owned(),
+        DownloadError::Busy(_) => "Wait until it has ended.".to_owned(),
+        DownloadError::File { .. } => "Give this user access to it, or name another folder in the configuration.".to_owned(),
+        DownloadError::Options(_) => "Correct the section [weights] of the configuration.".to_owned(),
         _ => "Run the same command again to go on where it stopped.".to_owned(),
     }
 }
 
-fn exit(error: &Error) -> Exit {
+fn exit_kind(error: &DownloadError) -> ExitKind {
     match error {
-        Error::Options(_) => Exit::Usage,
-        Error::Status { status, .. } if *status < 500 => Exit::Refused,
-        Error::Connect { .. }
-        | Error::Broken(_)
-        | Error::Stalled(_)
-        | Error::Status { .. }
-        | Error::Changed
-        | Error::Answer(_) => Exit::Unreachable,
-        _ => Exit::Failed,
+        DownloadError::Options(_) => ExitKind::Usage,
+        DownloadError::Status { status, .. } if *status < 500 => ExitKind::Refused,
+        DownloadError::Connect { .. }
+        | DownloadError::Broken(_)
+        | DownloadError::Stalled(_)
+        | DownloadError::Status { .. }
+        | DownloadError::Changed
+        | DownloadError::Answer(_) => ExitKind::Unreachable,
+        _ => ExitKind::Failed,
     }
 }

@@ -7,24 +7,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_blobs::folder::Folder;
-use kinora_blobs::sign::Secret;
+use kinora_blobs::folder::BlobFolder;
+use kinora_blobs::sign::SigningSecret;
 use kinora_blobs::{BlobError, BlobStore, bulk};
 use kinora_contract::{Clock, StoredFile, hex};
-use kinora_store::{COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable, Export};
+use kinora_store::{COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable, StoreExport};
 
-use super::{FILES, FORMAT, Manifest, Results, Transfers, Writer, file_name, read_rows};
-use crate::backup::manifest::Tasks;
-use crate::backup::staging::Staging;
+use super::{FILES, FORMAT, ExportManifest, ExportedResults, FileTransfers, TableWriter, file_name, read_rows};
+use crate::backup::manifest::TaskCounts;
+use crate::backup::staging::StagingFolder;
 use crate::backup::{self, RESULTS};
 use crate::cli::{ExportArgs, MovedResults};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{count, print};
-use crate::progress::Progress;
-use crate::signing::earlier_file;
+use crate::progress::ProgressLine;
+use crate::signing::legacy_key_file;
 use crate::system::{self, SystemClock};
-use crate::{beside, folder, hint};
+use crate::{store_access, folder, shell_hint};
 
 /// Maximum number of tasks and files named in an error.
 const NAMED_MAX: usize = 5;
@@ -37,16 +37,16 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     if !kinora_store::is_shared(&url) && !args.accept_loss {
         backup::refuse_loss(&config, "export")?;
     }
-    beside::runtime()?.block_on(async {
+    store_access::runtime()?.block_on(async {
         let store = kinora_store::open_export(&url).await;
-        let store = store.map_err(|error| hint::not_opened(error, "serve", &args.home))?;
+        let store = store.map_err(|error| shell_hint::open_failure(error, "serve", &args.home))?;
         export(args, &config, store).await
     })
 }
 
-async fn export(args: &ExportArgs, config: &Config, store: Box<dyn Export>) -> Result<(), Failure> {
-    let staging = Staging::resume(&args.dest)?;
-    let mut job = Job::new(args, config, staging.path())?;
+async fn export(args: &ExportArgs, config: &Config, store: Box<dyn StoreExport>) -> Result<(), Failure> {
+    let staging = StagingFolder::resume(&args.dest)?;
+    let mut job = ExportJob::new(args, config, staging.path())?;
     job.write_tables(store).await?;
     kinora_system::crash::point("export.records");
     job.copy_files().await?;
@@ -75,11 +75,11 @@ async fn export(args: &ExportArgs, config: &Config, store: Box<dyn Export>) -> R
 }
 
 /// An export in progress.
-struct Job<'a> {
+struct ExportJob<'a> {
     args: &'a ExportArgs,
     config: &'a Config,
     to: &'a Path,
-    manifest: Manifest,
+    manifest: ExportManifest,
     /// Rows that cannot be read.
     damage: Vec<String>,
     /// Results that are missing or damaged.
@@ -88,21 +88,21 @@ struct Job<'a> {
     files: HashSet<String>,
 }
 
-impl<'a> Job<'a> {
+impl<'a> ExportJob<'a> {
     fn new(args: &'a ExportArgs, config: &'a Config, to: &'a Path) -> Result<Self, Failure> {
         Ok(Self {
             args,
             config,
             to,
-            manifest: Manifest {
+            manifest: ExportManifest {
                 format: FORMAT,
                 id: hex::text(&system::random::<16>()?),
                 kinora: env!("CARGO_PKG_VERSION").to_owned(),
                 made_at: SystemClock.now_ms() / 1000,
-                tasks: Tasks::default(),
+                tasks: TaskCounts::default(),
                 keys: 0,
                 unreadable: 0,
-                results: Results {
+                results: ExportedResults {
                     mode: args.results,
                     from: config.results_shown(),
                     files: 0,
@@ -118,10 +118,10 @@ impl<'a> Job<'a> {
     }
 
     /// Writes everything but the files, as a snapshot.
-    async fn write_tables(&mut self, mut store: Box<dyn Export>) -> Result<(), Failure> {
-        Progress::new().say("exporting tasks");
+    async fn write_tables(&mut self, mut store: Box<dyn StoreExport>) -> Result<(), Failure> {
+        ProgressLine::new().show_activity("exporting tasks");
         for table in &COPIED_TABLES {
-            let mut writer = Writer::create(self.to.join(file_name(table)))?;
+            let mut writer = TableWriter::create(self.to.join(file_name(table)))?;
             loop {
                 let rows = store.rows(table).await;
                 let rows =
@@ -173,8 +173,8 @@ impl<'a> Job<'a> {
 
     /// The key that signs result URLs, if an earlier version left it in a file.
     fn earlier_key(&self) -> Result<Option<CopiedRow>, Failure> {
-        let path = earlier_file(&self.config.data);
-        let key = Secret::load(&path).map_err(|error| {
+        let path = legacy_key_file(&self.config.data);
+        let key = SigningSecret::load(&path).map_err(|error| {
             Failure::because(format!("{} cannot be read", path.display()), error)
         })?;
         Ok(key.map(|key| CopiedRow::signing_key(&key.bytes())))
@@ -184,9 +184,9 @@ impl<'a> Job<'a> {
     async fn copy_files(&mut self) -> Result<(), Failure> {
         let blobs = kinora_blobs::open_beside(&self.config.results_url(), &self.config.s3())
             .map_err(|error| Failure::because("The results cannot be opened", error))?;
-        let mut writer = Writer::create(self.to.join(FILES))?;
-        let mut progress = Progress::new().of(self.manifest.tasks.all());
-        let mut transfers = Transfers::new();
+        let mut writer = TableWriter::create(self.to.join(FILES))?;
+        let mut progress = ProgressLine::new().with_total(self.manifest.tasks.total());
+        let mut transfers = FileTransfers::new();
         // From the rows that were just written, and not from the store: the files of the export
         // then match its rows, whatever the service does meanwhile.
         for task in read_rows(self.to, COPIED_TASKS)? {
@@ -203,7 +203,7 @@ impl<'a> Job<'a> {
             let references = task.references().into_iter().map(|key| (key, None));
             for (key, result) in results.chain(references) {
                 let transfer = copy(blobs.clone(), self.to.join(RESULTS), key, result);
-                if let Some((result, file)) = transfers.begin(transfer).await? {
+                if let Some((result, file)) = transfers.start(transfer).await? {
                     self.record(&mut writer, result, file)?;
                 }
             }
@@ -228,7 +228,7 @@ impl<'a> Job<'a> {
     /// reference is fetched again.
     fn record(
         &mut self,
-        writer: &mut Writer,
+        writer: &mut TableWriter,
         result: Option<StoredFile>,
         file: Option<StoredFile>,
     ) -> Result<(), Failure> {
@@ -265,7 +265,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Copies a file into the folder `to`, unless an earlier run did: what [`Job::record`] takes. A file
+/// Copies a file into the folder `to`, unless an earlier run did: what [`ExportJob::record`] takes. A file
 /// that differs from the expected `result` counts as missing.
 async fn copy(
     blobs: Arc<dyn BlobStore>,
@@ -276,7 +276,7 @@ async fn copy(
     let failed = |error: &dyn std::fmt::Display| {
         Failure::because(format!("The file {key} could not be exported"), error)
     };
-    let to = Folder::at(&to);
+    let to = BlobFolder::new(&to);
     // An earlier run copied it. Only results have a recorded hash to compare with, so references
     // are copied again.
     if result.is_some() && to.measure(&key).ok() == result {

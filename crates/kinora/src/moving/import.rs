@@ -5,27 +5,27 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_blobs::folder::Folder;
+use kinora_blobs::folder::BlobFolder;
 use kinora_blobs::{BlobError, BlobStore, bulk};
 use kinora_store::{
-    COPIED_AT_ONCE, COPIED_TABLES, CopiedTable, Import, MARKS, StoreError, mark_key,
+    COPIED_AT_ONCE, COPIED_TABLES, CopiedTable, StoreImport, MARKS, StoreError, mark_key,
 };
 
-use super::{FILES, Manifest, Transfers, file_name, read_files, read_rows};
+use super::{FILES, ExportManifest, FileTransfers, file_name, read_files, read_rows};
 use crate::backup::RESULTS;
 use crate::cli::{ImportArgs, MovedResults};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
-use crate::progress::Progress;
-use crate::{beside, folder, hint};
+use crate::progress::ProgressLine;
+use crate::{store_access, folder, shell_hint};
 
 /// Imports an export, and prints the next step.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     folder::refuse_unfinished_restore(&config.data)?;
-    let manifest = Manifest::read(&args.source)?;
-    beside::runtime()?.block_on(import(args, &config, &manifest))?;
+    let manifest = ExportManifest::read(&args.source)?;
+    store_access::runtime()?.block_on(import(args, &config, &manifest))?;
     print(&if args.json {
         manifest.json(&args.source, &[])
     } else {
@@ -33,13 +33,13 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
             "Imported {}; verified.\nUnfinished tasks run when the service starts, and idempotency keys, API keys and \
              result addresses go on working. Start it with the configuration that names this store:\n\n  {}\n",
             manifest.contents(),
-            hint::command("serve", &args.home)
+            shell_hint::command("serve", &args.home)
         )
     });
     Ok(())
 }
 
-async fn import(args: &ImportArgs, config: &Config, manifest: &Manifest) -> Result<(), Failure> {
+async fn import(args: &ImportArgs, config: &Config, manifest: &ExportManifest) -> Result<(), Failure> {
     // Reads all of the export before the first change, at the price of reading it twice: a damaged
     // export must not leave a half-filled store behind.
     let identity = verify_export(&args.source, manifest)?;
@@ -49,7 +49,7 @@ async fn import(args: &ImportArgs, config: &Config, manifest: &Manifest) -> Resu
     }
     let blobs = kinora_blobs::open(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The results cannot be opened", error))?;
-    let job = Job {
+    let job = ImportJob {
         folder: &args.source,
         manifest,
         mark: mark_key(identity),
@@ -69,9 +69,9 @@ async fn import(args: &ImportArgs, config: &Config, manifest: &Manifest) -> Resu
 
 /// Reads all of an export, and compares every part and file with its recorded length and hash.
 /// Returns the identity of the exported store.
-fn verify_export(folder: &Path, manifest: &Manifest) -> Result<u64, Failure> {
-    let mut progress = Progress::new().of(manifest.results.files);
-    progress.say("verifying the export");
+fn verify_export(folder: &Path, manifest: &ExportManifest) -> Result<u64, Failure> {
+    let mut progress = ProgressLine::new().with_total(manifest.results.files);
+    progress.show_activity("verifying the export");
     for name in COPIED_TABLES
         .iter()
         .map(file_name)
@@ -80,7 +80,7 @@ fn verify_export(folder: &Path, manifest: &Manifest) -> Result<u64, Failure> {
         manifest.verify(folder, &name)?;
     }
     if manifest.results.mode == MovedResults::Copy {
-        let files = Folder::at(&folder.join(RESULTS));
+        let files = BlobFolder::new(&folder.join(RESULTS));
         for file in read_files(folder)? {
             let file = file?;
             progress.step("files verified");
@@ -111,9 +111,9 @@ fn verify_export(folder: &Path, manifest: &Manifest) -> Result<u64, Failure> {
 }
 
 /// An import in progress.
-struct Job<'a> {
+struct ImportJob<'a> {
     folder: &'a Path,
-    manifest: &'a Manifest,
+    manifest: &'a ExportManifest,
     /// The key of the store's mark beside its results.
     mark: String,
     /// The location of the results, for people.
@@ -121,10 +121,10 @@ struct Job<'a> {
     blobs: Arc<dyn BlobStore>,
 }
 
-impl Job<'_> {
+impl ImportJob<'_> {
     /// Refuses a result store that another store uses: each would treat the other's files as its own.
     async fn refuse_other_results(&self) -> Result<(), Failure> {
-        let marks = bulk::keys(&*self.blobs, MARKS).await.map_err(unanswered)?;
+        let marks = bulk::keys(&*self.blobs, MARKS).await.map_err(result_store_failure)?;
         if marks.iter().all(|mark| *mark == self.mark) {
             return Ok(());
         }
@@ -135,42 +135,42 @@ impl Job<'_> {
         )))
     }
 
-    async fn fill(&self, mut store: Box<dyn Import>) -> Result<(), Failure> {
+    async fn fill(&self, mut store: Box<dyn StoreImport>) -> Result<(), Failure> {
         // Files before rows, as in normal operation: a row never names a file that is not there.
         self.put_files().await?;
-        let mut progress = Progress::new().of(self.manifest.tasks.all());
+        let mut progress = ProgressLine::new().with_total(self.manifest.tasks.total());
         for table in &COPIED_TABLES {
             self.put_rows(table, &mut *store, &mut progress).await?;
         }
-        store.put_sums().await.map_err(unstored)?;
+        store.put_sums().await.map_err(task_store_failure)?;
         kinora_system::crash::point("import.filled");
         self.verify_rows(&mut *store).await?;
         // As the store would: it takes results without its mark for another store's.
         match self.blobs.put_bytes(&self.mark, Vec::new().into()).await {
             Ok(_) | Err(BlobError::Exists(_)) => {}
-            Err(error) => return Err(unanswered(error)),
+            Err(error) => return Err(result_store_failure(error)),
         }
         // Until here the store carries the mark of an unfinished import, and every process refuses
         // to open it. This removes the mark.
-        store.finish().await.map_err(unstored)
+        store.finish().await.map_err(task_store_failure)
     }
 
     /// Stores every file that is still missing, and checks that all are there with the right contents.
     async fn put_files(&self) -> Result<(), Failure> {
         let copies = self.manifest.results.mode == MovedResults::Copy;
-        let source = Folder::at(&self.folder.join(RESULTS));
-        let mut progress = Progress::new().of(self.manifest.results.files);
-        let mut transfers = Transfers::new();
+        let source = BlobFolder::new(&self.folder.join(RESULTS));
+        let mut progress = ProgressLine::new().with_total(self.manifest.results.files);
+        let mut transfers = FileTransfers::new();
         for file in read_files(self.folder)? {
             let file = file?;
             progress.step("files imported");
-            let from = source.file(&file.key).map_err(unanswered)?;
+            let from = source.file(&file.key).map_err(result_store_failure)?;
             let (blobs, results) = (self.blobs.clone(), self.results.clone());
             let transfer = async move {
                 // A file of the right length comes from an earlier run and is not sent again;
                 // `holds` below compares its contents in any case.
-                if copies && blobs.head(&file.key).await.map_err(unanswered)? != Some(file.bytes) {
-                    blobs.put_file(&file, &from).await.map_err(unanswered)?;
+                if copies && blobs.head(&file.key).await.map_err(result_store_failure)? != Some(file.bytes) {
+                    blobs.put_file(&file, &from).await.map_err(result_store_failure)?;
                     kinora_system::crash::point("import.file");
                 }
                 let is_whole = blobs.holds(&file).await.map_err(|error| {
@@ -183,7 +183,7 @@ impl Job<'_> {
                     ))
                 })
             };
-            transfers.begin(transfer).await?;
+            transfers.start(transfer).await?;
         }
         while transfers.next().await?.is_some() {}
         Ok(())
@@ -193,12 +193,12 @@ impl Job<'_> {
     async fn put_rows(
         &self,
         table: &'static CopiedTable,
-        store: &mut dyn Import,
-        progress: &mut Progress,
+        store: &mut dyn StoreImport,
+        progress: &mut ProgressLine,
     ) -> Result<(), Failure> {
         // Rows are stored in the order of their file, so the number of stored rows says where an
         // interrupted import has to go on.
-        let stored = store.stored(table).await.map_err(unstored)?;
+        let stored = store.stored(table).await.map_err(task_store_failure)?;
         let mut rows =
             read_rows(self.folder, table)?.skip(usize::try_from(stored).unwrap_or(usize::MAX));
         loop {
@@ -209,7 +209,7 @@ impl Job<'_> {
             if page.is_empty() {
                 return Ok(());
             }
-            store.put(table, &page).await.map_err(unstored)?;
+            store.put(table, &page).await.map_err(task_store_failure)?;
             if table.is_tasks() {
                 kinora_system::crash::point("import.tasks");
                 page.iter().for_each(|_| progress.step("tasks imported"));
@@ -218,8 +218,8 @@ impl Job<'_> {
     }
 
     /// Reads every row back, and compares it with the export.
-    async fn verify_rows(&self, store: &mut dyn Import) -> Result<(), Failure> {
-        Progress::new().say("verifying the store");
+    async fn verify_rows(&self, store: &mut dyn StoreImport) -> Result<(), Failure> {
+        ProgressLine::new().show_activity("verifying the store");
         let mut found = store.read_back().await.map_err(unread)?;
         for table in &COPIED_TABLES {
             // The store returns rows in the order of the export, so both are compared line by line
@@ -246,11 +246,11 @@ impl Job<'_> {
     }
 }
 
-fn unanswered(error: BlobError) -> Failure {
+fn result_store_failure(error: BlobError) -> Failure {
     Failure::because("The results could not be stored", error)
 }
 
-fn unstored(error: StoreError) -> Failure {
+fn task_store_failure(error: StoreError) -> Failure {
     Failure::because("The tasks could not be stored", error)
 }
 

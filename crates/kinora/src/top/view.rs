@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 
-use kinora_store::{LivingWorker, Overview, RunningTask, SharedDevice};
+use kinora_store::{LivingWorker, ServiceOverview, RunningTask, SharedDevice};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
@@ -14,16 +14,16 @@ use crate::workers::{place_rows, served_parts};
 const RUNNING_MIN: usize = 1;
 
 /// The contents of the view.
-pub(super) struct Reading<'a> {
+pub(super) struct OverviewReading<'a> {
     /// The name of the store.
     pub(super) place: &'a str,
-    pub(super) overview: &'a Overview,
+    pub(super) overview: &'a ServiceOverview,
     /// Why later readings of the store failed, if they did.
     pub(super) trouble: Option<&'a str>,
 }
 
 /// The lines, uncut, or cut to a terminal of this size.
-pub(super) fn lines(reading: &Reading<'_>, size: Option<Size>) -> Vec<String> {
+pub(super) fn lines(reading: &OverviewReading<'_>, size: Option<ScreenSize>) -> Vec<String> {
     let overview = reading.overview;
     let mut above = head(reading);
     above.extend(section(&queue(overview)));
@@ -51,10 +51,10 @@ pub(super) fn lines(reading: &Reading<'_>, size: Option<Size>) -> Vec<String> {
     }
     let mut lines = [above, running, workers].concat();
     lines.truncate(size.rows);
-    lines.iter().map(|line| cut(line, size.columns)).collect()
+    lines.iter().map(|line| cut_to_columns(line, size.columns)).collect()
 }
 
-fn head(reading: &Reading<'_>) -> Vec<String> {
+fn head(reading: &OverviewReading<'_>) -> Vec<String> {
     let overview = reading.overview;
     let waiting: u64 = overview.models.iter().map(|model| model.waiting).sum();
     let running: u64 = overview.models.iter().map(|model| model.running).sum();
@@ -86,7 +86,7 @@ fn section<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     [String::new()].into_iter().chain(lines).collect()
 }
 
-fn queue(overview: &Overview) -> Vec<[String; 4]> {
+fn queue(overview: &ServiceOverview) -> Vec<[String; 4]> {
     let heads = ["MODEL", "WAITING", "RUNNING", "OLDEST"];
     let mut rows = vec![heads.map(str::to_owned)];
     for model in &overview.models {
@@ -95,7 +95,7 @@ fn queue(overview: &Overview) -> Vec<[String; 4]> {
             printable(&model.model),
             model.waiting.to_string(),
             model.running.to_string(),
-            oldest.map_or_else(|| "-".to_owned(), span),
+            oldest.map_or_else(|| "-".to_owned(), duration_text),
         ]);
     }
     rows
@@ -107,7 +107,7 @@ fn running(tasks: &[RunningTask]) -> Vec<[String; 6]> {
     rows.extend(tasks.iter().map(|task| {
         [
             format!("{:>3} %", task.progress),
-            span(task.since_ms),
+            duration_text(task.since_ms),
             printable(&task.model),
             printable(&task.project),
             task.id.to_string(),
@@ -174,7 +174,7 @@ fn devices(living: &[LivingWorker]) -> Vec<[String; 5]> {
 }
 
 /// `1:05`, and from an hour on `2:01:05`.
-fn span(millis: u64) -> String {
+fn duration_text(millis: u64) -> String {
     let seconds = millis / 1000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match hours {
@@ -184,7 +184,7 @@ fn span(millis: u64) -> String {
 }
 
 /// The start of the line; the last column stays free, because some terminals wrap there.
-fn cut(line: &str, columns: usize) -> String {
+fn cut_to_columns(line: &str, columns: usize) -> String {
     let room = columns.saturating_sub(1);
     if line.chars().count() <= room {
         return line.to_owned();
@@ -202,21 +202,21 @@ const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// The screen; restored when dropped.
-pub(super) struct Screen {
+pub(super) struct TerminalScreen {
     /// The previous modes of the keyboard.
     before: Option<Termios>,
 }
 
 /// Columns and rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
+pub(super) struct ScreenSize {
     columns: usize,
     rows: usize,
 }
 
-impl Screen {
+impl TerminalScreen {
     /// Takes over the screen, with unbuffered keys.
-    pub(super) fn take() -> Self {
+    pub(super) fn open() -> Self {
         // Standard input may be a pipe, as in `kinora top < /dev/null`: then there are no modes to
         // change, and Ctrl-C still quits.
         let before = tcgetattr(std::io::stdin()).ok();
@@ -233,11 +233,11 @@ impl Screen {
     }
 
     /// Current size of the terminal.
-    pub(super) fn size(&self) -> Size {
+    pub(super) fn size(&self) -> ScreenSize {
         let size = tcgetwinsize(std::io::stdout()).ok();
         let known =
             |part: Option<u16>, default| usize::from(part.filter(|n| *n > 0).unwrap_or(default));
-        Size {
+        ScreenSize {
             columns: known(size.map(|size| size.ws_col), COLUMNS),
             rows: known(size.map(|size| size.ws_row), ROWS),
         }
@@ -260,7 +260,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         write(LEAVE);
         if let Some(before) = &self.before {
@@ -276,9 +276,9 @@ fn write(text: &str) {
 }
 
 /// Keys, read on a separate thread that ends with the process.
-pub(super) struct Keys(mpsc::Receiver<u8>);
+pub(super) struct KeyPresses(mpsc::Receiver<u8>);
 
-impl Keys {
+impl KeyPresses {
     pub(super) fn listen() -> Self {
         let (pressed, keys) = mpsc::channel(16);
         std::thread::spawn(move || {
@@ -293,7 +293,7 @@ impl Keys {
     }
 
     /// Waits until q is pressed; for ever if there is no keyboard.
-    pub(super) async fn quit(&mut self) {
+    pub(super) async fn wait_for_quit(&mut self) {
         loop {
             match self.0.recv().await {
                 Some(b'q' | b'Q') => return,
@@ -308,12 +308,12 @@ impl Keys {
 mod tests {
     use kinora_contract::TaskId;
     use kinora_store::{
-        Announcement, DeviceEngine, DeviceEngineState, ModelQueue, ServedModel, WorkerState,
+        WorkerAnnouncement, DeviceEngine, DeviceEngineState, ModelQueue, ServedModel, WorkerState,
     };
 
     use super::*;
 
-    fn overview(tasks: usize) -> Overview {
+    fn overview(tasks: usize) -> ServiceOverview {
         let task = |number: usize| RunningTask {
             id: TaskId::from_parts(1_795_319_100_000, [u8::try_from(number).unwrap(); 10]),
             project: "shop\u{1b}[2J".to_owned(),
@@ -329,7 +329,7 @@ mod tests {
             device: Some("cuda0".to_owned()),
             is_available: true,
         };
-        let worker = Announcement {
+        let worker = WorkerAnnouncement {
             id: "gpu-1-4711".to_owned(),
             host: "gpu-1".to_owned(),
             pid: 4711,
@@ -341,7 +341,7 @@ mod tests {
             devices: Vec::new(),
             places: Vec::new(),
         };
-        Overview {
+        ServiceOverview {
             now_ms: 1_795_319_107_000,
             models: vec![ModelQueue {
                 model: "kinora-a1".to_owned(),
@@ -360,8 +360,8 @@ mod tests {
         }
     }
 
-    fn shown(overview: &Overview, size: Option<Size>, trouble: Option<&str>) -> Vec<String> {
-        let reading = Reading {
+    fn shown(overview: &ServiceOverview, size: Option<ScreenSize>, trouble: Option<&str>) -> Vec<String> {
+        let reading = OverviewReading {
             place: "/var/lib/kinora",
             overview,
             trouble,
@@ -427,13 +427,13 @@ mod tests {
     #[test]
     fn no_line_is_wider_and_no_view_longer_than_the_terminal() {
         for (columns, rows) in [(20, 10), (39, 24), (80, 24), (200, 60), (1, 1)] {
-            let size = Size { columns, rows };
+            let size = ScreenSize { columns, rows };
             let lines = shown(&overview(50), Some(size), Some("away"));
             assert!(lines.len() <= rows, "{columns}x{rows}");
             let is_narrow = |line: &String| line.chars().count() < columns.max(1);
             assert!(lines.iter().all(is_narrow), "{columns}x{rows}: {lines:?}");
         }
-        let size = Size {
+        let size = ScreenSize {
             columns: 80,
             rows: 24,
         };

@@ -2,7 +2,7 @@
 //! the definitions of the spaces.
 
 use jpeg_encoder::ColorType;
-use kinora_media_decode::{Image, PROFILE_IGNORED_CHUNK};
+use kinora_media_decode::{DecodedImage, PROFILE_IGNORED_CHUNK};
 use moxcms::ColorProfile;
 
 use crate::pictures::Picture;
@@ -50,7 +50,7 @@ fn webp_with_profile(picture: &Picture<3>, profile: Vec<u8>) -> Vec<u8> {
     file
 }
 
-fn assert_near(image: &Image, expected: [u8; 3], name: &str) {
+fn assert_near(image: &DecodedImage, expected: [u8; 3], name: &str) {
     assert!(!image.profile_ignored, "{name}");
     // JPEG keeps colours less exactly.
     let most = if name.starts_with("jpeg") { 12 } else { 3 };

@@ -1,7 +1,7 @@
 //! Honest images come out as they were put in: every type, depth and orientation.
 
 use jpeg_encoder::ColorType;
-use kinora_media_decode::Image;
+use kinora_media_decode::DecodedImage;
 
 use crate::pictures::{Picture, gif};
 use crate::samples::{
@@ -9,7 +9,7 @@ use crate::samples::{
 };
 
 /// Largest and mean difference of samples.
-fn difference(image: &Image, expected: &Picture<3>) -> (u8, f64) {
+fn difference(image: &DecodedImage, expected: &Picture<3>) -> (u8, f64) {
     assert_eq!(
         (image.width, image.height),
         (expected.width, expected.height)

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use kinora_media_decode::{DecodeError, Image, Sound};
+use kinora_media_decode::{DecodeError, DecodedImage, DecodedSound};
 
 use crate::pictures::Picture;
 
@@ -16,7 +16,7 @@ pub(crate) fn with_file<T>(bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
     read(file.path())
 }
 
-pub(crate) fn image(bytes: &[u8]) -> Result<Image, DecodeError> {
+pub(crate) fn image(bytes: &[u8]) -> Result<DecodedImage, DecodeError> {
     with_file(bytes, |path| {
         kinora_media_decode::image(path, (6_000, 6_000))
     })
@@ -26,7 +26,7 @@ pub(crate) fn image_size(bytes: &[u8]) -> Result<(u32, u32), DecodeError> {
     with_file(bytes, kinora_media_decode::image_size)
 }
 
-pub(crate) fn sound(bytes: &[u8]) -> Result<Sound, DecodeError> {
+pub(crate) fn sound(bytes: &[u8]) -> Result<DecodedSound, DecodeError> {
     with_file(bytes, kinora_media_decode::sound)
 }
 

@@ -1,6 +1,6 @@
 //! Honest sound comes out with its pitch, length, level and place, from every format.
 
-use kinora_media_decode::{SAMPLE_RATE, Sound};
+use kinora_media_decode::{SAMPLE_RATE, DecodedSound};
 
 use crate::samples::{ffmpeg, sound, wav_claiming};
 
@@ -37,7 +37,7 @@ const FORMATS: &[(&str, &str)] = &[
     ("mp4 opus", "-c:a libopus -b:a 96k -f mp4"),
 ];
 
-fn side(sound: &Sound, side: usize) -> Vec<f32> {
+fn side(sound: &DecodedSound, side: usize) -> Vec<f32> {
     sound.pcm.chunks_exact(2).map(|frame| frame[side]).collect()
 }
 

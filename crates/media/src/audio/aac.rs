@@ -12,7 +12,7 @@ use crate::format::SAMPLE_RATE_HZ;
 /// Maximum size of an access unit: 6,144 bits per channel (ISO/IEC 14496-3, 4.5.3.1).
 const PACKET_BYTES_MAX: usize = 2 * 6_144 / 8;
 
-struct Aac {
+struct AacPacketEncoder {
     encoder: Encoder,
     pcm: Vec<i16>,
 }
@@ -51,7 +51,7 @@ pub(super) fn open(
             .map_err(|_| MediaError::Audio("unreasonable encoder delay".into()))?,
     };
     Ok((
-        Aac {
+        AacPacketEncoder {
             encoder,
             pcm: Vec::new(),
         },
@@ -59,7 +59,7 @@ pub(super) fn open(
     ))
 }
 
-impl PacketEncoder for Aac {
+impl PacketEncoder for AacPacketEncoder {
     fn encode(&mut self, pcm: &[f32], packet: &mut Vec<u8>) -> Result<(), MediaError> {
         self.pcm.clear();
         self.pcm

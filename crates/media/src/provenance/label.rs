@@ -101,7 +101,7 @@ fn blank_tags(file: &mut File, boxes: &[TopBox]) -> Result<(), MediaError> {
     for one in boxes {
         // Tracks are in the index, whose length is bounded.
         if &one.kind != b"trak" {
-            look_at(file, one, &mut open)?;
+            blank_or_open(file, one, &mut open)?;
         }
     }
     while let Some(parent) = open.pop() {
@@ -111,14 +111,14 @@ fn blank_tags(file: &mut File, boxes: &[TopBox]) -> Result<(), MediaError> {
             let (kind, body) = read_header(file, start, parent.end)?;
             let one = TopBox { kind, start, body };
             start = one.body.end;
-            look_at(file, &one, &mut open)?;
+            blank_or_open(file, &one, &mut open)?;
         }
     }
     Ok(())
 }
 
 /// Blanks a box of text metadata, or queues a box that may contain some.
-fn look_at(file: &mut File, one: &TopBox, open: &mut Vec<Range<u64>>) -> Result<(), MediaError> {
+fn blank_or_open(file: &mut File, one: &TopBox, open: &mut Vec<Range<u64>>) -> Result<(), MediaError> {
     match &one.kind {
         b"moov" | b"trak" => open.push(one.body.clone()),
         // ComfyUI, for example, writes its whole graph here, with prompts and model names, which

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kinora_media::{FilmFormat, MediaError, Mismatch, Recording, Undecodable, examine};
+use kinora_media::{FilmFormat, MediaError, FormatMismatch, Recording, UndecodablePolicy, examine};
 
 const ASKED: FilmFormat = FilmFormat {
     width: 320,
@@ -10,7 +10,7 @@ const ASKED: FilmFormat = FilmFormat {
     seconds: Some(2),
     seconds_max: 15,
     audio: Some(false),
-    undecodable: Undecodable::Refuse,
+    undecodable: UndecodablePolicy::Refuse,
 };
 const X264: &[&str] = &["-c:v", "libx264", "-pix_fmt", "yuv420p"];
 
@@ -56,15 +56,15 @@ fn a_film_of_another_size_length_or_sound_is_refused() {
         }
     };
     let wide = mismatch("testsrc2=s=352x192:r=16:d=2", &[], &ASKED);
-    assert!(matches!(wide, Mismatch::Size { .. }), "{wide}");
+    assert!(matches!(wide, FormatMismatch::Size { .. }), "{wide}");
     for source in ["testsrc2=s=320x192:r=16:d=1", "testsrc2=s=320x192:r=16:d=3"] {
         let length = mismatch(source, &[], &ASKED);
-        assert!(matches!(length, Mismatch::Duration { .. }), "{length}");
+        assert!(matches!(length, FormatMismatch::Duration { .. }), "{length}");
     }
     let sound = ["-f", "lavfi", "-i", "sine=d=2", "-c:a", "aac"];
     let loud = mismatch("testsrc2=s=320x192:r=16:d=2", &sound, &ASKED);
     assert!(
-        matches!(loud, Mismatch::Audio { actual: true, .. }),
+        matches!(loud, FormatMismatch::Audio { actual: true, .. }),
         "{loud}"
     );
     let asked = FilmFormat {
@@ -73,7 +73,7 @@ fn a_film_of_another_size_length_or_sound_is_refused() {
     };
     let silent = mismatch("testsrc2=s=320x192:r=16:d=2", &[], &asked);
     assert!(
-        matches!(silent, Mismatch::Audio { actual: false, .. }),
+        matches!(silent, FormatMismatch::Audio { actual: false, .. }),
         "{silent}"
     );
     let unasked = FilmFormat {
@@ -92,7 +92,7 @@ fn a_film_of_another_size_length_or_sound_is_refused() {
 fn pictures_that_cannot_be_decoded_here_are_refused_or_kept_with_plain_stills() {
     let folder = tempfile::tempdir().unwrap();
     let keep = FilmFormat {
-        undecodable: Undecodable::Keep,
+        undecodable: UndecodablePolicy::Keep,
         ..ASKED
     };
     let full = ["-c:v", "libx264", "-pix_fmt", "yuv444p"];
@@ -118,7 +118,7 @@ fn a_film_that_nobody_can_decode_is_refused_although_its_index_is_sound() {
     let path = film(folder.path(), "testsrc2=s=320x192:r=16:d=2", X264);
     let sound = std::fs::read(&path).unwrap();
     let keep = FilmFormat {
-        undecodable: Undecodable::Keep,
+        undecodable: UndecodablePolicy::Keep,
         ..ASKED
     };
     // Noise that is the same at every run (xorshift).
@@ -158,7 +158,7 @@ fn an_index_that_says_two_things_is_refused() {
     let whole = std::fs::read(&path).unwrap();
     let asked = FilmFormat {
         audio: Some(true),
-        undecodable: Undecodable::Keep,
+        undecodable: UndecodablePolicy::Keep,
         ..ASKED
     };
     assert!(look(&path, &asked).is_ok());

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kinora_media::{FilmFormat, MediaError, Undecodable, defragment, examine, probe};
+use kinora_media::{FilmFormat, MediaError, UndecodablePolicy, defragment, examine, probe};
 
 use crate::support::{
     decode_frames, decode_sound, decodes_cleanly, ffprobe, read_all, run, top_level_boxes,
@@ -33,7 +33,7 @@ fn asked() -> FilmFormat {
         seconds: Some(2),
         seconds_max: 15,
         audio: Some(true),
-        undecodable: Undecodable::Refuse,
+        undecodable: UndecodablePolicy::Refuse,
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::support::{STEREO, frame, record};
-use kinora_media::{ClipFormat, MediaError, Mismatch, ProbeInfo, RecorderOptions, check, probe};
+use kinora_media::{ClipFormat, MediaError, FormatMismatch, ProbeInfo, RecorderOptions, check, probe};
 use proptest::prelude::*;
 
 const FORMAT: ClipFormat = ClipFormat {
@@ -174,32 +174,32 @@ fn check_names_each_difference() {
             width: 162,
             ..FORMAT
         }),
-        Mismatch::Size { .. }
+        FormatMismatch::Size { .. }
     ));
     assert!(matches!(
         against(ClipFormat {
             height: 92,
             ..FORMAT
         }),
-        Mismatch::Size { .. }
+        FormatMismatch::Size { .. }
     ));
     assert!(matches!(
         against(ClipFormat {
             frames: 31,
             ..FORMAT
         }),
-        Mismatch::Frames { .. }
+        FormatMismatch::Frames { .. }
     ));
     assert!(matches!(
         against(ClipFormat { fps: 25, ..FORMAT }),
-        Mismatch::Fps { .. }
+        FormatMismatch::Fps { .. }
     ));
     assert!(matches!(
         against(ClipFormat {
             audio: None,
             ..FORMAT
         }),
-        Mismatch::Audio { .. }
+        FormatMismatch::Audio { .. }
     ));
     for duration_seconds in [1.0, 1.5, f64::NAN] {
         let info = ProbeInfo {
@@ -208,12 +208,12 @@ fn check_names_each_difference() {
         };
         assert!(matches!(
             check(&info, &FORMAT),
-            Err(Mismatch::Duration { .. })
+            Err(FormatMismatch::Duration { .. })
         ));
     }
     let info = ProbeInfo {
         file_bytes: 0,
         ..info
     };
-    assert_eq!(check(&info, &FORMAT), Err(Mismatch::Empty));
+    assert_eq!(check(&info, &FORMAT), Err(FormatMismatch::Empty));
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kinora_media::{
-    DigitalSource, FilmFormat, MediaError, Origin, Provenance, Recorder, RecorderOptions,
-    Recording, Undecodable, examine, label,
+    DigitalSource, FilmFormat, MediaError, ParentVideo, Provenance, Recorder, RecorderOptions,
+    Recording, UndecodablePolicy, examine, label,
 };
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ fn provenance() -> Provenance {
         model: HOSTILE.to_owned(),
         engine: "house/7".to_owned(),
         id: "video_1".to_owned(),
-        derived_from: Some(Origin::Edited("video_0".to_owned())),
+        derived_from: Some(ParentVideo::Edited("video_0".to_owned())),
     }
 }
 
@@ -110,7 +110,7 @@ const ASKED: FilmFormat = FilmFormat {
     seconds: Some(2),
     seconds_max: 15,
     audio: Some(false),
-    undecodable: Undecodable::Refuse,
+    undecodable: UndecodablePolicy::Refuse,
 };
 
 /// A film made by ffmpeg, without the word that ffmpeg writes about it.

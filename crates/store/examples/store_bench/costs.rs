@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kinora_store::{
-    Chore, ChoreKind, ChoreRequest, Order, PageRequest, Stores, SweepRequest, WaitingFrom,
+    Chore, ChoreKind, ChoreRequest, ListOrder, PageRequest, StoreHandles, SweepRequest, WaitingFrom,
 };
 
 use crate::Failure;
@@ -24,7 +24,7 @@ const DUE: u64 = 100_000;
 
 /// One store, and what was measured of it.
 struct Subject {
-    stores: Stores,
+    stores: StoreHandles,
     finished: u64,
     waits: Vec<(&'static str, Vec<Duration>)>,
     /// Tasks that were submitted here.
@@ -134,7 +134,7 @@ impl Subject {
             project: PROJECT.to_owned(),
             after,
             limit,
-            order: Order::Descending,
+            order: ListOrder::Descending,
         };
         let begun = Instant::now();
         let page = self.stores.tasks.list(request).await?;
@@ -191,7 +191,7 @@ async fn backlog(largest: Subject) -> Result<(), Failure> {
 }
 
 /// Expires tasks as the sweeper does: a batch, then a pause as long, until so many are expired.
-async fn expire(stores: &Stores, due: u64) -> Result<u64, Failure> {
+async fn expire(stores: &StoreHandles, due: u64) -> Result<u64, Failure> {
     let (mut expired, mut sweeps) = (0, 0);
     while expired < due {
         let begun = Instant::now();
@@ -208,19 +208,19 @@ async fn expire(stores: &Stores, due: u64) -> Result<u64, Failure> {
 }
 
 /// Takes and settles the chores of removing files, as a worker does.
-async fn remove_files(stores: &Stores) -> Result<(), Failure> {
+async fn remove_files(stores: &StoreHandles) -> Result<(), Failure> {
     loop {
         let request = ChoreRequest {
             kind: ChoreKind::RemoveFile,
             count: 3 * BATCH,
             lease_ms: 60_000,
         };
-        let chores = stores.chores.take_chores(request).await?;
+        let chores = stores.chores.lease_chores(request).await?;
         if chores.is_empty() {
             return Ok(());
         }
         let done = chores.into_iter().map(Chore::done).collect();
-        stores.chores.settle_chores(done).await?;
+        stores.chores.complete_chores(done).await?;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use kinora_store::Stores;
+use kinora_store::StoreHandles;
 use kinora_testkit::postgres::Server;
 use rusqlite::{Connection, params};
 
@@ -19,7 +19,7 @@ pub(crate) async fn filled(
     name: &str,
     finished: u64,
     queued: u64,
-) -> Result<Stores, Failure> {
+) -> Result<StoreHandles, Failure> {
     let url = backing.empty(name).await?;
     let stores = opened(&url).await?;
     stores.tasks.insert(task(id(0), PROJECT)).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kinora_contract::Task;
-use kinora_store::{Insertion, Lease, Stores, Work};
+use kinora_store::{InsertOutcome, Lease, StoreHandles, WorkerStore};
 use kinora_testkit::postgres::Server;
 
 use crate::Failure;
@@ -72,7 +72,7 @@ fn raw_selects(server: &Server, url: &str) {
 }
 
 /// Returns the accepted tasks, in no order.
-async fn inserts(stores: &Stores, clients: u64) -> Result<Vec<Arc<Task>>, Failure> {
+async fn inserts(stores: &StoreHandles, clients: u64) -> Result<Vec<Arc<Task>>, Failure> {
     let each = (0..clients).map(|client| {
         let tasks = stores.tasks.clone();
         tokio::spawn(async move {
@@ -81,7 +81,7 @@ async fn inserts(stores: &Stores, clients: u64) -> Result<Vec<Arc<Task>>, Failur
             while begun.elapsed() < LENGTH {
                 let number = (accepted.len() as u64) * 1_000 + client;
                 let sent = Instant::now();
-                let Insertion::Inserted(task) = tasks.insert(task(id(number), &project)).await?
+                let InsertOutcome::Inserted(task) = tasks.insert(task(id(number), &project)).await?
                 else {
                     return Err("a task is refused".into());
                 };
@@ -96,7 +96,7 @@ async fn inserts(stores: &Stores, clients: u64) -> Result<Vec<Arc<Task>>, Failur
 }
 
 /// Claims by the slots of one worker that each ask for one task, and finish it before they ask for the next.
-async fn claims_and_finishes(stores: &Stores) -> Result<(), Failure> {
+async fn claims_and_finishes(stores: &StoreHandles) -> Result<(), Failure> {
     let begun = Instant::now();
     let each = (0..WORKERS).map(|_| {
         let work = stores.work.clone();
@@ -121,7 +121,7 @@ async fn claims_and_finishes(stores: &Stores) -> Result<(), Failure> {
 
 /// Claims alone, by the slots of a worker in each process: in rounds, after each of which what was claimed is finished
 /// while nobody measures.
-async fn claims(processes: &[Stores]) -> Result<(), Failure> {
+async fn claims(processes: &[StoreHandles]) -> Result<(), Failure> {
     let (mut length, mut waits) = (Duration::ZERO, Vec::new());
     while length < LENGTH {
         let begun = Instant::now();
@@ -170,17 +170,17 @@ async fn claims(processes: &[Stores]) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn claimed(work: &Arc<dyn Work>, worker: u64) -> Result<Option<Lease>, Failure> {
+async fn claimed(work: &Arc<dyn WorkerStore>, worker: u64) -> Result<Option<Lease>, Failure> {
     let claims = work.claim(claiming_one(worker)).await?;
     Ok(claims.into_iter().next().map(|claim| claim.lease))
 }
 
-async fn finished(work: &Arc<dyn Work>, lease: &Lease) -> Result<(), Failure> {
+async fn finished(work: &Arc<dyn WorkerStore>, lease: &Lease) -> Result<(), Failure> {
     Ok(work.finish(lease, Ok(artifact()), 1_000_000).await?)
 }
 
 /// Polls of tasks that were accepted last, and so still wait, with their positions.
-async fn polls(stores: &Stores, mut accepted: Vec<Arc<Task>>, clients: u64) -> Result<(), Failure> {
+async fn polls(stores: &StoreHandles, mut accepted: Vec<Arc<Task>>, clients: u64) -> Result<(), Failure> {
     accepted.sort_unstable_by_key(|task| std::cmp::Reverse(task.id));
     let each = (0..clients).map(|client| {
         let tasks = stores.tasks.clone();

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Clock, FrameSize, Inputs, Priority, Seconds, Size, SteadyMs, StoredFile, TaskId,
+    Artifact, Clock, FrameSize, VideoInputs, Priority, VideoLength, Size, SteadyMs, StoredFile, TaskId,
     UnixMs, VideoSpec,
 };
 use kinora_store::{
-    ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, Stores, Time, migrate, open,
+    ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, StoreHandles, TimeSource, migrate, open,
 };
 use kinora_testkit::postgres::{Server, Settings};
 use tempfile::TempDir;
@@ -59,10 +59,10 @@ impl Backing {
     }
 }
 
-pub(crate) async fn opened(url: &str) -> Result<Stores, Failure> {
+pub(crate) async fn opened(url: &str) -> Result<StoreHandles, Failure> {
     let options = OpenOptions {
         postgres: PostgresOptions {
-            time: Time::Clock,
+            time: TimeSource::Clock,
             ..PostgresOptions::default()
         },
         ..OpenOptions::new(Arc::new(BenchClock(Instant::now())))
@@ -100,11 +100,11 @@ pub(crate) fn task(id: TaskId, project: &str) -> NewTask {
             model: MODEL.to_owned(),
             prompt: "a fishing boat leaves the harbour at dawn, gulls, soft mist ".repeat(4),
             negative_prompt: None,
-            seconds: Seconds::Fixed(5),
+            seconds: VideoLength::Fixed(5),
             frame: FrameSize::Fixed(Size::new(1280, 720)),
             seed: 7,
             generate_audio: true,
-            inputs: Inputs::Text,
+            inputs: VideoInputs::Text,
             draft: false,
             final_of: None,
             edit: None,

@@ -19,9 +19,9 @@ use super::fixtures::{
 };
 use super::{Harness, Site};
 use crate::{
-    Attempt, Chore, ChoreKind, ChoreWork, ClaimRequest, Deletion, EmbeddedStore, Fetch, Fetched,
-    Idempotency, Insertion, Lease, LongTasks, NewTask, Order, PageRequest, QueueBounds, Renewal,
-    TallyRequest, Usage,
+    ReleasedAttempt, Chore, ChoreKind, ChoreWork, ClaimRequest, DeleteOutcome, EmbeddedStore, ReferenceFetch, FetchReport,
+    IdempotencyKey, InsertOutcome, Lease, LongTasks, NewTask, ListOrder, PageRequest, QueueBounds, LeaseRenewal,
+    TallyRequest, QuotaUsage,
 };
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
@@ -87,7 +87,7 @@ struct Side {
     /// Whether all tasks are submitted through the first handle.
     submits_to_first: bool,
     runs: Vec<Lease>,
-    fetches: Vec<Fetch>,
+    fetches: Vec<ReferenceFetch>,
 }
 
 impl Side {
@@ -176,7 +176,7 @@ impl Side {
     fn new_task(&self, project: usize, model: usize, key: Option<u8>, images: usize) -> NewTask {
         let project = PROJECTS[project];
         let mut new = NewTask {
-            idempotency: key.map(|key| Idempotency {
+            idempotency: key.map(|key| IdempotencyKey {
                 key: key.to_string(),
                 fingerprint: [u8::try_from(model).unwrap(); 32],
                 bound_ms: BOUND_MS,
@@ -199,8 +199,8 @@ impl Side {
         };
         let came = match site.tasks.insert(new).await.unwrap() {
             // The time to return is only an estimate.
-            Insertion::QueueFull(_) => "queue full".to_owned(),
-            Insertion::ProjectFull(_) => "project full".to_owned(),
+            InsertOutcome::QueueFull(_) => "queue full".to_owned(),
+            InsertOutcome::ProjectFull(_) => "project full".to_owned(),
             other => format!("{other:?}"),
         };
         format!("{came}, twin {twin:?}")
@@ -210,15 +210,15 @@ impl Side {
         let Some(fetch) = self.fetches.iter().rev().nth(fetch) else {
             return String::new();
         };
-        let all: [Fetched; SETTLED] = [
-            Fetched::AtHand,
-            Fetched::Failed {
+        let all: [FetchReport; SETTLED] = [
+            FetchReport::AtHand,
+            FetchReport::Failed {
                 failure: FailureCode::ReferenceUnreachable.into(),
                 retention_ms: RETENTION_MS,
             },
-            Fetched::Back { pause_ms: 9_000 },
+            FetchReport::Back { pause_ms: 9_000 },
         ];
-        let settled = site.work.settle_fetch(fetch, all[how].clone()).await;
+        let settled = site.work.complete_fetch(fetch, all[how].clone()).await;
         format!("{settled:?}")
     }
 
@@ -247,7 +247,7 @@ impl Side {
         };
         let preview = Arc::from([progress]);
         site.work.put_preview(lease, preview).await.unwrap();
-        let renewal = Renewal {
+        let renewal = LeaseRenewal {
             ticket: progress
                 .is_multiple_of(2)
                 .then(|| format!("ticket {progress}")),
@@ -272,7 +272,7 @@ impl Side {
         let Some((_, lease)) = self.run(run) else {
             return String::new();
         };
-        let all = [Attempt::Counts, Attempt::Forgiven, Attempt::ReferencesLost];
+        let all = [ReleasedAttempt::Counts, ReleasedAttempt::Forgiven, ReleasedAttempt::ReferencesLost];
         format!("{:?}", site.work.release(lease, all[attempt]).await)
     }
 
@@ -280,11 +280,11 @@ impl Side {
     async fn delete(&self, site: &Site, task: u64, project: usize) -> String {
         let deleted = site.tasks.delete(PROJECTS[project], id(task)).await;
         match deleted.unwrap() {
-            Deletion::NotFound => "not found".to_owned(),
-            Deletion::Deleted { files } => {
+            DeleteOutcome::NotFound => "not found".to_owned(),
+            DeleteOutcome::Deleted { files } => {
                 let told = format!("{:?}", self.works(&files));
                 let done = files.into_iter().map(Chore::done).collect();
-                site.tasks.settle_deleted(done).await.unwrap();
+                site.tasks.complete_deletion(done).await.unwrap();
                 told
             }
         }
@@ -299,7 +299,7 @@ impl Side {
         }
         for project in PROJECTS {
             let usage = site.tasks.usage(project).await.unwrap();
-            assert_eq!(usage, Usage::default(), "{project}");
+            assert_eq!(usage, QuotaUsage::default(), "{project}");
         }
         format!("{told:?}")
     }
@@ -315,7 +315,7 @@ impl Side {
                 }
                 told.extend(self.works(&some));
                 let done = some.into_iter().map(Chore::done).collect();
-                site.chores.settle_chores(done).await.unwrap();
+                site.chores.complete_chores(done).await.unwrap();
             }
         }
         told.sort_unstable();
@@ -350,14 +350,14 @@ impl Side {
             let preview = site.tasks.preview(id(number)).await.unwrap();
             shown.push(format!("preview {number}: {preview:?}"));
         }
-        let lost = site.work.lost(&self.runs).await.unwrap();
+        let lost = site.work.find_lost(&self.runs).await.unwrap();
         shown.push(format!("lost: {lost:?}"));
         for project in PROJECTS {
             let request = PageRequest {
                 project: project.to_owned(),
                 after: None,
                 limit: 100,
-                order: Order::Ascending,
+                order: ListOrder::Ascending,
             };
             let tasks = site.tasks.list(request).await.unwrap().tasks;
             let listed: Vec<_> = tasks.iter().map(|task| task.id).collect();

@@ -12,8 +12,8 @@ use super::fixtures::{
     LEASE_MS, MODELS, RETENTION_MS, artifact, cancelled, claiming, fetching, id, sweep_at, task,
 };
 use crate::{
-    Cancellation, Chore, ChoreKind, ChoreRequest, ChoreWork, Claim, Fetch, Fetched, Insertion,
-    Lease, NewTask, Renewal, StoreError, SweepRequest, Swept,
+    CancelOutcome, Chore, ChoreKind, ChoreRequest, ChoreWork, ClaimedTask, ReferenceFetch, FetchReport, InsertOutcome,
+    Lease, NewTask, LeaseRenewal, StoreError, SweepRequest, SweepReport,
 };
 
 /// Only a failing case waits this long.
@@ -32,11 +32,11 @@ pub trait Bench {
     /// Inserts tasks that must be accepted.
     async fn submit_all(&self, tasks: impl IntoIterator<Item = NewTask>);
     /// Claims up to `count` tasks of any model.
-    async fn claim(&self, count: usize) -> Vec<Claim>;
+    async fn claim(&self, count: usize) -> Vec<ClaimedTask>;
     /// Claims the one task that must exist.
-    async fn claim_one(&self) -> Claim;
+    async fn claim_one(&self) -> ClaimedTask;
     /// Takes fetches of any model, up to two of one project.
-    async fn take(&self, count: usize) -> Vec<Fetch>;
+    async fn take(&self, count: usize) -> Vec<ReferenceFetch>;
     /// Fetches every missing reference.
     async fn fetch_all(&self);
     /// The task, which must exist.
@@ -44,17 +44,17 @@ pub trait Bench {
     /// How many tasks are expected to start before this one.
     async fn position(&self, number: u64) -> Option<u64>;
     /// Extends a lease by [`LEASE_MS`] from now.
-    async fn renew(&self, lease: &Lease, renewal: Renewal) -> Result<(), StoreError>;
+    async fn renew(&self, lease: &Lease, renewal: LeaseRenewal) -> Result<(), StoreError>;
     /// Whether a lease holds.
     async fn check(&self, lease: &Lease) -> Result<(), StoreError>;
     /// Finishes successfully, with files named after the token.
-    async fn complete(&self, claim: &Claim) -> Result<(), StoreError>;
+    async fn complete(&self, claim: &ClaimedTask) -> Result<(), StoreError>;
     /// Cancels a task that must exist and be unfinished, and keeps it for `retention_ms`.
     async fn cancel(&self, project: &str, number: u64, retention_ms: u64) -> Arc<Task>;
     /// Lets time pass until `now_ms`, and sweeps as usual.
-    async fn sweep(&self, now_ms: u64) -> Swept;
+    async fn sweep(&self, now_ms: u64) -> SweepReport;
     /// Lets time pass until the request's current time, if it has one, and sweeps.
-    async fn sweep_by(&self, request: SweepRequest) -> Swept;
+    async fn sweep_by(&self, request: SweepRequest) -> SweepReport;
     /// Leases the due chores of this kind, at most 100.
     async fn take_chores(&self, kind: ChoreKind) -> Vec<Chore>;
     /// The files to remove, in due order; they stay due.
@@ -73,7 +73,7 @@ impl Bench for Site {
 
     async fn submit(&self, number: u64, project: &str) -> Arc<Task> {
         match self.tasks.insert(task(number, project)).await.unwrap() {
-            Insertion::Inserted(task) => task,
+            InsertOutcome::Inserted(task) => task,
             other => panic!("not inserted: {other:?}"),
         }
     }
@@ -81,20 +81,20 @@ impl Bench for Site {
     async fn submit_all(&self, tasks: impl IntoIterator<Item = NewTask>) {
         for new in tasks {
             let inserted = self.tasks.insert(new).await.unwrap();
-            assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
+            assert!(matches!(inserted, InsertOutcome::Inserted(_)), "{inserted:?}");
         }
     }
 
-    async fn claim(&self, count: usize) -> Vec<Claim> {
+    async fn claim(&self, count: usize) -> Vec<ClaimedTask> {
         self.work.claim(claiming(count)).await.unwrap()
     }
 
-    async fn claim_one(&self) -> Claim {
+    async fn claim_one(&self) -> ClaimedTask {
         self.claim(1).await.pop().expect("a task to claim")
     }
 
-    async fn take(&self, count: usize) -> Vec<Fetch> {
-        self.work.take_fetches(fetching(count)).await.unwrap()
+    async fn take(&self, count: usize) -> Vec<ReferenceFetch> {
+        self.work.lease_fetches(fetching(count)).await.unwrap()
     }
 
     async fn fetch_all(&self) {
@@ -104,7 +104,7 @@ impl Bench for Site {
                 return;
             }
             for fetch in fetches {
-                let settled = self.work.settle_fetch(&fetch, Fetched::AtHand);
+                let settled = self.work.complete_fetch(&fetch, FetchReport::AtHand);
                 settled.await.unwrap();
             }
         }
@@ -123,12 +123,12 @@ impl Bench for Site {
         position
     }
 
-    async fn renew(&self, lease: &Lease, renewal: Renewal) -> Result<(), StoreError> {
+    async fn renew(&self, lease: &Lease, renewal: LeaseRenewal) -> Result<(), StoreError> {
         self.work.renew(lease, LEASE_MS, renewal).await
     }
 
     async fn check(&self, lease: &Lease) -> Result<(), StoreError> {
-        let lost = self.work.lost(std::slice::from_ref(lease)).await?;
+        let lost = self.work.find_lost(std::slice::from_ref(lease)).await?;
         match lost[..] {
             [] => Ok(()),
             [(0, how)] => Err(StoreError::LeaseLost(how)),
@@ -136,7 +136,7 @@ impl Bench for Site {
         }
     }
 
-    async fn complete(&self, claim: &Claim) -> Result<(), StoreError> {
+    async fn complete(&self, claim: &ClaimedTask) -> Result<(), StoreError> {
         let result = artifact(&format!("token-{}", claim.lease.token));
         let finish = self.work.finish(&claim.lease, Ok(result), RETENTION_MS);
         finish.await
@@ -147,16 +147,16 @@ impl Bench for Site {
             .tasks
             .cancel(project, id(number), cancelled(), retention_ms);
         match cancel.await.unwrap() {
-            Cancellation::Cancelled(task) => task,
+            CancelOutcome::Cancelled(task) => task,
             other => panic!("not cancelled: {other:?}"),
         }
     }
 
-    async fn sweep(&self, now_ms: u64) -> Swept {
+    async fn sweep(&self, now_ms: u64) -> SweepReport {
         self.sweep_by(sweep_at(now_ms)).await
     }
 
-    async fn sweep_by(&self, request: SweepRequest) -> Swept {
+    async fn sweep_by(&self, request: SweepRequest) -> SweepReport {
         if let Some(now_ms) = request.due_ms {
             self.pass_until(now_ms);
         }
@@ -169,14 +169,14 @@ impl Bench for Site {
             count: 100,
             lease_ms: CHORE_LEASE_MS,
         };
-        self.chores.take_chores(request).await.unwrap()
+        self.chores.lease_chores(request).await.unwrap()
     }
 
     async fn files_due(&self) -> Vec<String> {
         let chores = self.take_chores(ChoreKind::RemoveFile).await;
         let keys = keys(&chores);
         let back = chores.into_iter().map(|chore| chore.again(0)).collect();
-        self.chores.settle_chores(back).await.unwrap();
+        self.chores.complete_chores(back).await.unwrap();
         keys
     }
 
@@ -184,7 +184,7 @@ impl Bench for Site {
         let chores = self.take_chores(ChoreKind::RemoveFile).await;
         let keys = keys(&chores);
         let done = chores.into_iter().map(Chore::done).collect();
-        self.chores.settle_chores(done).await.unwrap();
+        self.chores.complete_chores(done).await.unwrap();
         keys
     }
 
@@ -193,7 +193,7 @@ impl Bench for Site {
         let mut due: Vec<CallOff> = chores.iter().map(call_off).collect();
         due.sort_by_key(|call_off| call_off.task);
         let back = chores.into_iter().map(|chore| chore.again(0)).collect();
-        self.chores.settle_chores(back).await.unwrap();
+        self.chores.complete_chores(back).await.unwrap();
         due
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::bench::{Bench, CHORE_LEASE_MS, any_call_off, call_off, keys};
 use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, id, of_model, renewal};
 use super::{Harness, Site};
-use crate::{Attempt, Chore, ChoreKind, ChoreRequest, ChoreWork, Renewal};
+use crate::{ReleasedAttempt, Chore, ChoreKind, ChoreRequest, ChoreWork, LeaseRenewal};
 
 /// Leaves three files to remove, of an attempt without a result.
 async fn leave_files(stores: &Site, number: u64) -> [String; 3] {
@@ -19,7 +19,7 @@ async fn leave_files(stores: &Site, number: u64) -> [String; 3] {
 async fn leave_job(stores: &Site, number: u64, model: &str) {
     stores.submit_all([of_model(number, "one", model)]).await;
     let claim = stores.claim_one().await;
-    let renewal = Renewal {
+    let renewal = LeaseRenewal {
         ticket: Some(format!("ticket {number}")),
         ..renewal(1)
     };
@@ -33,12 +33,12 @@ async fn take_files(stores: &Site, count: usize, lease_ms: u64) -> Vec<Chore> {
         count,
         lease_ms,
     };
-    stores.chores.take_chores(request).await.unwrap()
+    stores.chores.lease_chores(request).await.unwrap()
 }
 
 async fn settle(stores: &Site, done: impl IntoIterator<Item = crate::ChoreDone>) {
     let done = done.into_iter().collect();
-    stores.chores.settle_chores(done).await.unwrap();
+    stores.chores.complete_chores(done).await.unwrap();
 }
 
 /// The lease lasts to the millisecond, and the next holder gets the number of tries.
@@ -211,7 +211,7 @@ pub async fn every_file_is_one_chore(harness: &impl Harness) {
     let mut wanted = Vec::new();
     for _ in 0..2 {
         let claim = stores.claim_one().await;
-        let release = stores.work.release(&claim.lease, Attempt::Forgiven);
+        let release = stores.work.release(&claim.lease, ReleasedAttempt::Forgiven);
         release.await.unwrap();
         wanted.extend(claim.lease.file_keys());
     }

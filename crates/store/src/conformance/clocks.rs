@@ -1,6 +1,6 @@
 //! Wrong clocks: what a step of the wall clock must not end, and the corrections afterwards.
 
-use kinora_contract::Phase;
+use kinora_contract::TaskPhase;
 
 use super::bench::Bench;
 use super::fixtures::{
@@ -9,8 +9,8 @@ use super::fixtures::{
 };
 use super::{Harness, Site};
 use crate::{
-    Claim, ClaimRequest, ExpiryCursor, FetchRequest, Insertion, Order, PageRequest, Postpone,
-    Postponed, SweepRequest, Swept, WaitingFrom,
+    ClaimedTask, ClaimRequest, ExpiryCursor, FetchRequest, InsertOutcome, ListOrder, PageRequest, PostponeRequest,
+    PostponedExpiry, SweepRequest, SweepReport, WaitingFrom,
 };
 
 const YEAR_MS: u64 = 365 * 24 * 3_600_000;
@@ -24,7 +24,7 @@ pub async fn a_lease_outlives_any_step_of_the_wall_clock(harness: &impl Harness)
     for wall_ms in [0, NOW - YEAR_MS, NOW + LEASE_MS, NOW + 10 * YEAR_MS] {
         stores.clock.set(wall_ms);
         let swept = stores.sweep(wall_ms).await;
-        assert_eq!(swept, Swept::default(), "{wall_ms}");
+        assert_eq!(swept, SweepReport::default(), "{wall_ms}");
         stores.check(&claim.lease).await.unwrap();
     }
     // A renewal does not extend it either while the wall clock is wrong.
@@ -43,7 +43,7 @@ pub async fn leases_run_by_the_clock_of_the_store(harness: &impl Harness) {
         ..claiming(1)
     };
     stores.clock.advance(5_000);
-    let claims: [Claim; 1] = stores.work.claim(short).await.unwrap().try_into().unwrap();
+    let claims: [ClaimedTask; 1] = stores.work.claim(short).await.unwrap().try_into().unwrap();
     let [claim] = claims;
     // Both ends, each after a step of only the wall clock.
     for lease_ms in [700, 3_000] {
@@ -65,13 +65,13 @@ pub async fn leases_run_by_the_clock_of_the_store(harness: &impl Harness) {
         lease_ms: 700,
         ..fetching(1)
     };
-    assert_eq!(stores.work.take_fetches(fetch()).await.unwrap().len(), 1);
+    assert_eq!(stores.work.lease_fetches(fetch()).await.unwrap().len(), 1);
     stores.clock.advance(699);
     stores.clock.set(NOW + YEAR_MS);
-    assert!(stores.work.take_fetches(fetch()).await.unwrap().is_empty());
+    assert!(stores.work.lease_fetches(fetch()).await.unwrap().is_empty());
     stores.clock.advance(1);
     stores.clock.set(0);
-    assert_eq!(stores.work.take_fetches(fetch()).await.unwrap().len(), 1);
+    assert_eq!(stores.work.lease_fetches(fetch()).await.unwrap().len(), 1);
 }
 
 /// The store reports both of its clocks, and records times by the wall clock.
@@ -101,7 +101,7 @@ pub async fn clocks_that_disagree_change_nothing(harness: &impl Harness) {
         let due = present(&second).await;
         assert!(due.abs_diff(begun_ms) < YEAR_MS / 2, "{due} by {wall_ms}");
         let swept = second.chores.sweep(sweep_at(due)).await.unwrap();
-        assert_eq!(swept, Swept::default(), "by {wall_ms}");
+        assert_eq!(swept, SweepReport::default(), "by {wall_ms}");
         for site in [&first, &second] {
             site.check(&claim.lease).await.unwrap();
             site.renew(&claim.lease, renewal(1)).await.unwrap();
@@ -128,14 +128,14 @@ pub async fn a_lease_of_an_earlier_process_is_over(harness: &impl Harness) {
     if harness.outlives_its_processes() {
         stores.clock.advance(LEASE_MS - 1);
         stores.clock.set(NOW);
-        assert_eq!(stores.sweep(NOW).await, Swept::default());
+        assert_eq!(stores.sweep(NOW).await, SweepReport::default());
         stores.check(&claim.lease).await.unwrap();
         stores.clock.advance(1);
         stores.clock.set(NOW);
     }
     stores.sweep(NOW).await;
     let task = stores.task("one", 1).await;
-    assert_eq!(task.state.phase(), Phase::Waiting);
+    assert_eq!(task.state.phase(), TaskPhase::Waiting);
 }
 
 /// Results, tombstones and waiting tasks.
@@ -154,12 +154,12 @@ pub async fn nothing_ends_by_a_clock_that_is_not_trusted(harness: &impl Harness)
         ..sweep_at(NOW)
     };
     stores.clock.set(NOW + 10 * YEAR_MS);
-    assert_eq!(stores.sweep_by(doubted).await, Swept::default());
+    assert_eq!(stores.sweep_by(doubted).await, SweepReport::default());
     let mut phases = Vec::new();
     for number in 1..=3 {
         phases.push(stores.task("one", number).await.state.phase());
     }
-    assert_eq!(phases, [Phase::Completed, Phase::Expired, Phase::Waiting]);
+    assert_eq!(phases, [TaskPhase::Completed, TaskPhase::Expired, TaskPhase::Waiting]);
 }
 
 /// A tombstone's lifetime starts at the sweep that created it, even if that sweep was late.
@@ -271,10 +271,10 @@ pub async fn results_of_a_corrected_clock_are_kept_longer(harness: &impl Harness
     let mut below = Some(ExpiryCursor::END);
     let mut calls = 0;
     while let Some(place) = below {
-        let postpone = Postpone {
+        let postpone = PostponeRequest {
             from_ms: NOW + 1,
             before_ms: NOW + 3,
-            by: Postponed::By(5_000),
+            by: PostponedExpiry::By(5_000),
             retention_ms: 100,
             below: place,
             batch: 3,
@@ -305,10 +305,10 @@ pub async fn what_was_moved_out_of_the_past_is_moved_once(harness: &impl Harness
         assert_eq!(ended.expires_at_ms, Some(past_ms + 700));
     }
     for from_ms in [NOW, NOW + YEAR_MS] {
-        let postpone = Postpone {
+        let postpone = PostponeRequest {
             from_ms: 0,
             before_ms: NOW - YEAR_MS,
-            by: Postponed::From(from_ms),
+            by: PostponedExpiry::From(from_ms),
             retention_ms: 700,
             below: ExpiryCursor::END,
             batch: 10,
@@ -328,14 +328,14 @@ pub async fn ids_of_a_project_sort_in_the_order_of_acceptance(harness: &impl Har
     let mut seen = Vec::new();
     for number in [5, 9, 3, 7, 8, 1] {
         let submitted = stores.tasks.insert(task(number, "one")).await.unwrap();
-        let Insertion::Inserted(accepted) = submitted else {
+        let InsertOutcome::Inserted(accepted) = submitted else {
             panic!("{submitted:?}")
         };
         let request = PageRequest {
             project: "one".to_owned(),
             after: seen.last().copied(),
             limit: 9,
-            order: Order::Ascending,
+            order: ListOrder::Ascending,
         };
         let more = stores.tasks.list(request).await.unwrap().tasks;
         let more: Vec<_> = more.iter().map(|task| task.id).collect();

@@ -1,14 +1,14 @@
 //! Deaths of workers: the attempts that they use up, and the tasks that run alone afterwards.
 
-use kinora_contract::{Clock as _, FailureCode, Phase, State};
+use kinora_contract::{Clock as _, FailureCode, TaskPhase, TaskState};
 
 use super::bench::Bench;
 use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, claiming, id, of_model, renewal, sweep_at};
 use super::{Harness, Site};
-use crate::{Attempt, Claim, ClaimRequest, Renewal, SweepRequest};
+use crate::{ReleasedAttempt, ClaimedTask, ClaimRequest, LeaseRenewal, SweepRequest};
 
 /// A worker's claims for these models.
-async fn claim(stores: &Site, models: &[&str], attempts_max: u32) -> Vec<Claim> {
+async fn claim(stores: &Site, models: &[&str], attempts_max: u32) -> Vec<ClaimedTask> {
     let request = ClaimRequest {
         models: models.iter().map(|model| (*model).to_owned()).collect(),
         attempts_max,
@@ -54,7 +54,7 @@ pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harne
     assert!(claim(&stores, &MODELS, 3).await.is_empty());
     assert_eq!(die(&stores, 3).await, (0, 1));
     let lost = stores.task("one", 1).await;
-    assert_eq!(lost.state, State::Failed(FailureCode::WorkerLost.into()));
+    assert_eq!(lost.state, TaskState::Failed(FailureCode::WorkerLost.into()));
     // The new task may have its turn before its neighbours, which complete one by one.
     for _ in 2..=4 {
         for claim in claim(&stores, &MODELS, 3).await {
@@ -63,7 +63,7 @@ pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harne
     }
     for (number, project) in [(2, "one"), (3, "one"), (4, "two")] {
         let phase = stores.task(project, number).await.state.phase();
-        assert_eq!(phase, Phase::Completed, "{number}");
+        assert_eq!(phase, TaskPhase::Completed, "{number}");
     }
 }
 
@@ -110,7 +110,7 @@ pub async fn no_death_counts_against_a_task_that_runs_at_another_server(harness:
     for _ in 1..=5 {
         let claims = claim(&stores, &MODELS, 3).await;
         assert_eq!((claims.len(), claims[0].task.attempt), (1, 1));
-        let ticket = Renewal {
+        let ticket = LeaseRenewal {
             ticket: Some("job 7".into()),
             ..renewal(1)
         };
@@ -144,7 +144,7 @@ pub async fn attempts_that_broke_do_not_make_a_task_run_alone(harness: &impl Har
     }
     for _ in 1..=2 {
         for claim in claim(&stores, &MODELS, 3).await {
-            let released = stores.work.release(&claim.lease, Attempt::Counts);
+            let released = stores.work.release(&claim.lease, ReleasedAttempt::Counts);
             released.await.unwrap();
         }
     }

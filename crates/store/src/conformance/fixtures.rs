@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Failure, FailureCode, FrameSize, Inputs, Priority, Seconds, Size, StoredFile, TaskId,
+    Artifact, Failure, FailureCode, FrameSize, VideoInputs, Priority, VideoLength, Size, StoredFile, TaskId,
     VideoSpec,
 };
 
 use crate::{
-    Actor, ClaimRequest, FetchRequest, NewTask, QueueBounds, Renewal, SweepRequest, WaitingFrom,
+    KeyActor, ClaimRequest, FetchRequest, NewTask, QueueBounds, LeaseRenewal, SweepRequest, WaitingFrom,
 };
 
 /// The time at which the cases begin.
@@ -52,11 +52,11 @@ pub fn spec(model: &str) -> VideoSpec {
         model: model.to_owned(),
         prompt: "a boat at dawn, \"quoted\", \u{1f30a}".to_owned(),
         negative_prompt: Some("rain".to_owned()),
-        seconds: Seconds::Fixed(5),
+        seconds: VideoLength::Fixed(5),
         frame: FrameSize::Fixed(Size::new(1280, 720)),
         seed: u32::MAX,
         generate_audio: true,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -66,7 +66,7 @@ pub fn spec(model: &str) -> VideoSpec {
 /// A task with `count` reference images.
 pub fn with_images(number: u64, project: &str, count: usize) -> NewTask {
     let mut new = task(number, project);
-    new.spec.inputs = Inputs::References {
+    new.spec.inputs = VideoInputs::References {
         images: vec!["https://example.org/i".to_owned(); count],
         audios: Vec::new(),
     };
@@ -157,17 +157,17 @@ pub const fn sweep_at(now_ms: u64) -> SweepRequest {
 }
 
 /// A user who changes keys.
-pub fn actor(user: &str) -> Actor {
-    Actor {
+pub fn actor(user: &str) -> KeyActor {
+    KeyActor {
         user: user.to_owned(),
         host: "host".to_owned(),
     }
 }
 
 /// A renewal that only reports this progress.
-pub fn renewal(progress: u8) -> Renewal {
-    Renewal {
+pub fn renewal(progress: u8) -> LeaseRenewal {
+    LeaseRenewal {
         progress,
-        ..Renewal::default()
+        ..LeaseRenewal::default()
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kinora_contract::{FailureCode, State};
+use kinora_contract::{FailureCode, TaskState};
 
 use super::bench::{Bench, heard, is_lost};
 use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, fetching, id, task, with_images};
 use super::{Harness, Site};
-use crate::{FetchRequest, Fetched, Idempotency, Insertion, LeaseLost, NewTask};
+use crate::{FetchRequest, FetchReport, IdempotencyKey, InsertOutcome, LeaseLost, NewTask};
 
 /// Yields each number once, on alternating handles.
 fn in_turn(sites: &[Site; 2], count: u64) -> impl Iterator<Item = (u64, Site)> {
@@ -22,7 +22,7 @@ pub async fn twins_on_two_handles_make_one_task(harness: &impl Harness) {
     for round in 0..10 {
         let twins = in_turn(&sites, 8).map(|(number, site)| {
             let new = NewTask {
-                idempotency: Some(Idempotency {
+                idempotency: Some(IdempotencyKey {
                     key: format!("key {round}"),
                     fingerprint: [1; 32],
                     bound_ms: 1_000,
@@ -34,11 +34,11 @@ pub async fn twins_on_two_handles_make_one_task(harness: &impl Harness) {
         let (mut inserted, mut seen) = (0, HashSet::new());
         for twin in twins.collect::<Vec<_>>() {
             match twin.await.unwrap() {
-                Insertion::Inserted(task) => {
+                InsertOutcome::Inserted(task) => {
                     inserted += 1;
                     seen.insert(task.id);
                 }
-                Insertion::Replayed(task) => {
+                InsertOutcome::Replayed(task) => {
                     seen.insert(task.id);
                 }
                 other => panic!("{other:?}"),
@@ -82,13 +82,13 @@ pub async fn a_cancel_is_seen_by_the_worker_on_another_handle(harness: &impl Har
     }
     let claims = worker.claim(3).await;
     let leases: Vec<_> = claims.iter().map(|claim| claim.lease.clone()).collect();
-    assert_eq!(worker.work.lost(&leases).await.unwrap(), []);
-    assert_eq!(worker.work.lost(&[]).await.unwrap(), []);
+    assert_eq!(worker.work.find_lost(&leases).await.unwrap(), []);
+    assert_eq!(worker.work.find_lost(&[]).await.unwrap(), []);
     let mut withdrawn = worker.work.withdrawals();
     withdrawn.mark_unchanged();
     api.cancel("one", 2, RETENTION_MS).await;
     heard(&mut withdrawn, "a cancel").await;
-    let lost = worker.work.lost(&leases).await.unwrap();
+    let lost = worker.work.find_lost(&leases).await.unwrap();
     assert_eq!(lost, [(1, LeaseLost::Withdrawn)]);
     assert!(is_lost(&worker.complete(&claims[1]).await));
 
@@ -96,7 +96,7 @@ pub async fn a_cancel_is_seen_by_the_worker_on_another_handle(harness: &impl Har
     api.tasks.delete("one", id(3)).await.unwrap();
     heard(&mut withdrawn, "a delete").await;
     worker.complete(&claims[0]).await.unwrap();
-    let lost = api.work.lost(&leases).await.unwrap();
+    let lost = api.work.find_lost(&leases).await.unwrap();
     let all = [
         (0, LeaseLost::Superseded),
         (1, LeaseLost::Withdrawn),
@@ -138,14 +138,14 @@ pub async fn a_preview_is_read_on_another_handle(harness: &impl Harness) {
 pub async fn a_change_is_read_on_another_handle(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     first.submit(1, "one").await;
-    assert_eq!(second.task("one", 1).await.state, State::Waiting);
+    assert_eq!(second.task("one", 1).await.state, TaskState::Waiting);
     let claim = second.claim_one().await;
-    assert_eq!(first.task("one", 1).await.state, State::Running);
+    assert_eq!(first.task("one", 1).await.state, TaskState::Running);
     second.complete(&claim).await.unwrap();
     let ended = second.task("one", 1).await;
     assert_eq!(first.task("one", 1).await, ended);
     assert_eq!(first.work.task(id(1)).await.unwrap(), Some(ended.clone()));
-    let known = first.chores.known(&[id(2), id(1)]).await.unwrap();
+    let known = first.chores.find_tasks(&[id(2), id(1)]).await.unwrap();
     let known: Vec<_> = known.into_iter().map(Result::unwrap).collect();
     assert_eq!(known, [None, Some(ended)]);
     first.tasks.delete("one", id(1)).await.unwrap();
@@ -173,7 +173,7 @@ pub async fn two_handles_never_fetch_for_the_same_task(harness: &impl Harness) {
     assert_eq!(tasks.len(), 12);
     // Any handle can settle a fetch by its token.
     for (fetch, site) in fetches.iter().zip(sites.iter().rev().cycle()) {
-        let settled = site.work.settle_fetch(fetch, Fetched::AtHand).await;
+        let settled = site.work.complete_fetch(fetch, FetchReport::AtHand).await;
         settled.unwrap();
     }
     assert_eq!(sites[1].claim(20).await.len(), 12);
@@ -188,20 +188,20 @@ pub async fn a_fetch_under_a_lost_token_ends_nothing(harness: &impl Harness) {
             lease_ms: LEASE_MS,
             ..fetching(1)
         };
-        site.work.take_fetches(request).await.unwrap().remove(0)
+        site.work.lease_fetches(request).await.unwrap().remove(0)
     };
     let stale = take(&late).await;
     other.clock.advance(LEASE_MS);
     let current = take(&other).await;
     assert!(current.token != stale.token && current.tries == 2);
     let untouched = async || {
-        let failed = Fetched::Failed {
+        let failed = FetchReport::Failed {
             failure: FailureCode::ReferenceTimeout.into(),
             retention_ms: RETENTION_MS,
         };
         let before = other.task("one", 1).await;
-        for fetched in [failed, Fetched::AtHand, Fetched::Back { pause_ms: 0 }] {
-            let settled = late.work.settle_fetch(&stale, fetched).await;
+        for fetched in [failed, FetchReport::AtHand, FetchReport::Back { pause_ms: 0 }] {
+            let settled = late.work.complete_fetch(&stale, fetched).await;
             assert!(is_lost(&settled), "{settled:?}");
             assert_eq!(other.task("one", 1).await, before);
         }
@@ -209,7 +209,7 @@ pub async fn a_fetch_under_a_lost_token_ends_nothing(harness: &impl Harness) {
     };
     // Another process is fetching by now.
     untouched().await;
-    let settled = other.work.settle_fetch(&current, Fetched::AtHand).await;
+    let settled = other.work.complete_fetch(&current, FetchReport::AtHand).await;
     settled.unwrap();
     // A worker is running it by now.
     let claim = other.claim_one().await;
@@ -217,5 +217,5 @@ pub async fn a_fetch_under_a_lost_token_ends_nothing(harness: &impl Harness) {
     other.check(&claim.lease).await.unwrap();
     other.complete(&claim).await.unwrap();
     untouched().await;
-    assert_eq!(other.sweep(NOW + LEASE_MS).await, crate::Swept::default());
+    assert_eq!(other.sweep(NOW + LEASE_MS).await, crate::SweepReport::default());
 }

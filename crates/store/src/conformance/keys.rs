@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::bench::Bench;
 use super::fixtures::{NOW, actor};
 use super::{Harness, Site};
-use crate::{KeyRotation, NewKey, Scope};
+use crate::{KeyRotation, NewKey, KeyScope};
 
 /// Only a failing case waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,7 +17,7 @@ pub(super) fn key(number: u8) -> NewKey {
         sha256: [number; 32],
         name: format!("key {number}, \"quoted\""),
         project: "one".to_owned(),
-        scopes: Scope::VIDEOS.into(),
+        scopes: KeyScope::VIDEOS.into(),
         models: None,
         requests_per_minute: None,
         unfinished_max: None,
@@ -34,7 +34,7 @@ async fn usable(stores: &Site, number: u8, now_ms: u64) -> bool {
 /// Unchanged, with all of its restrictions, even after a restart.
 pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
     let restricted = NewKey {
-        scopes: vec![Scope::Read, Scope::Operations],
+        scopes: vec![KeyScope::Read, KeyScope::Operations],
         models: Some(vec!["kinora-a1".to_owned()]),
         requests_per_minute: Some(60),
         unfinished_max: Some(u32::MAX),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use kinora_contract::{FailureCode, Phase, State, Status};
+use kinora_contract::{FailureCode, TaskPhase, TaskState, Status};
 
 use super::Harness;
 use super::bench::{Bench, heard};
@@ -10,7 +10,7 @@ use super::fixtures::{
     LEASE_MS, MODELS, NOW, RETENTION_MS, artifact, cancelled, claiming, id, of_model, renewal,
     task, with_images,
 };
-use crate::{Attempt, ClaimRequest, Lease, LeaseLost, StoreError};
+use crate::{ReleasedAttempt, ClaimRequest, Lease, LeaseLost, StoreError};
 
 fn is_lost(result: &Result<(), StoreError>, how: LeaseLost) -> bool {
     matches!(result, Err(StoreError::LeaseLost(lost)) if *lost == how)
@@ -25,7 +25,7 @@ pub async fn a_claim_marks_the_task_and_counts_the_attempt(harness: &impl Harnes
     let claim = stores.claim_one().await;
     assert_eq!(
         (claim.task.state.clone(), claim.task.attempt),
-        (State::Running, 1)
+        (TaskState::Running, 1)
     );
     assert_eq!(
         (claim.task.started_at_ms, claim.lease.task),
@@ -56,12 +56,12 @@ pub async fn tokens_grow_with_every_claim(harness: &impl Harness) {
         }
         stores
             .work
-            .release(&claims[0].lease, Attempt::Forgiven)
+            .release(&claims[0].lease, ReleasedAttempt::Forgiven)
             .await
             .unwrap();
         stores
             .work
-            .release(&claims[1].lease, Attempt::Forgiven)
+            .release(&claims[1].lease, ReleasedAttempt::Forgiven)
             .await
             .unwrap();
     }
@@ -113,7 +113,7 @@ pub async fn a_claimable_task_is_seen_until_it_is_claimed(harness: &impl Harness
     assert!(sees(&[second]).await, "there is another one");
     stores.claim_one().await;
     assert!(!sees(&MODELS).await);
-    let released = stores.work.release(&claim.lease, Attempt::Forgiven).await;
+    let released = stores.work.release(&claim.lease, ReleasedAttempt::Forgiven).await;
     released.unwrap();
     assert!(sees(&[second]).await);
 }
@@ -176,7 +176,7 @@ pub async fn within_a_project_the_oldest_is_first(harness: &impl Harness) {
     for claim in stores.claim(4).await.into_iter().rev() {
         stores
             .work
-            .release(&claim.lease, Attempt::Forgiven)
+            .release(&claim.lease, ReleasedAttempt::Forgiven)
             .await
             .unwrap();
     }
@@ -230,7 +230,7 @@ pub async fn progress_never_falls_and_a_renewal_never_completes(harness: &impl H
     );
     stores
         .work
-        .release(&claim.lease, Attempt::Forgiven)
+        .release(&claim.lease, ReleasedAttempt::Forgiven)
         .await
         .unwrap();
     let again = stores.claim_one().await.task;
@@ -249,7 +249,7 @@ pub async fn a_stale_token_changes_nothing(harness: &impl Harness) {
     let running = stores.task("one", 1).await;
     assert_eq!(
         (waiting.state.phase(), running.attempt),
-        (Phase::Waiting, 2)
+        (TaskPhase::Waiting, 2)
     );
 
     let made_up = Lease {
@@ -260,7 +260,7 @@ pub async fn a_stale_token_changes_nothing(harness: &impl Harness) {
         for result in [
             stores.check(stale).await,
             stores.renew(stale, renewal(50)).await,
-            stores.work.release(stale, Attempt::Forgiven).await,
+            stores.work.release(stale, ReleasedAttempt::Forgiven).await,
             stores
                 .work
                 .finish(stale, Ok(artifact("stale")), RETENTION_MS)
@@ -302,16 +302,16 @@ pub async fn a_finished_task_stays_as_it_is(harness: &impl Harness) {
         finish.await.unwrap();
     }
     let (done, failed) = (stores.task("one", 1).await, stores.task("one", 2).await);
-    assert_eq!(done.state, State::Completed(Box::new(artifact("first"))));
+    assert_eq!(done.state, TaskState::Completed(Box::new(artifact("first"))));
     assert_eq!((done.progress, done.finished_at_ms), (100, Some(NOW + 5)));
     assert_eq!(done.expires_at_ms, Some(NOW + 5 + RETENTION_MS));
-    assert_eq!(failed.state, State::Failed(FailureCode::OutOfMemory.into()));
+    assert_eq!(failed.state, TaskState::Failed(FailureCode::OutOfMemory.into()));
     for claim in &claims {
         let second = Ok(artifact("second"));
         for result in [
             stores.check(&claim.lease).await,
             stores.renew(&claim.lease, renewal(50)).await,
-            stores.work.release(&claim.lease, Attempt::Forgiven).await,
+            stores.work.release(&claim.lease, ReleasedAttempt::Forgiven).await,
             stores.work.finish(&claim.lease, second, RETENTION_MS).await,
         ] {
             assert!(is_lost(&result, LeaseLost::Superseded), "{result:?}");
@@ -331,7 +331,7 @@ pub async fn workers_hear_of_new_work_and_of_withdrawn_work(harness: &impl Harne
     heard(&mut work, "a submit").await;
     let claim = stores.claim_one().await;
     work.mark_unchanged();
-    let release = stores.work.release(&claim.lease, Attempt::Forgiven);
+    let release = stores.work.release(&claim.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     heard(&mut work, "a release").await;
     stores.claim_one().await;

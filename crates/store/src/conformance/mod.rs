@@ -1,6 +1,6 @@
-//! The requirements on every store, as tests: all guarantees of [`crate::Tasks`], [`crate::Work`],
-//! [`crate::Chores`], [`crate::KeyStore`], [`crate::Workers`], [`crate::Operations`],
-//! [`crate::Deliveries`] and [`crate::Secrets`]. A store runs them with one line,
+//! The requirements on every store, as tests: all guarantees of [`crate::TaskStore`], [`crate::WorkerStore`],
+//! [`crate::ChoreStore`], [`crate::KeyStore`], [`crate::WorkerDirectory`], [`crate::OperatorStore`],
+//! [`crate::DeliveryStore`] and [`crate::SecretStore`]. A store runs them with one line,
 //! [`crate::conformance_suite!`]. Cases about a single implementation are not here.
 #![allow(
     clippy::disallowed_methods,
@@ -42,34 +42,34 @@ use async_trait::async_trait;
 use kinora_contract::ManualClock;
 
 use self::fixtures::NOW;
-use crate::{Chores, Deliveries, KeyStore, Operations, Secrets, Stores, Tasks, Work, Workers};
+use crate::{ChoreStore, DeliveryStore, KeyStore, OperatorStore, SecretStore, StoreHandles, TaskStore, WorkerStore, WorkerDirectory};
 
 /// A handle on an open store, with the store's clock.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// Tasks, for their owners.
-    pub tasks: Arc<dyn Tasks>,
+    pub tasks: Arc<dyn TaskStore>,
     /// Tasks, for workers.
-    pub work: Arc<dyn Work>,
+    pub work: Arc<dyn WorkerStore>,
     /// Chores.
-    pub chores: Arc<dyn Chores>,
+    pub chores: Arc<dyn ChoreStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
-    pub workers: Arc<dyn Workers>,
+    pub workers: Arc<dyn WorkerDirectory>,
     /// Webhooks and the deliveries to them.
-    pub webhooks: Arc<dyn Deliveries>,
+    pub webhooks: Arc<dyn DeliveryStore>,
     /// Data for operators.
-    pub operations: Arc<dyn Operations>,
+    pub operations: Arc<dyn OperatorStore>,
     /// Shared secrets.
-    pub secrets: Arc<dyn Secrets>,
+    pub secrets: Arc<dyn SecretStore>,
     /// The store's clock. It moves only when a case moves it.
     pub clock: Arc<ManualClock>,
 }
 
 impl Site {
     /// The traits of a store that was opened with this clock.
-    pub fn of(stores: Stores, clock: Arc<ManualClock>) -> Self {
+    pub fn of(stores: StoreHandles, clock: Arc<ManualClock>) -> Self {
         Self {
             tasks: stores.tasks,
             work: stores.work,
@@ -89,7 +89,7 @@ impl Site {
 pub trait Harness: Send + Sync {
     /// Opens the store with this name: empty the first time, later with its previous contents. The
     /// earlier handles of the name have been dropped.
-    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores;
+    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> StoreHandles;
 
     /// Opens another handle on the store of this name while `first` is open, as a second process with this clock
     /// does. Of a store that serves one process it is `first` itself, beside a clock that nothing follows.

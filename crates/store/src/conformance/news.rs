@@ -8,7 +8,7 @@ use kinora_contract::{Clock as _, Status, TaskId};
 use super::bench::Bench as _;
 use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, id, with_images};
 use super::{Harness, Site};
-use crate::{Attempt, Changes, EndedRequest, Glance, Renewal, TaskChange};
+use crate::{ReleasedAttempt, ChangeReceiver, EndedRequest, TaskGlance, LeaseRenewal, TaskChange};
 
 /// Only a failing case waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn glance(site: &Site, numbers: &[u64]) -> Vec<Option<(Status, u8)>> {
     let ids: Vec<TaskId> = numbers.iter().copied().map(id).collect();
     let glances = site.tasks.glance(&ids).await.unwrap();
-    let seen = |(glance, id): (Option<Glance>, TaskId)| {
+    let seen = |(glance, id): (Option<TaskGlance>, TaskId)| {
         let glance = glance?;
         assert_eq!((glance.id, glance.created_at_ms), (id, NOW));
         Some((glance.status, glance.progress))
@@ -25,10 +25,10 @@ async fn glance(site: &Site, numbers: &[u64]) -> Vec<Option<(Status, u8)>> {
     glances.into_iter().zip(ids).map(seen).collect()
 }
 
-fn report(progress: u8) -> Renewal {
-    Renewal {
+fn report(progress: u8) -> LeaseRenewal {
+    LeaseRenewal {
         progress,
-        ..Renewal::default()
+        ..LeaseRenewal::default()
     }
 }
 
@@ -41,7 +41,7 @@ pub async fn glances_are_told_of_several_tasks_at_once(harness: &impl Harness) {
     let claims = first.claim(3).await;
     first.renew(&claims[0].lease, report(40)).await.unwrap();
     second.complete(&claims[1]).await.unwrap();
-    let release = second.work.release(&claims[2].lease, Attempt::Counts);
+    let release = second.work.release(&claims[2].lease, ReleasedAttempt::Counts);
     release.await.unwrap();
     first.cancel("one", 4, 1_000).await;
     let asked = [9, 4, 1, 2, 3, 1];
@@ -171,7 +171,7 @@ pub async fn ended_tasks_are_told_since_a_time(harness: &impl Harness) {
 }
 
 /// Waits until this task's change is reported.
-async fn heard(changes: &mut Changes, number: u64, what: &str) {
+async fn heard(changes: &mut ChangeReceiver, number: u64, what: &str) {
     let told = async {
         loop {
             match changes.next().await {
@@ -224,8 +224,8 @@ pub async fn what_clients_do_not_see_is_no_news(harness: &impl Harness) {
     site.fetch_all().await;
     let claim = site.claim_one().await;
     heard(&mut changes, 1, "the first claim").await;
-    site.renew(&claim.lease, Renewal::default()).await.unwrap();
-    let release = site.work.release(&claim.lease, Attempt::Forgiven);
+    site.renew(&claim.lease, LeaseRenewal::default()).await.unwrap();
+    let release = site.work.release(&claim.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     let claim = site.claim_one().await;
     site.pass_until(NOW + LEASE_MS / 2);

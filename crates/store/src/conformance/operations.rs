@@ -1,13 +1,13 @@
 //! Queries for operators: sums over ended tasks, which count each task once and outlive it; the log
 //! of key changes; the queue and running tasks.
 
-use kinora_contract::{Clock as _, FailureCode, Tally};
+use kinora_contract::{Clock as _, FailureCode, TaskTally};
 
 use super::bench::{Bench, is_lost};
 use super::fixtures::{LEASE_MS, MODELS, NOW, RETENTION_MS, actor, id, of_model, renewal, task};
 use super::keys::key;
 use super::{Harness, Site};
-use crate::{Attempt, KeyActionKind, KeyRotation, ModelQueue, TallyRequest, TallyRow};
+use crate::{ReleasedAttempt, KeyActionKind, KeyRotation, ModelQueue, TallyRequest, TallyRow};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const TODAY: u64 = NOW / DAY_MS;
@@ -20,7 +20,7 @@ async fn all(site: &Site) -> Vec<TallyRow> {
     tallies(site, TallyRequest::default()).await
 }
 
-fn row(day: u64, project: &str, model: &str, tally: Tally) -> TallyRow {
+fn row(day: u64, project: &str, model: &str, tally: TaskTally) -> TallyRow {
     TallyRow {
         day,
         project: project.to_owned(),
@@ -29,12 +29,12 @@ fn row(day: u64, project: &str, model: &str, tally: Tally) -> TallyRow {
     }
 }
 
-fn completed(tasks: u64, engine_ms: u64) -> Tally {
-    Tally {
+fn completed(tasks: u64, engine_ms: u64) -> TaskTally {
+    TaskTally {
         completed: tasks,
         video_ms: tasks * 5_000,
         engine_ms,
-        ..Tally::default()
+        ..TaskTally::default()
     }
 }
 
@@ -65,13 +65,13 @@ pub async fn an_ended_task_is_counted_once(harness: &impl Harness) {
     api.tasks.delete("one", id(4)).await.unwrap();
     assert!(is_lost(&site.complete(of(4)).await));
     // A task that returns to the queue has not ended.
-    let back = site.work.release(&of(5).lease, Attempt::Counts);
+    let back = site.work.release(&of(5).lease, ReleasedAttempt::Counts);
     back.await.unwrap();
     let again = site.claim_one().await;
     site.clock.advance(300);
     site.complete(&again).await.unwrap();
     assert!(is_lost(&site.complete(of(5)).await));
-    let of_one = Tally {
+    let of_one = TaskTally {
         failed: 1,
         cancelled: 2,
         ..completed(2, 4 * 700 + 1_000)

@@ -1,12 +1,12 @@
 //! Operations of a task's owner: cancel and delete. Another project's task counts as missing.
 
-use kinora_contract::{FailureCode, State};
+use kinora_contract::{FailureCode, TaskState};
 
 use super::Harness;
 use super::bench::{Bench, CHORE_LEASE_MS, keys};
 use super::fixtures::{NOW, RETENTION_MS, artifact, cancelled, files, id, renewal, task};
 use crate::{
-    Attempt, Cancellation, Chore, Deletion, Idempotency, Insertion, LeaseLost, StoreError, Swept,
+    ReleasedAttempt, CancelOutcome, Chore, DeleteOutcome, IdempotencyKey, InsertOutcome, LeaseLost, StoreError, SweepReport,
 };
 
 /// A waiting or running task fails immediately; a finished one stays unchanged.
@@ -18,14 +18,14 @@ pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     stores.clock.advance(7);
     for number in [1, 2] {
         let task = stores.cancel("one", number, RETENTION_MS).await;
-        assert_eq!(task.state, State::Failed(FailureCode::Cancelled.into()));
+        assert_eq!(task.state, TaskState::Failed(FailureCode::Cancelled.into()));
         assert_eq!(task.finished_at_ms, Some(NOW + 7));
         assert_eq!(stores.position(number).await, None);
         assert_eq!(task.expires_at_ms, Some(NOW + 7 + RETENTION_MS));
         assert_eq!(stores.task("one", number).await, task);
         let other = FailureCode::TaskExpired.into();
         let again = stores.tasks.cancel("one", id(number), other, 0).await;
-        let Ok(Cancellation::AlreadyFinished(same)) = again else {
+        let Ok(CancelOutcome::AlreadyFinished(same)) = again else {
             panic!("{again:?}")
         };
         assert_eq!(same, task);
@@ -33,7 +33,7 @@ pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     for result in [
         stores.check(&claim.lease).await,
         stores.renew(&claim.lease, renewal(1)).await,
-        stores.work.release(&claim.lease, Attempt::Forgiven).await,
+        stores.work.release(&claim.lease, ReleasedAttempt::Forgiven).await,
         stores.complete(&claim).await,
     ] {
         let withdrawn = matches!(result, Err(StoreError::LeaseLost(LeaseLost::Withdrawn)));
@@ -41,7 +41,7 @@ pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     }
     assert!(stores.claim(9).await.is_empty());
     let unknown = stores.tasks.cancel("one", id(3), cancelled(), RETENTION_MS);
-    assert!(matches!(unknown.await.unwrap(), Cancellation::NotFound));
+    assert!(matches!(unknown.await.unwrap(), CancelOutcome::NotFound));
 }
 
 /// Races both repeatedly: there is one terminal state, and both callers learn which.
@@ -59,16 +59,16 @@ pub async fn of_a_cancel_and_a_finish_exactly_one_wins(harness: &impl Harness) {
         let (finished, cancel) = (finish.await.unwrap(), cancel.unwrap());
         let state = stores.task("one", number).await.state.clone();
         match cancel {
-            Cancellation::Cancelled(_) => {
+            CancelOutcome::Cancelled(_) => {
                 assert!(finished.is_err());
-                assert_eq!(state, State::Failed(cancelled()));
+                assert_eq!(state, TaskState::Failed(cancelled()));
             }
-            Cancellation::AlreadyFinished(task) => {
+            CancelOutcome::AlreadyFinished(task) => {
                 finished.unwrap();
-                assert!(matches!(state, State::Completed(_)));
+                assert!(matches!(state, TaskState::Completed(_)));
                 assert_eq!(task.state, state);
             }
-            Cancellation::NotFound => panic!("it is there"),
+            CancelOutcome::NotFound => panic!("it is there"),
         }
     }
 }
@@ -78,22 +78,22 @@ pub async fn of_a_cancel_and_a_finish_exactly_one_wins(harness: &impl Harness) {
 pub async fn a_delete_removes_task_key_and_lease(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut new = task(1, "one");
-    new.idempotency = Some(Idempotency {
+    new.idempotency = Some(IdempotencyKey {
         key: "key".to_owned(),
         fingerprint: [1; 32],
         bound_ms: 1_000,
     });
     stores.tasks.insert(new.clone()).await.unwrap();
-    let nothing = Deletion::Deleted { files: Vec::new() };
+    let nothing = DeleteOutcome::Deleted { files: Vec::new() };
     assert_eq!(stores.tasks.delete("one", id(1)).await.unwrap(), nothing);
     assert!(stores.tasks.get("one", id(1)).await.unwrap().is_none());
     assert_eq!(
         stores.tasks.delete("one", id(1)).await.unwrap(),
-        Deletion::NotFound
+        DeleteOutcome::NotFound
     );
     new.id = id(2);
     let again = stores.tasks.insert(new).await.unwrap();
-    assert!(matches!(again, Insertion::Inserted(_)), "{again:?}");
+    assert!(matches!(again, InsertOutcome::Inserted(_)), "{again:?}");
 
     let claim = stores.claim_one().await;
     assert_eq!(stores.tasks.delete("one", id(2)).await.unwrap(), nothing);
@@ -120,11 +120,11 @@ pub async fn deleted_files_are_remembered_until_they_are_removed(harness: &impl 
             .finish(&claim.lease, Ok(artifact(name)), RETENTION_MS);
         finish.await.unwrap();
     }
-    assert_eq!(stores.sweep(NOW).await, Swept::default());
+    assert_eq!(stores.sweep(NOW).await, SweepReport::default());
     assert_eq!(stores.files_due().await, [""; 0]);
     let delete = async |number| match stores.tasks.delete("one", id(number)).await.unwrap() {
-        Deletion::Deleted { files } => files,
-        Deletion::NotFound => panic!("it is there"),
+        DeleteOutcome::Deleted { files } => files,
+        DeleteOutcome::NotFound => panic!("it is there"),
     };
     let deleted = delete(1).await;
     assert_eq!(keys(&deleted), files("v/1"));
@@ -132,7 +132,7 @@ pub async fn deleted_files_are_remembered_until_they_are_removed(harness: &impl 
     assert_eq!(stores.files_due().await, [""; 0], "leased to the caller");
     // The caller removes the files of one, and dies before it removes those of the other.
     let done = deleted.into_iter().map(Chore::done).collect();
-    stores.tasks.settle_deleted(done).await.unwrap();
+    stores.tasks.complete_deletion(done).await.unwrap();
     let abandoned = delete(2).await;
     assert_eq!(keys(&abandoned), files("v/2"));
     stores.clock.advance(CHORE_LEASE_MS);
@@ -145,14 +145,14 @@ pub async fn deleted_files_are_remembered_until_they_are_removed(harness: &impl 
     assert_eq!(keys(&again), files("v/2"));
     let first = again.remove(0);
     let done = again.into_iter().map(Chore::done).collect();
-    stores.chores.settle_chores(done).await.unwrap();
+    stores.chores.complete_chores(done).await.unwrap();
     stores
         .chores
-        .settle_chores(vec![first.again(0)])
+        .complete_chores(vec![first.again(0)])
         .await
         .unwrap();
     assert_eq!(stores.remove_files().await, files("v/2")[..1]);
-    stores.chores.settle_chores(Vec::new()).await.unwrap();
+    stores.chores.complete_chores(Vec::new()).await.unwrap();
     assert_eq!(stores.files_due().await, [""; 0]);
 }
 
@@ -166,10 +166,10 @@ pub async fn another_project_can_neither_cancel_nor_delete(harness: &impl Harnes
             .cancel("two", id(1), cancelled(), RETENTION_MS)
             .await
             .unwrap();
-        assert!(matches!(cancel, Cancellation::NotFound), "{cancel:?}");
+        assert!(matches!(cancel, CancelOutcome::NotFound), "{cancel:?}");
         assert_eq!(
             stores.tasks.delete("two", id(1)).await.unwrap(),
-            Deletion::NotFound
+            DeleteOutcome::NotFound
         );
     };
     let before = stores.task("one", 1).await;

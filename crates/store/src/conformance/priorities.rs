@@ -6,7 +6,7 @@ use super::bench::Bench;
 use super::fixtures::{MODELS, claiming, id, spec, task, with_images};
 use super::turns::settle;
 use super::{Harness, Site};
-use crate::{Attempt, Claim, ClaimRequest, NewTask};
+use crate::{ReleasedAttempt, ClaimedTask, ClaimRequest, NewTask};
 
 use Priority::{High, Low, Normal};
 
@@ -17,12 +17,12 @@ fn of(number: u64, project: &str, priority: Priority) -> NewTask {
     }
 }
 
-fn ids(claims: &[Claim]) -> Vec<TaskId> {
+fn ids(claims: &[ClaimedTask]) -> Vec<TaskId> {
     claims.iter().map(|claim| claim.task.id).collect()
 }
 
 /// Claims `count` tasks, `size` at a time.
-async fn order(stores: &Site, count: usize, size: usize) -> Vec<Claim> {
+async fn order(stores: &Site, count: usize, size: usize) -> Vec<ClaimedTask> {
     let mut order = Vec::new();
     while order.len() < count {
         let request = ClaimRequest {
@@ -102,7 +102,7 @@ pub async fn a_task_that_is_given_back_keeps_its_class(harness: &impl Harness) {
         stores.submit_all([of(number, "one", priority)]).await;
     }
     for claim in stores.claim(3).await {
-        let given_back = stores.work.release(&claim.lease, Attempt::Forgiven);
+        let given_back = stores.work.release(&claim.lease, ReleasedAttempt::Forgiven);
         given_back.await.unwrap();
     }
     stores

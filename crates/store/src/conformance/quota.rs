@@ -1,13 +1,13 @@
 //! Usage is counted exactly and limited; a task that waits too long fails with that reason.
 
-use kinora_contract::{FailureCode, State};
+use kinora_contract::{FailureCode, TaskState};
 
 use super::bench::Bench;
 use super::fixtures::{EXPIRY, NOW, RETENTION_MS, artifact, id, sweep_at, task, with_images};
 use super::{Harness, Site};
-use crate::{Insertion, NewTask, QueueBounds, Quota, SweepRequest, Usage};
+use crate::{InsertOutcome, NewTask, QueueBounds, ExceededQuota, SweepRequest, QuotaUsage};
 
-async fn usage(stores: &Site, project: &str) -> Usage {
+async fn usage(stores: &Site, project: &str) -> QuotaUsage {
     stores.tasks.usage(project).await.unwrap()
 }
 
@@ -30,7 +30,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
     }
     let charged = usage(&stores, "one").await;
     assert!((8_000..12_000).contains(&charged.bytes), "{charged:?}");
-    assert_eq!(usage(&stores, "two").await, Usage::default());
+    assert_eq!(usage(&stores, "two").await, QuotaUsage::default());
     drop(stores);
 
     let stores = harness.open("store").await;
@@ -57,7 +57,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
         "{expired:?}"
     );
     stores.sweep(NOW + 10 + 10_000).await;
-    assert_eq!(usage(&stores, "one").await, Usage::default());
+    assert_eq!(usage(&stores, "one").await, QuotaUsage::default());
 }
 
 /// Checks a submit at the limit, beyond it, and after a delete; other projects are unaffected.
@@ -71,8 +71,8 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
         stores.tasks.insert(new)
     };
     let refusal = |insertion| match insertion {
-        Ok(Insertion::QuotaFull(quota)) => Some(quota),
-        Ok(Insertion::Inserted(_)) => None,
+        Ok(InsertOutcome::QuotaFull(quota)) => Some(quota),
+        Ok(InsertOutcome::Inserted(_)) => None,
         other => panic!("{other:?}"),
     };
     bounded(1, "one", QueueBounds::NONE).await.unwrap();
@@ -100,26 +100,26 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
         },
     ] {
         let never = bounded(9, "three", no_room).await;
-        assert_eq!(refusal(never), Some(Quota::Task));
+        assert_eq!(refusal(never), Some(ExceededQuota::Task));
     }
     assert_eq!(refusal(bounded(2, "one", two_bytes).await), None);
     let over = bounded(3, "one", two_bytes).await;
-    assert_eq!(refusal(over), Some(Quota::ProjectBytes));
+    assert_eq!(refusal(over), Some(ExceededQuota::ProjectBytes));
     assert_eq!(
         refusal(bounded(3, "one", two_tasks).await),
-        Some(Quota::ProjectTasks)
+        Some(ExceededQuota::ProjectTasks)
     );
     assert!(stores.tasks.get("one", id(3)).await.unwrap().is_none());
     assert_eq!(refusal(bounded(3, "two", three_bytes).await), None);
     assert_eq!(
         refusal(bounded(4, "two", three_bytes).await),
-        Some(Quota::Bytes)
+        Some(ExceededQuota::Bytes)
     );
     // Ended tasks count as well, until they are deleted.
     stores.cancel("one", 1, RETENTION_MS).await;
     assert_eq!(
         refusal(bounded(5, "one", two_tasks).await),
-        Some(Quota::ProjectTasks)
+        Some(ExceededQuota::ProjectTasks)
     );
     stores.tasks.delete("one", id(1)).await.unwrap();
     assert_eq!(refusal(bounded(5, "one", two_tasks).await), None);
@@ -134,7 +134,7 @@ pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     }
     stores.clock.set(NOW);
     let claim = stores.claim_one().await;
-    let release = stores.work.release(&claim.lease, crate::Attempt::Forgiven);
+    let release = stores.work.release(&claim.lease, crate::ReleasedAttempt::Forgiven);
     release.await.unwrap();
     let bounded = |now_ms| SweepRequest {
         waiting_ms_max: Some(4_000),
@@ -144,7 +144,7 @@ pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     assert_eq!(stores.sweep(NOW + 4_001).await.waited, 0);
     assert_eq!(stores.sweep_by(bounded(NOW + 4_001)).await.waited, 1);
     match &stores.task("one", 1).await.state {
-        State::Failed(failure) => assert_eq!(failure.code, FailureCode::TaskExpired.as_str()),
+        TaskState::Failed(failure) => assert_eq!(failure.code, FailureCode::TaskExpired.as_str()),
         other => panic!("{other:?}"),
     }
     assert_eq!(stores.sweep(NOW + 1_000_000).await.waited, 0);

@@ -9,13 +9,13 @@ use kinora_contract::limits::PAGE_BYTES_MAX;
 use super::bench::Bench;
 use super::fixtures::{MODELS, NOW, RETENTION_MS, id, of_model, task, with_images};
 use super::{Harness, Site};
-use crate::{Attempt, Count, Counts, Fetched, Insertion, NewTask, Order, PageRequest};
+use crate::{ReleasedAttempt, PhaseCounts, QueueCounts, FetchReport, InsertOutcome, NewTask, ListOrder, PageRequest};
 
 async fn page(
     stores: &Site,
     after: Option<TaskId>,
     limit: usize,
-    order: Order,
+    order: ListOrder,
 ) -> (Vec<TaskId>, bool) {
     let request = PageRequest {
         project: "one".to_owned(),
@@ -46,13 +46,13 @@ pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness)
             ..task(0, project)
         };
         let inserted = stores.tasks.insert(new).await.unwrap();
-        let Insertion::Inserted(task) = inserted else {
+        let InsertOutcome::Inserted(task) = inserted else {
             panic!("{inserted:?}")
         };
         own.extend((project == "one").then_some(task.id));
     }
     assert!(own.is_sorted());
-    for order in [Order::Ascending, Order::Descending] {
+    for order in [ListOrder::Ascending, ListOrder::Descending] {
         for limit in [1, 2, 7, own.len(), 100] {
             let (mut joined, mut after) = (Vec::new(), None);
             loop {
@@ -73,7 +73,7 @@ pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness)
         project: "three".to_owned(),
         after: None,
         limit: 9,
-        order: Order::Ascending,
+        order: ListOrder::Ascending,
     };
     let nobody = stores.tasks.list(request).await.unwrap();
     assert!(nobody.tasks.is_empty() && !nobody.has_more);
@@ -96,7 +96,7 @@ pub async fn a_page_of_much_text_ends_early(harness: &impl Harness) {
     }
     let (mut after, mut pages) = (None, Vec::new());
     loop {
-        let (ids, has_more) = page(&stores, after, 100, Order::Ascending).await;
+        let (ids, has_more) = page(&stores, after, 100, ListOrder::Ascending).await;
         after = ids.last().copied();
         pages.push(ids);
         if !has_more {
@@ -119,9 +119,9 @@ pub async fn a_deleted_cursor_still_has_its_place(harness: &impl Harness) {
         stores.submit(number, "one").await;
     }
     stores.tasks.delete("one", id(2)).await.unwrap();
-    let up = page(&stores, Some(id(2)), 9, Order::Ascending).await;
+    let up = page(&stores, Some(id(2)), 9, ListOrder::Ascending).await;
     assert_eq!(up, (vec![id(3), id(4)], false));
-    let down = page(&stores, Some(id(2)), 1, Order::Descending).await;
+    let down = page(&stores, Some(id(2)), 1, ListOrder::Descending).await;
     assert_eq!(down, (vec![id(1)], true));
 }
 
@@ -135,7 +135,7 @@ pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     stores.cancel("one", 2, RETENTION_MS).await;
     stores.sweep(NOW + 10).await;
     assert_eq!(stores.task("one", 1).await.status(), None);
-    let listed = page(&stores, None, 9, Order::Ascending).await;
+    let listed = page(&stores, None, 9, ListOrder::Ascending).await;
     assert_eq!(listed, (vec![id(0), id(2), id(3)], false));
 }
 
@@ -145,8 +145,8 @@ type Counted = (u64, [u64; 2], u64);
 type Ages = [Option<u64>; 2];
 
 /// The counts of [`MODELS`] and of the projects `one` and `two`.
-fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> Counts {
-    let count = |(waiting, [unfetched, fetching], running): Counted| Count {
+fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> QueueCounts {
+    let count = |(waiting, [unfetched, fetching], running): Counted| PhaseCounts {
         waiting,
         unfetched,
         fetching,
@@ -154,11 +154,11 @@ fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> Counts
     };
     let named = |names: [&str; 2], counts: [Counted; 2]| -> BTreeMap<_, _> {
         let named = names.map(str::to_owned).into_iter().zip(counts.map(count));
-        named.filter(|(_, one)| *one != Count::default()).collect()
+        named.filter(|(_, one)| *one != PhaseCounts::default()).collect()
     };
     let aged = MODELS.map(str::to_owned).into_iter().zip(oldest);
     let aged = aged.filter_map(|(model, age)| Some((model, age?)));
-    Counts {
+    QueueCounts {
         models: named(MODELS, models),
         projects: named(["one", "two"], projects),
         oldest_waiting_ms: aged.collect(),
@@ -169,7 +169,7 @@ fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> Counts
 /// by model and by project; and the age of each model's oldest waiting task, by the store's clock.
 pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Harness) {
     let [stores, other] = harness.open_both("store").await;
-    assert_eq!(stores.tasks.counts().await.unwrap(), Counts::default());
+    assert_eq!(stores.tasks.counts().await.unwrap(), QueueCounts::default());
     let tasks = [
         of_model(1, "one", MODELS[0]),
         of_model(2, "one", MODELS[1]),
@@ -199,8 +199,8 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
     let under_way = [0, 1];
     let models = [(1, under_way, 2), (0, no, 1)];
     counts(models, [(0, no, 2), (1, under_way, 1)], third).await;
-    let back = Fetched::Back { pause_ms: 5 };
-    let settled = stores.work.settle_fetch(&fetched[0], back);
+    let back = FetchReport::Back { pause_ms: 5 };
+    let settled = stores.work.complete_fetch(&fetched[0], back);
     settled.await.unwrap();
     let models = [(1, one, 2), (0, no, 1)];
     counts(models, [(0, no, 2), (1, one, 1)], third).await;
@@ -214,7 +214,7 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
     )
     .await;
     // One that waits again is as old as it is.
-    let release = stores.work.release(&last.lease, Attempt::Forgiven);
+    let release = stores.work.release(&last.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     for claim in &claims {
         other.complete(claim).await.unwrap();
@@ -225,7 +225,7 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
     stores.clock.set(NOW);
     counts(model, project, [Some(0), None]).await;
     stores.cancel("two", 3, RETENTION_MS).await;
-    assert_eq!(other.tasks.counts().await.unwrap(), Counts::default());
+    assert_eq!(other.tasks.counts().await.unwrap(), QueueCounts::default());
 }
 
 /// The answers are in the requested order, each as if requested alone; unknown and running tasks

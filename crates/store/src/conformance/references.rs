@@ -1,15 +1,15 @@
 //! Tasks with references: fetched before they are claimed, decided while they run, swept when done.
 
-use kinora_contract::{FailureCode, FrameSize, Phase, Seconds, Size, State, TaskId};
+use kinora_contract::{FailureCode, FrameSize, TaskPhase, VideoLength, Size, TaskState, TaskId};
 
 use super::Harness;
 use super::bench::{Bench, heard, is_lost};
 use super::fixtures::{
     LEASE_MS, NOW, RETENTION_MS, artifact, fetching, files, id, renewal, task, with_images,
 };
-use crate::{Attempt, Claim, Fetch, FetchRequest, Fetched, Renewal, reference_keys};
+use crate::{ReleasedAttempt, ClaimedTask, ReferenceFetch, FetchRequest, FetchReport, LeaseRenewal, reference_keys};
 
-fn numbers(fetches: &[Fetch]) -> Vec<TaskId> {
+fn numbers(fetches: &[ReferenceFetch]) -> Vec<TaskId> {
     fetches.iter().map(|fetch| fetch.task.id).collect()
 }
 
@@ -26,7 +26,7 @@ pub async fn a_task_is_claimed_only_when_its_references_are_at_hand(harness: &im
     assert!(stores.claim(9).await.is_empty(), "it is only being fetched");
     let mut work = stores.work.work_hints();
     work.mark_unchanged();
-    let settled = stores.work.settle_fetch(&fetches[0], Fetched::AtHand);
+    let settled = stores.work.complete_fetch(&fetches[0], FetchReport::AtHand);
     settled.await.unwrap();
     heard(&mut work, "references at hand").await;
     assert_eq!(stores.claim_one().await.task.id, id(1));
@@ -49,7 +49,7 @@ pub async fn references_are_fetched_by_projects_in_turn(harness: &impl Harness) 
     assert!(stores.take(9).await.is_empty());
     stores.submit_all([with_images(22, "fourth", 1)]).await;
     assert_eq!(numbers(&stores.take(9).await), [id(22)]);
-    let settled = stores.work.settle_fetch(&rest[1], Fetched::AtHand);
+    let settled = stores.work.complete_fetch(&rest[1], FetchReport::AtHand);
     settled.await.unwrap();
     assert_eq!(numbers(&stores.take(9).await), [id(2)]);
 }
@@ -60,8 +60,8 @@ pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     let tasks = [with_images(1, "one", 1), with_images(2, "one", 1)];
     stores.submit_all(tasks).await;
     let fetches = stores.take(2).await;
-    let settle = async |fetch: &Fetch, fetched| stores.work.settle_fetch(fetch, fetched).await;
-    let failed = || Fetched::Failed {
+    let settle = async |fetch: &ReferenceFetch, fetched| stores.work.complete_fetch(fetch, fetched).await;
+    let failed = || FetchReport::Failed {
         failure: FailureCode::ReferenceTimeout.into(),
         retention_ms: RETENTION_MS,
     };
@@ -69,17 +69,17 @@ pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     settle(&fetches[0], failed()).await.unwrap();
     let task = stores.task("one", 1).await;
     let failure = FailureCode::ReferenceTimeout.into();
-    assert_eq!(task.state, State::Failed(failure));
+    assert_eq!(task.state, TaskState::Failed(failure));
     assert_eq!(
         [task.started_at_ms, task.finished_at_ms, task.expires_at_ms],
         [None, Some(NOW + 1), Some(NOW + 1 + RETENTION_MS)]
     );
-    assert!(is_lost(&settle(&fetches[0], Fetched::AtHand).await));
+    assert!(is_lost(&settle(&fetches[0], FetchReport::AtHand).await));
     let mut withdrawn = stores.work.withdrawals();
     withdrawn.mark_unchanged();
     stores.cancel("one", 2, RETENTION_MS).await;
     heard(&mut withdrawn, "a cancel, in the fetch stage").await;
-    assert!(is_lost(&settle(&fetches[1], Fetched::AtHand).await));
+    assert!(is_lost(&settle(&fetches[1], FetchReport::AtHand).await));
 
     stores.submit_all([with_images(3, "one", 1)]).await;
     let take = async || {
@@ -87,7 +87,7 @@ pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
             lease_ms: 1_000,
             ..fetching(9)
         };
-        stores.work.take_fetches(request).await.unwrap()
+        stores.work.lease_fetches(request).await.unwrap()
     };
     let first = take().await;
     stores.clock.advance(999);
@@ -99,8 +99,8 @@ pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     stores.clock.advance(1_000);
     let third = take().await;
     assert_eq!(numbers(&third), [id(3)]);
-    assert!(is_lost(&settle(&second[0], Fetched::AtHand).await));
-    settle(&third[0], Fetched::AtHand).await.unwrap();
+    assert!(is_lost(&settle(&second[0], FetchReport::AtHand).await));
+    settle(&third[0], FetchReport::AtHand).await.unwrap();
     assert_eq!(stores.claim_one().await.task.id, id(3));
 }
 
@@ -109,8 +109,8 @@ pub async fn a_fetch_given_back_is_taken_again_after_its_pause(harness: &impl Ha
     let stores = harness.open("store").await;
     stores.submit_all([with_images(1, "one", 1)]).await;
     let fetches = stores.take(1).await;
-    let back = Fetched::Back { pause_ms: 500 };
-    stores.work.settle_fetch(&fetches[0], back).await.unwrap();
+    let back = FetchReport::Back { pause_ms: 500 };
+    stores.work.complete_fetch(&fetches[0], back).await.unwrap();
     stores.clock.advance(499);
     assert!(stores.take(1).await.is_empty());
     assert!(stores.claim(1).await.is_empty());
@@ -126,12 +126,12 @@ pub async fn what_is_at_hand_is_not_fetched_again_after_a_restart(harness: &impl
         .submit_all([1, 2, 3].map(|number| with_images(number, "one", 1)))
         .await;
     let fetches = stores.take(2).await;
-    let settled = stores.work.settle_fetch(&fetches[0], Fetched::AtHand);
+    let settled = stores.work.complete_fetch(&fetches[0], FetchReport::AtHand);
     settled.await.unwrap();
     let claim = stores.claim_one().await;
     stores
         .work
-        .release(&claim.lease, Attempt::Forgiven)
+        .release(&claim.lease, ReleasedAttempt::Forgiven)
         .await
         .unwrap();
     drop(stores);
@@ -151,13 +151,13 @@ pub async fn lost_references_are_fetched_again(harness: &impl Harness) {
     stores.fetch_all().await;
     let claims = stores.claim(2).await;
     for claim in &claims {
-        let given_back = stores.work.release(&claim.lease, Attempt::ReferencesLost);
+        let given_back = stores.work.release(&claim.lease, ReleasedAttempt::ReferencesLost);
         given_back.await.unwrap();
     }
     let waiting = stores.task("one", 1).await;
     assert_eq!(
         (waiting.state.phase(), waiting.attempt),
-        (Phase::Waiting, 0)
+        (TaskPhase::Waiting, 0)
     );
     let free = stores.claim(9).await;
     assert_eq!(free.len(), 1, "one has no references to lose");
@@ -179,7 +179,7 @@ pub async fn references_are_swept_when_their_task_has_ended(harness: &impl Harne
     stores.submit_all(tasks).await;
     stores.fetch_all().await;
     let [one, two, draft]: [_; 3] = stores.claim(3).await.try_into().unwrap();
-    let keys = |claim: &Claim| reference_keys(&claim.task);
+    let keys = |claim: &ClaimedTask| reference_keys(&claim.task);
     assert_eq!(keys(&one).len(), 2);
     assert_eq!(stores.files_due().await, [""; 0]);
     stores.complete(&one).await.unwrap();
@@ -202,14 +202,14 @@ pub async fn references_are_swept_when_their_task_has_ended(harness: &impl Harne
 pub async fn what_is_decided_of_a_spec_is_kept(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut new = with_images(1, "one", 1);
-    new.spec.seconds = Seconds::Auto;
+    new.spec.seconds = VideoLength::Auto;
     stores.tasks.insert(new).await.unwrap();
     stores.fetch_all().await;
     let claim = stores.claim_one().await;
     let mut spec = claim.task.spec.clone();
-    spec.seconds = Seconds::Fixed(9);
+    spec.seconds = VideoLength::Fixed(9);
     spec.frame = FrameSize::Fixed(Size::new(480, 480));
-    let decided = Renewal {
+    let decided = LeaseRenewal {
         decided: Some(Box::new(spec.clone())),
         ..renewal(3)
     };

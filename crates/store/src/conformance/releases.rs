@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::CallOff;
-use kinora_contract::{FailureCode, State, Status, Warning, WarningCode};
+use kinora_contract::{FailureCode, TaskState, Status, Warning, WarningCode};
 
 use super::Harness;
 use super::bench::{Bench, any_call_off, call_off, is_lost};
 use super::fixtures::{LEASE_MS, MODELS, NOW, RETENTION_MS, id, renewal, sweep_at, task};
-use crate::{Attempt, Chore, NewTask, Renewal, SweepRequest};
+use crate::{ReleasedAttempt, Chore, NewTask, LeaseRenewal, SweepRequest};
 
-fn with_ticket(ticket: &str) -> Renewal {
-    Renewal {
+fn with_ticket(ticket: &str) -> LeaseRenewal {
+    LeaseRenewal {
         ticket: Some(ticket.to_owned()),
         ..renewal(1)
     }
@@ -28,7 +28,7 @@ pub async fn a_ticket_is_given_to_later_attempts_until_the_end(harness: &impl Ha
         renewed.unwrap();
     }
     stores.renew(&first.lease, renewal(2)).await.unwrap();
-    let release = stores.work.release(&first.lease, Attempt::Forgiven);
+    let release = stores.work.release(&first.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     let second = stores.claim_one().await;
     assert_eq!(second.ticket.as_deref(), Some("ticket 2"));
@@ -67,7 +67,7 @@ pub async fn the_job_of_a_task_without_a_result_is_called_off(harness: &impl Har
     let finish = stores.work.finish(&claims[1].lease, failed, RETENTION_MS);
     finish.await.unwrap();
     // Waiting again, with its ticket.
-    let release = stores.work.release(&claims[2].lease, Attempt::Forgiven);
+    let release = stores.work.release(&claims[2].lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     for number in [3, 6] {
         stores.cancel("one", number, RETENTION_MS).await;
@@ -100,7 +100,7 @@ pub async fn the_job_of_a_task_without_a_result_is_called_off(harness: &impl Har
     let done = done.into_iter().map(Chore::done);
     let left = left.into_iter().map(|chore| chore.again(0));
     let all = done.chain(left).collect();
-    stores.chores.settle_chores(all).await.unwrap();
+    stores.chores.complete_chores(all).await.unwrap();
     assert_eq!(stores.call_offs_due().await, wanted(&[2, 4]));
 }
 
@@ -122,7 +122,7 @@ pub async fn a_preview_is_shown_while_its_lease_lasts(harness: &impl Harness) {
     stores.renew(&first.lease, renewal(2)).await.unwrap();
     assert_eq!(shown().await.as_deref(), Some(&b"two"[..]), "the last one");
     assert_eq!(stores.tasks.preview(id(2)).await.unwrap(), None, "of none");
-    let release = stores.work.release(&first.lease, Attempt::Forgiven);
+    let release = stores.work.release(&first.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     assert_eq!(shown().await, None, "given back");
 
@@ -145,10 +145,10 @@ pub async fn a_release_gives_back_the_old_place_and_the_attempt(harness: &impl H
     stores.submit(1, "one").await;
     stores.submit(2, "one").await;
     let claim = stores.claim_one().await;
-    let release = stores.work.release(&claim.lease, Attempt::Forgiven);
+    let release = stores.work.release(&claim.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     let task = stores.task("one", 1).await;
-    assert_eq!((task.state.clone(), task.attempt), (State::Waiting, 0));
+    assert_eq!((task.state.clone(), task.attempt), (TaskState::Waiting, 0));
     assert_eq!(
         task.status(),
         Some(Status::InProgress),
@@ -167,7 +167,7 @@ pub async fn a_release_may_count_the_attempt(harness: &impl Harness) {
     for attempt in 1..=2 {
         let claim = stores.claim_one().await;
         assert_eq!((claim.task.id, claim.task.attempt), (id(1), attempt));
-        let given_back = stores.work.release(&claim.lease, Attempt::Counts).await;
+        let given_back = stores.work.release(&claim.lease, ReleasedAttempt::Counts).await;
         given_back.unwrap();
         assert_eq!(stores.task("one", 1).await.attempt, attempt);
     }
@@ -179,7 +179,7 @@ pub async fn warnings_stay_with_their_task(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
     let warning = |message: &str| Warning::new(WarningCode::SeedIgnored, message);
-    let warning_of = |warnings: Vec<Warning>| Renewal {
+    let warning_of = |warnings: Vec<Warning>| LeaseRenewal {
         warnings: Some(warnings),
         ..renewal(1)
     };

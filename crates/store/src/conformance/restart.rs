@@ -1,11 +1,11 @@
 //! All acknowledged data exists when the store is reopened.
 
-use kinora_contract::Phase;
+use kinora_contract::TaskPhase;
 
 use super::Harness;
 use super::bench::Bench;
 use super::fixtures::{EXPIRY, NOW, RETENTION_MS, artifact, id, task};
-use crate::{Idempotency, Insertion, NewTask};
+use crate::{IdempotencyKey, InsertOutcome, NewTask};
 
 /// Tasks in every phase are unchanged. (Running ones may be waiting again.)
 pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Harness) {
@@ -28,10 +28,10 @@ pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Har
     let stores = harness.open_after_leases("store").await;
     for (number, before) in (0..).zip(before) {
         let after = stores.task("one", number).await;
-        if before.state.phase() == Phase::Running {
+        if before.state.phase() == TaskPhase::Running {
             assert!(matches!(
                 after.state.phase(),
-                Phase::Waiting | Phase::Running
+                TaskPhase::Waiting | TaskPhase::Running
             ));
             assert_eq!(
                 (after.attempt, after.started_at_ms),
@@ -67,7 +67,7 @@ pub async fn tokens_go_on_growing_after_a_restart(harness: &impl Harness) {
 
 /// The key stays bound to its task.
 pub async fn an_idempotency_key_outlives_a_restart(harness: &impl Harness) {
-    let key = Idempotency {
+    let key = IdempotencyKey {
         key: "key".to_owned(),
         fingerprint: [1; 32],
         bound_ms: 50_000,
@@ -81,7 +81,7 @@ pub async fn an_idempotency_key_outlives_a_restart(harness: &impl Harness) {
     drop(stores);
     let stores = harness.open("store").await;
     let again = stores.tasks.insert(keyed(2)).await.unwrap();
-    assert!(matches!(again, Insertion::Replayed(task) if task.id == id(1)));
+    assert!(matches!(again, InsertOutcome::Replayed(task) if task.id == id(1)));
 }
 
 /// The identity that distinguishes stores that share a result store.

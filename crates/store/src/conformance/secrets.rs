@@ -11,7 +11,7 @@ pub async fn two_handles_share_one_signing_key(harness: &impl Harness) {
     let asks = (0..16).zip(sites.iter().cycle().cloned());
     let asks = asks.map(|(number, site)| {
         let offered = SecretKey([number; 32]);
-        tokio::spawn(async move { site.secrets.keep_signing_key(offered).await.unwrap().0 })
+        tokio::spawn(async move { site.secrets.store_signing_key(offered).await.unwrap().0 })
     });
     let mut keys = HashSet::new();
     for ask in asks.collect::<Vec<_>>() {
@@ -29,7 +29,7 @@ pub async fn a_signing_key_outlives_a_restart(harness: &impl Harness) {
     let ask = async |name: &str, byte| {
         let site = harness.open(name).await;
         let before = site.secrets.signing_key().await.unwrap();
-        let kept = site.secrets.keep_signing_key(SecretKey([byte; 32])).await;
+        let kept = site.secrets.store_signing_key(SecretKey([byte; 32])).await;
         let kept = kept.unwrap();
         assert!(before.is_none_or(|before| before == kept));
         assert_eq!(site.secrets.signing_key().await.unwrap(), Some(kept));
@@ -46,13 +46,13 @@ pub async fn a_signing_key_outlives_a_restart(harness: &impl Harness) {
 /// Every handle sees the new key, also after a restart.
 pub async fn a_replaced_signing_key_is_seen_on_every_handle(harness: &impl Harness) {
     let [site, other] = harness.open_both("store").await;
-    let first = site.secrets.keep_signing_key(SecretKey([1; 32])).await;
+    let first = site.secrets.store_signing_key(SecretKey([1; 32])).await;
     assert_eq!(first.unwrap(), SecretKey([1; 32]));
     let new = SecretKey([2; 32]);
     other.keys.replace_signing_key(new).await.unwrap();
     for handle in [&site, &other] {
         assert_eq!(handle.secrets.signing_key().await.unwrap(), Some(new));
-        let kept = handle.secrets.keep_signing_key(SecretKey([3; 32])).await;
+        let kept = handle.secrets.store_signing_key(SecretKey([3; 32])).await;
         assert_eq!(kept.unwrap(), new);
     }
     drop((site, other));

@@ -1,15 +1,15 @@
 //! Accepting tasks: stored data, idempotency, limits, tenancy.
 
-use kinora_contract::{State, Status, TaskId};
+use kinora_contract::{TaskState, Status, TaskId};
 use std::collections::HashSet;
 
 use super::bench::Bench;
 use super::fixtures::{NOW, claiming, id, sweep_at, task};
 use super::{Harness, Site};
-use crate::{ClaimRequest, Idempotency, Insertion, NewTask, QueueBounds, RetryAfter, SweepRequest};
+use crate::{ClaimRequest, IdempotencyKey, InsertOutcome, NewTask, QueueBounds, RetryAfter, SweepRequest};
 
 fn with_key(mut new: NewTask, key: &str, fingerprint: u8) -> NewTask {
-    new.idempotency = Some(Idempotency {
+    new.idempotency = Some(IdempotencyKey {
         key: key.to_owned(),
         fingerprint: [fingerprint; 32],
         bound_ms: 1_000,
@@ -17,7 +17,7 @@ fn with_key(mut new: NewTask, key: &str, fingerprint: u8) -> NewTask {
     new
 }
 
-async fn insert(stores: &Site, new: NewTask) -> Insertion {
+async fn insert(stores: &Site, new: NewTask) -> InsertOutcome {
     stores.tasks.insert(new).await.unwrap()
 }
 
@@ -45,7 +45,7 @@ pub async fn a_submitted_task_is_read_back_whole(harness: &impl Harness) {
         assert_eq!((&stored.spec, &stored.metadata), (&new.spec, &new.metadata));
         assert_eq!(
             (stored.state.clone(), stored.progress, stored.attempt),
-            (State::Waiting, 0, 0)
+            (TaskState::Waiting, 0, 0)
         );
         assert_eq!(stored.created_at_ms, NOW);
         assert_eq!(stored.status(), Some(Status::Queued));
@@ -73,11 +73,11 @@ pub async fn sixty_four_concurrent_twins_make_one_task(harness: &impl Harness) {
     let (mut inserted, mut seen) = (0, HashSet::new());
     for twin in twins.collect::<Vec<_>>() {
         match twin.await.unwrap() {
-            Insertion::Inserted(task) => {
+            InsertOutcome::Inserted(task) => {
                 inserted += 1;
                 seen.insert(task.id);
             }
-            Insertion::Replayed(task) => {
+            InsertOutcome::Replayed(task) => {
                 seen.insert(task.id);
             }
             other => panic!("{other:?}"),
@@ -91,17 +91,17 @@ pub async fn sixty_four_concurrent_twins_make_one_task(harness: &impl Harness) {
 pub async fn an_idempotency_key_belongs_to_one_request_and_one_project(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let first = insert(&stores, with_key(task(1, "one"), "key", 1)).await;
-    assert!(matches!(first, Insertion::Inserted(_)), "{first:?}");
+    assert!(matches!(first, InsertOutcome::Inserted(_)), "{first:?}");
     let reused = insert(&stores, with_key(task(2, "one"), "key", 2)).await;
-    assert!(matches!(reused, Insertion::KeyReused), "{reused:?}");
+    assert!(matches!(reused, InsertOutcome::KeyReused), "{reused:?}");
     assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
     let other = insert(&stores, with_key(task(3, "two"), "key", 2)).await;
-    assert!(matches!(other, Insertion::Inserted(_)), "{other:?}");
+    assert!(matches!(other, InsertOutcome::Inserted(_)), "{other:?}");
     // It replays whatever the task's state.
     let claim = stores.claim_one().await;
     stores.complete(&claim).await.unwrap();
     match insert(&stores, with_key(task(4, "one"), "key", 1)).await {
-        Insertion::Replayed(task) => {
+        InsertOutcome::Replayed(task) => {
             assert_eq!((task.id, task.progress), (id(1), 100));
         }
         other => panic!("{other:?}"),
@@ -157,17 +157,17 @@ pub async fn an_idempotency_key_is_freed_by_a_sweep_after_its_time(harness: &imp
         stores.sweep_by(sweep).await;
         stores.clock.set(past);
         let held = insert(&stores, other(2)).await;
-        assert!(matches!(held, Insertion::KeyReused), "{held:?}");
+        assert!(matches!(held, InsertOutcome::KeyReused), "{held:?}");
         let twin = insert(&stores, same(2)).await;
-        assert!(matches!(twin, Insertion::Replayed(task) if task.id == id(1)));
+        assert!(matches!(twin, InsertOutcome::Replayed(task) if task.id == id(1)));
     }
     stores.clock.set(NOW + 1_000);
     stores.sweep(NOW + 1_000).await;
     let free = insert(&stores, other(3)).await;
-    assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
+    assert!(matches!(free, InsertOutcome::Inserted(_)), "{free:?}");
     stores.clock.advance(500);
     let again = insert(&stores, other(4)).await;
-    assert!(matches!(again, Insertion::Replayed(task) if task.id == id(3)));
+    assert!(matches!(again, InsertOutcome::Replayed(task) if task.id == id(3)));
     // It is bound from its own insert on.
     for (now_ms, found) in [(NOW + 1_999, Some(id(3))), (NOW + 2_000, None)] {
         stores.sweep(now_ms).await;
@@ -203,7 +203,7 @@ pub async fn due_idempotency_keys_are_freed_batch_after_batch(harness: &impl Har
     }
     for number in 11..=15 {
         let free = insert(&stores, with_key(task(number, "one"), &key(number), 2)).await;
-        assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
+        assert!(matches!(free, InsertOutcome::Inserted(_)), "{free:?}");
     }
 }
 
@@ -212,16 +212,16 @@ pub async fn the_queue_is_bounded_at_its_limit(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, project) in [(1, "one"), (2, "two"), (3, "one")] {
         let taken = insert(&stores, bounded(number, project, 3, 99)).await;
-        assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
+        assert!(matches!(taken, InsertOutcome::Inserted(_)), "{taken:?}");
     }
     let refused = insert(&stores, bounded(4, "three", 3, 99)).await;
-    assert!(matches!(refused, Insertion::QueueFull(_)), "{refused:?}");
+    assert!(matches!(refused, InsertOutcome::QueueFull(_)), "{refused:?}");
     assert!(stores.tasks.get("three", id(4)).await.unwrap().is_none());
     stores.claim_one().await;
     let taken = insert(&stores, bounded(4, "three", 3, 99)).await;
-    assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
+    assert!(matches!(taken, InsertOutcome::Inserted(_)), "{taken:?}");
     let closed = insert(&stores, bounded(5, "one", 0, 99)).await;
-    assert!(matches!(closed, Insertion::QueueFull(_)), "{closed:?}");
+    assert!(matches!(closed, InsertOutcome::QueueFull(_)), "{closed:?}");
 }
 
 /// Each refused project gets its own return time and finds its place then; a project without a
@@ -233,7 +233,7 @@ pub async fn a_promised_place_is_kept_for_its_project(harness: &impl Harness) {
     }
     let come = async |number, project| insert(&stores, bounded(number, project, 3, 99)).await;
     let told = async |number, project| match come(number, project).await {
-        Insertion::QueueFull(RetryAfter { millis }) => millis,
+        InsertOutcome::QueueFull(RetryAfter { millis }) => millis,
         other => panic!("{other:?}"),
     };
     let (two, three) = (told(4, "two").await, told(5, "three").await);
@@ -243,11 +243,11 @@ pub async fn a_promised_place_is_kept_for_its_project(harness: &impl Harness) {
     assert!(told(6, "four").await >= three, "it is promised to another");
     stores.pass_until(NOW + two);
     let kept = come(4, "two").await;
-    assert!(matches!(kept, Insertion::Inserted(_)), "{kept:?}");
+    assert!(matches!(kept, InsertOutcome::Inserted(_)), "{kept:?}");
     stores.claim_one().await;
     stores.pass_until(NOW + 130_000);
     let free = come(7, "five").await;
-    assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
+    assert!(matches!(free, InsertOutcome::Inserted(_)), "{free:?}");
 }
 
 /// Clients of one project that all obey do not collide either.
@@ -264,7 +264,7 @@ pub async fn a_full_project_is_told_when_its_tasks_end(harness: &impl Harness) {
     let mut last = 0;
     for number in 4..=6 {
         let refused = insert(&stores, bounded(number, "one", 99, 3)).await;
-        let Insertion::ProjectFull(RetryAfter { millis }) = refused else {
+        let InsertOutcome::ProjectFull(RetryAfter { millis }) = refused else {
             panic!("{refused:?}");
         };
         assert!(millis > last && millis <= 120_000, "{millis} after {last}");
@@ -277,16 +277,16 @@ pub async fn a_project_is_bounded_at_its_limit(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [1, 2] {
         let taken = insert(&stores, bounded(number, "one", 99, 2)).await;
-        assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
+        assert!(matches!(taken, InsertOutcome::Inserted(_)), "{taken:?}");
     }
     let claim = stores.claim_one().await;
     let refused = insert(&stores, bounded(3, "one", 99, 2)).await;
-    assert!(matches!(refused, Insertion::ProjectFull(_)), "{refused:?}");
+    assert!(matches!(refused, InsertOutcome::ProjectFull(_)), "{refused:?}");
     let other = insert(&stores, bounded(4, "two", 99, 2)).await;
-    assert!(matches!(other, Insertion::Inserted(_)), "{other:?}");
+    assert!(matches!(other, InsertOutcome::Inserted(_)), "{other:?}");
     stores.complete(&claim).await.unwrap();
     let taken = insert(&stores, bounded(3, "one", 99, 2)).await;
-    assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
+    assert!(matches!(taken, InsertOutcome::Inserted(_)), "{taken:?}");
 
     // Of many concurrent ones, exactly as many as fit are accepted.
     let many = (10..40).map(|number| {
@@ -295,7 +295,7 @@ pub async fn a_project_is_bounded_at_its_limit(harness: &impl Harness) {
     });
     let mut taken = 0;
     for one in many.collect::<Vec<_>>() {
-        taken += usize::from(matches!(one.await.unwrap(), Insertion::Inserted(_)));
+        taken += usize::from(matches!(one.await.unwrap(), InsertOutcome::Inserted(_)));
     }
     assert_eq!(taken, 7);
 }
@@ -305,9 +305,9 @@ pub async fn a_full_queue_still_replays(harness: &impl Harness) {
     let stores = harness.open("store").await;
     insert(&stores, with_key(bounded(1, "one", 1, 1), "key", 1)).await;
     let again = insert(&stores, with_key(bounded(2, "one", 1, 1), "key", 1)).await;
-    assert!(matches!(again, Insertion::Replayed(_)), "{again:?}");
+    assert!(matches!(again, InsertOutcome::Replayed(_)), "{again:?}");
     let reused = insert(&stores, with_key(bounded(2, "one", 1, 1), "key", 2)).await;
-    assert!(matches!(reused, Insertion::KeyReused), "{reused:?}");
+    assert!(matches!(reused, InsertOutcome::KeyReused), "{reused:?}");
 }
 
 /// The bad request, with the id of a task of another project, fails; others, which may share its

@@ -1,11 +1,11 @@
 //! The effects of a sweep, and their limits.
 
-use kinora_contract::{FailureCode, Phase, State};
+use kinora_contract::{FailureCode, TaskPhase, TaskState};
 
 use super::Harness;
 use super::bench::Bench;
 use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, artifact, files, id, renewal, sweep_at, task};
-use crate::{Attempt, Claim, Idempotency, Insertion, NewTask, SweepRequest, Swept};
+use crate::{ReleasedAttempt, ClaimedTask, IdempotencyKey, InsertOutcome, NewTask, SweepRequest, SweepReport};
 
 /// The lease ends to the millisecond.
 pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness) {
@@ -15,15 +15,15 @@ pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness)
     }
     let claim = stores.claim_one().await;
     let renewed_ms = NOW + LEASE_MS - 1;
-    assert_eq!(stores.sweep(renewed_ms).await, Swept::default());
+    assert_eq!(stores.sweep(renewed_ms).await, SweepReport::default());
     stores.renew(&claim.lease, renewal(30)).await.unwrap();
     let before_ms = renewed_ms + LEASE_MS - 1;
-    assert_eq!(stores.sweep(before_ms).await, Swept::default());
+    assert_eq!(stores.sweep(before_ms).await, SweepReport::default());
     stores.check(&claim.lease).await.unwrap();
     assert_eq!(stores.files_due().await, [""; 0]);
-    let requeued = Swept {
+    let requeued = SweepReport {
         requeued: 1,
-        ..Swept::default()
+        ..SweepReport::default()
     };
     assert_eq!(stores.sweep(before_ms + 1).await, requeued);
     assert_eq!(stores.files_due().await, claim.lease.file_keys());
@@ -40,17 +40,17 @@ pub async fn the_last_attempt_fails_with_worker_lost(harness: &impl Harness) {
         let claim = stores.claim_one().await;
         assert_eq!(claim.task.attempt, attempt);
         let lost = attempt == 3;
-        let wanted = Swept {
+        let wanted = SweepReport {
             requeued: u64::from(!lost),
             lost: u64::from(lost),
-            ..Swept::default()
+            ..SweepReport::default()
         };
         let swept = stores.sweep(NOW + u64::from(attempt) * LEASE_MS).await;
         assert_eq!(swept, wanted);
         assert_eq!(stores.remove_files().await, claim.lease.file_keys());
     }
     let task = stores.task("one", 1).await;
-    assert_eq!(task.state, State::Failed(FailureCode::WorkerLost.into()));
+    assert_eq!(task.state, TaskState::Failed(FailureCode::WorkerLost.into()));
     assert_eq!(task.finished_at_ms, Some(NOW + 3 * LEASE_MS));
     assert_eq!(task.expires_at_ms, Some(NOW + 3 * LEASE_MS + 500));
     assert!(stores.claim(1).await.is_empty());
@@ -59,7 +59,7 @@ pub async fn the_last_attempt_fails_with_worker_lost(harness: &impl Harness) {
 /// The files expire first, the tombstone much later; idempotency keys have their own time.
 pub async fn results_expire_then_vanish(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    let key = Idempotency {
+    let key = IdempotencyKey {
         key: "key".to_owned(),
         fingerprint: [1; 32],
         bound_ms: 50_000,
@@ -75,35 +75,35 @@ pub async fn results_expire_then_vanish(harness: &impl Harness) {
     stores.submit(2, "one").await;
     stores.cancel("one", 2, 100).await;
 
-    assert_eq!(stores.sweep(NOW + 99).await, Swept::default());
+    assert_eq!(stores.sweep(NOW + 99).await, SweepReport::default());
     assert_eq!(stores.files_due().await, [""; 0]);
-    let expired = Swept {
+    let expired = SweepReport {
         expired: 2,
-        ..Swept::default()
+        ..SweepReport::default()
     };
     assert_eq!(stores.sweep(NOW + 100).await, expired);
     for number in [1, 2] {
         let task = stores.task("one", number).await;
         assert_eq!(
             (task.state.phase(), task.expires_at_ms),
-            (Phase::Expired, Some(NOW + 100))
+            (TaskPhase::Expired, Some(NOW + 100))
         );
     }
     assert_eq!(stores.remove_files().await, files("v"));
     let replay = stores.tasks.insert(keyed(3)).await.unwrap();
-    assert!(matches!(replay, Insertion::Replayed(task) if task.id == id(1)));
+    assert!(matches!(replay, InsertOutcome::Replayed(task) if task.id == id(1)));
 
-    assert_eq!(stores.sweep(NOW + 100 + 9_999).await, Swept::default());
-    let forgotten = Swept {
+    assert_eq!(stores.sweep(NOW + 100 + 9_999).await, SweepReport::default());
+    let forgotten = SweepReport {
         forgotten: 2,
-        ..Swept::default()
+        ..SweepReport::default()
     };
     assert_eq!(stores.sweep(NOW + 100 + 10_000).await, forgotten);
     assert_eq!(stores.files_due().await, [""; 0]);
     assert!(stores.tasks.get("one", id(1)).await.unwrap().is_none());
     let free = stores.tasks.insert(keyed(4)).await.unwrap();
     assert!(
-        matches!(free, Insertion::Inserted(_)),
+        matches!(free, InsertOutcome::Inserted(_)),
         "its task is gone, so is the key: {free:?}"
     );
 }
@@ -116,9 +116,9 @@ pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Har
     for number in 1..=5 {
         stores.submit(number, "one").await;
     }
-    let [released, failed, completed, cancelled, deleted]: [Claim; 5] =
+    let [released, failed, completed, cancelled, deleted]: [ClaimedTask; 5] =
         stores.claim(5).await.try_into().unwrap();
-    let release = stores.work.release(&released.lease, Attempt::Forgiven);
+    let release = stores.work.release(&released.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     let failure = Err(FailureCode::GenerationFailed.into());
     let finish = stores.work.finish(&failed.lease, failure, RETENTION_MS);
@@ -130,7 +130,7 @@ pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Har
     for claim in [released, failed, cancelled, deleted] {
         wanted.extend(claim.lease.file_keys());
     }
-    assert_eq!(stores.sweep(NOW).await, Swept::default());
+    assert_eq!(stores.sweep(NOW).await, SweepReport::default());
     assert_eq!(stores.remove_files().await, wanted);
 
     let died = stores.claim_one().await;
@@ -141,7 +141,7 @@ pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Har
     assert_eq!(stores.remove_files().await, died.lease.file_keys());
     let again = stores.claim_one().await;
     stores.complete(&again).await.unwrap();
-    assert_eq!(stores.sweep(NOW + LEASE_MS).await, Swept::default());
+    assert_eq!(stores.sweep(NOW + LEASE_MS).await, SweepReport::default());
     assert_eq!(stores.files_due().await, [""; 0]);
 }
 

@@ -2,21 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FrameSize, Seconds, Size};
+use kinora_contract::{FrameSize, VideoLength, Size};
 
 use super::bench::Bench;
 use super::fixtures::{MODELS, RETENTION_MS, claiming, id, renewal, spec, task, with_images};
 use super::{Harness, Site};
-use crate::{Attempt, Claim, ClaimRequest, LongTasks, NewTask, Renewal};
+use crate::{ReleasedAttempt, ClaimedTask, ClaimRequest, LongTasks, NewTask, LeaseRenewal};
 
 fn lasting(number: u64, project: &str, seconds: u32, height: u32) -> NewTask {
     let mut new = task(number, project);
-    new.spec.seconds = Seconds::Fixed(seconds);
+    new.spec.seconds = VideoLength::Fixed(seconds);
     new.spec.frame = FrameSize::Fixed(Size::new(height * 7 / 3, height));
     new
 }
 
-async fn claim(stores: &Site, count: usize, slots: usize, project_slots_max: usize) -> Vec<Claim> {
+async fn claim(stores: &Site, count: usize, slots: usize, project_slots_max: usize) -> Vec<ClaimedTask> {
     let request = ClaimRequest {
         slots,
         project_slots_max,
@@ -197,7 +197,7 @@ pub async fn a_task_that_is_given_back_has_had_its_turn(harness: &impl Harness) 
         let claims = claim(&stores, 1, 1, 0).await;
         assert_eq!(claims[0].task.id, id(wanted));
         assert_eq!(claims[0].task.attempt, 1);
-        let given_back = stores.work.release(&claims[0].lease, Attempt::Forgiven);
+        let given_back = stores.work.release(&claims[0].lease, ReleasedAttempt::Forgiven);
         given_back.await.unwrap();
     }
 }
@@ -272,12 +272,12 @@ pub async fn a_task_with_a_ticket_is_never_held_back_as_long(harness: &impl Harn
     let heavy = lasting(0, "heavy", 15, 1080);
     stores.tasks.insert(heavy).await.unwrap();
     let claim = stores.claim_one().await;
-    let renewal = Renewal {
+    let renewal = LeaseRenewal {
         ticket: Some("job-1".to_owned()),
         ..renewal(1)
     };
     stores.renew(&claim.lease, renewal).await.unwrap();
-    let given_back = stores.work.release(&claim.lease, Attempt::Forgiven);
+    let given_back = stores.work.release(&claim.lease, ReleasedAttempt::Forgiven);
     given_back.await.unwrap();
     assert_eq!(claim_with_long(&stores, 1, 0).await, [0]);
 }
@@ -322,7 +322,7 @@ pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
     // Those that wait again are the first of their projects, and have no position themselves. Each
     // project but the fourth has had its turn.
     for claim in order.iter().rev() {
-        let given_back = stores.work.release(&claim.lease, Attempt::Forgiven);
+        let given_back = stores.work.release(&claim.lease, ReleasedAttempt::Forgiven);
         given_back.await.unwrap();
     }
     stores.fetch_all().await;

@@ -11,7 +11,7 @@ use super::bench::{Bench, heard};
 use super::fixtures::{NOW, RETENTION_MS, id, renewal, task};
 use super::{Harness, Site};
 use crate::{
-    Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery,
+    TaskCallback, LoggedDelivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery,
     NewTask, Webhook, WebhookChange,
 };
 
@@ -51,7 +51,7 @@ async fn take_up_to(site: &Site, count: usize, each: usize) -> Vec<DueDelivery> 
         each,
         lease_ms: LEASE_MS,
     };
-    let mut taken = site.webhooks.take_deliveries(request).await.unwrap();
+    let mut taken = site.webhooks.lease_deliveries(request).await.unwrap();
     taken.sort_by_key(|one| one.number);
     taken
 }
@@ -77,10 +77,10 @@ async fn settle(site: &Site, taken: &DueDelivery, next: DeliveryNext) {
         answer: Ok(status),
         next,
     };
-    site.webhooks.settle_delivery(done).await.unwrap();
+    site.webhooks.complete_delivery(done).await.unwrap();
 }
 
-async fn log(site: &Site, webhook: &str) -> Vec<Delivery> {
+async fn log(site: &Site, webhook: &str) -> Vec<LoggedDelivery> {
     site.webhooks.deliveries(webhook, 100).await.unwrap()
 }
 
@@ -104,7 +104,7 @@ async fn end(site: &Site, number: u64, project: &str) {
 
 fn with_callback(number: u64, project: &str, webhook: &str) -> NewTask {
     NewTask {
-        callback: Some(Callback {
+        callback: Some(TaskCallback {
             webhook: webhook.to_owned(),
             url: format!("https://example.org/callback/{number}"),
         }),
@@ -186,7 +186,7 @@ pub async fn a_delivery_is_leased_to_one_and_settled_once(harness: &impl Harness
     assert_eq!((held.attempts, &held.event), (2, &stale.event));
     settle(&site, &stale, DeliveryNext::Delivered).await;
     let found = log(&site, "hook_1").await;
-    let of_stale = |found: &[Delivery]| {
+    let of_stale = |found: &[LoggedDelivery]| {
         let found = found.iter().find(|one| one.number == stale.number);
         found.unwrap().clone()
     };
@@ -218,7 +218,7 @@ pub async fn a_delivery_comes_again_after_its_pause(harness: &impl Harness) {
         answer: Err("no answer".to_owned()),
         next: DeliveryNext::Failed,
     };
-    site.webhooks.settle_delivery(done).await.unwrap();
+    site.webhooks.complete_delivery(done).await.unwrap();
     site.pass_until(NOW + 2 * PAUSE);
     assert!(take(&site).await.is_empty());
     let [row] = log(&site, "hook_1").await.try_into().unwrap();
@@ -356,7 +356,7 @@ pub async fn the_log_of_a_webhook_is_bounded(harness: &impl Harness) {
     assert_eq!(first.number, oldest.number);
     settle(&site, &second, DeliveryNext::Delivered).await;
     assert_eq!(site.webhooks.trim_deliveries().await.unwrap(), 0);
-    let is_under_way = |one: &Delivery| one.number == first.number;
+    let is_under_way = |one: &LoggedDelivery| one.number == first.number;
     assert!(rows().await.iter().any(is_under_way), "not forgotten");
     settle(&site, &first, DeliveryNext::Delivered).await;
     site.webhooks.trim_deliveries().await.unwrap();

@@ -6,20 +6,20 @@ use super::bench::Bench;
 use super::fixtures::{LEASE_MS, MODELS, NOW};
 use super::{Harness, Site};
 use crate::{
-    Announcement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
+    WorkerAnnouncement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
     WorkerPlace, WorkerPlaceState, WorkerState,
 };
 
 const ANNOUNCED_MS: u64 = 20_000;
 
-fn worker(id: &str, models: &[&str]) -> Announcement {
+fn worker(id: &str, models: &[&str]) -> WorkerAnnouncement {
     let serves = |model: &&str| ServedModel {
         model: (*model).to_owned(),
         engine: "storyboard/7".to_owned(),
         device: Some("cuda0, \"quoted\"".to_owned()),
         is_available: true,
     };
-    Announcement {
+    WorkerAnnouncement {
         id: id.to_owned(),
         host: "gpu-1".to_owned(),
         pid: 4711,
@@ -52,7 +52,7 @@ fn worker(id: &str, models: &[&str]) -> Announcement {
     }
 }
 
-async fn announce(site: &Site, worker: &Announcement) {
+async fn announce(site: &Site, worker: &WorkerAnnouncement) {
     site.workers.announce(worker, ANNOUNCED_MS).await.unwrap();
 }
 
@@ -78,7 +78,7 @@ pub async fn a_worker_is_seen_on_another_handle(harness: &impl Harness) {
     announce(&here, &first).await;
     here.clock.advance(7);
     announce(&there, &second).await;
-    let one = |worker: &Announcement, seen_ms_ago| LivingWorker {
+    let one = |worker: &WorkerAnnouncement, seen_ms_ago| LivingWorker {
         worker: worker.clone(),
         seen_ms_ago,
         running: 0,
@@ -142,7 +142,7 @@ pub async fn a_withdrawn_worker_is_gone_at_once(harness: &impl Harness) {
 pub async fn a_draining_worker_serves_no_model(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     announce(&here, &worker("one", &["one"])).await;
-    let draining = Announcement {
+    let draining = WorkerAnnouncement {
         state: WorkerState::Draining,
         ..worker("one", &["one"])
     };

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock as _, ManualClock, Phase, State, TaskId};
+use kinora_contract::{Clock as _, ManualClock, TaskPhase, TaskState, TaskId};
 
 use super::*;
 use crate::conformance::fixtures::{
@@ -13,7 +13,7 @@ use crate::conformance::fixtures::{
 };
 use crate::conformance::{Harness, Site};
 use crate::{
-    ClaimRequest, Idempotency, Insertion, Lease, NewTask, OpenOptions, PageRequest, StoreError,
+    ClaimRequest, IdempotencyKey, InsertOutcome, Lease, NewTask, OpenOptions, PageRequest, StoreError,
     SweepRequest, open,
 };
 
@@ -28,7 +28,7 @@ impl Calm {
 
 #[async_trait]
 impl Harness for Calm {
-    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores {
+    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> StoreHandles {
         let path = self.0.path().join(name).join("kinora.db");
         let url = format!("sqlite:{}", path.display());
         let stores = open(&url, &OpenOptions::new(clock)).await.unwrap();
@@ -46,7 +46,7 @@ impl Harness for Calm {
 crate::conformance_suite!(Calm::new());
 
 /// A real store, and the same behind `plan`.
-async fn both(harness: &Calm, plan: &Arc<Plan<Method>>) -> [Site; 2] {
+async fn both(harness: &Calm, plan: &Arc<Plan<StoreMethod>>) -> [Site; 2] {
     let clock = Arc::new(ManualClock::at(NOW));
     let real = harness.stores("one", clock.clone()).await;
     let faulty = FaultyStore::wrap(real.clone(), plan.clone());
@@ -58,8 +58,8 @@ async fn a_call_fails_before_or_after_it_is_done() {
     let plan = Arc::new(Plan::seeded(1));
     let harness = Calm::new();
     let [real, faulty] = both(&harness, &plan).await;
-    plan.fail_call(Method::Insert, 2, Fault::Before);
-    plan.fail_call(Method::Insert, 3, Fault::After);
+    plan.fail_call(StoreMethod::Insert, 2, Fault::Before);
+    plan.fail_call(StoreMethod::Insert, 3, Fault::After);
     for (number, stored, said) in [(1, true, true), (2, false, false), (3, true, false)] {
         assert_eq!(faulty.tasks.insert(task(number, "one")).await.is_ok(), said);
         let found = real.tasks.get("one", id(number)).await.unwrap();
@@ -75,7 +75,7 @@ impl Stubborn {
     async fn submit(&self, numbers: &mut u64, key: u64) -> TaskId {
         loop {
             *numbers += 1;
-            let idempotency = Some(Idempotency {
+            let idempotency = Some(IdempotencyKey {
                 key: key.to_string(),
                 fingerprint: [0; 32],
                 bound_ms: u64::MAX >> 2,
@@ -85,7 +85,7 @@ impl Stubborn {
                 ..task(*numbers, "one")
             };
             match self.0.tasks.insert(new).await {
-                Ok(Insertion::Inserted(task) | Insertion::Replayed(task)) => return task.id,
+                Ok(InsertOutcome::Inserted(task) | InsertOutcome::Replayed(task)) => return task.id,
                 Ok(other) => panic!("{other:?}"),
                 Err(_) => {}
             }
@@ -108,7 +108,7 @@ impl Stubborn {
                 break found.expect("the task is there");
             }
         };
-        assert_eq!(found.state, State::Completed(Box::new(outcome)));
+        assert_eq!(found.state, TaskState::Completed(Box::new(outcome)));
     }
 
     /// Works until nothing is left; a claim whose answer was lost comes back by the sweep.
@@ -163,11 +163,11 @@ async fn p06_at_five_percent_faults_no_key_makes_two_tasks_and_no_acknowledged_t
                 project: "one".to_owned(),
                 after: stored.last().copied(),
                 limit: 100,
-                order: crate::Order::Ascending,
+                order: crate::ListOrder::Ascending,
             };
             let page = real.tasks.list(request).await.unwrap();
             for task in &page.tasks {
-                assert_eq!(task.state.phase(), Phase::Completed, "seed {seed}");
+                assert_eq!(task.state.phase(), TaskPhase::Completed, "seed {seed}");
             }
             stored.extend(page.tasks.iter().map(|task| task.id));
             if !page.has_more {

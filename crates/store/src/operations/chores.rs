@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::backend::{Operation, Transaction};
+use crate::backend::{StoreOperation, StoreTransaction};
 use crate::chores::DELETION_LEASE_MS;
 use crate::tables::{chores, webhooks};
 use crate::{Chore, ChoreDone, ChoreRequest, DeliveryRequest, DueDelivery};
 
-impl Operation for ChoreRequest {
+impl StoreOperation for ChoreRequest {
     type Output = Vec<Chore>;
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Vec<Chore>, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<Vec<Chore>, T::Fault> {
         let now_ms = tx.now().wall_ms;
         let found = tx.query(chores::due(T::DIALECT, self, now_ms)).await?;
         if found.is_empty() {
@@ -28,7 +28,7 @@ impl Operation for ChoreRequest {
 }
 
 /// Takes the chores that remove these files, leased to the process that deleted their task.
-pub(super) async fn take_files<T: Transaction>(
+pub(super) async fn lease_files<T: StoreTransaction>(
     tx: &mut T,
     keys: &[String],
 ) -> Result<Vec<Chore>, T::Fault> {
@@ -37,7 +37,7 @@ pub(super) async fn take_files<T: Transaction>(
     }
     let until_ms = tx.now().wall_ms.saturating_add(DELETION_LEASE_MS);
     let tokens = tx.chore_tokens(keys.len()).await?;
-    let take = chores::take_files(T::DIALECT, keys, &tokens, until_ms);
+    let take = chores::lease_files(T::DIALECT, keys, &tokens, until_ms);
     let taken = tx.write(take).await?;
     let tokens: Vec<u64> = taken
         .iter()
@@ -48,12 +48,12 @@ pub(super) async fn take_files<T: Transaction>(
 
 /// Settles chores: removes those that are done, and gives the others back.
 #[derive(Debug)]
-pub(crate) struct SettleChores(pub(crate) Vec<ChoreDone>);
+pub(crate) struct CompleteChores(pub(crate) Vec<ChoreDone>);
 
-impl Operation for SettleChores {
+impl StoreOperation for CompleteChores {
     type Output = ();
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<(), T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<(), T::Fault> {
         let now_ms = tx.now().wall_ms;
         // Two statements for any number of chores. Each row is matched by its token as well: if the
         // lease has ended and another process holds the chore, its row does not match and stays.
@@ -75,10 +75,10 @@ impl Operation for SettleChores {
     }
 }
 
-impl Operation for DeliveryRequest {
+impl StoreOperation for DeliveryRequest {
     type Output = Vec<DueDelivery>;
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Vec<DueDelivery>, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<Vec<DueDelivery>, T::Fault> {
         let now_ms = tx.now().wall_ms;
         let due = tx.query(webhooks::due(T::DIALECT, self, now_ms)).await?;
         if due.is_empty() {
@@ -105,10 +105,10 @@ impl Operation for DeliveryRequest {
 #[derive(Debug)]
 pub(crate) struct TrimDeliveries(pub(crate) Vec<(bool, u64)>);
 
-impl Operation for TrimDeliveries {
+impl StoreOperation for TrimDeliveries {
     type Output = u64;
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<u64, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<u64, T::Fault> {
         let mut dropped = BTreeMap::<String, u64>::new();
         // Finished ones are only a log; dropped pending ones are events that a receiver will miss,
         // so they are counted for the operator.

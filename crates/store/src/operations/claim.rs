@@ -2,26 +2,26 @@
 //! holder of a lease renews, finishes or releases it. A stale lease changes nothing.
 
 use kinora_contract::TaskId;
-use kinora_contract::lifecycle::{Event, Refused};
+use kinora_contract::lifecycle::{TaskEvent, EventRefusal};
 
-use crate::backend::{Channel, Needs, Operation, Transaction, TransactionFault as _};
-use crate::queue::{Claiming, Index};
+use crate::backend::{CommitChannel, RowNeeds, StoreOperation, StoreTransaction, TransactionFault as _};
+use crate::queue::{ClaimProgress, QueueIndex};
 use crate::work::{LeaseAction, LeasedChange};
-use crate::{Claim, ClaimRequest, Fetch, FetchRequest, Fetched, LeaseLost};
+use crate::{ClaimedTask, ClaimRequest, ReferenceFetch, FetchRequest, FetchReport, LeaseLost};
 
-impl Operation for ClaimRequest {
-    type Output = Vec<Claim>;
+impl StoreOperation for ClaimRequest {
+    type Output = Vec<ClaimedTask>;
 
-    fn channel(&self) -> Channel<'_> {
-        Channel::Queue
+    fn channel(&self) -> CommitChannel<'_> {
+        CommitChannel::Queue
     }
 
-    fn needs(&self, needs: &mut Needs) {
+    fn needs(&self, needs: &mut RowNeeds) {
         needs.claims = needs.claims.saturating_add(self.count);
     }
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Vec<Claim>, T::Fault> {
-        let Some(mut claiming) = begin(self, tx).await? else {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<Vec<ClaimedTask>, T::Fault> {
+        let Some(mut claiming) = begin_claim(self, tx).await? else {
             return Ok(Vec::new());
         };
         // One task per round, since each claim moves the turns. Example: two projects wait, and a
@@ -35,7 +35,7 @@ impl Operation for ClaimRequest {
                 break;
             };
             if let Err(next) = claiming.admit(&before) {
-                tx.wait_alone(next)?;
+                tx.record_waiting_alone(next)?;
                 break;
             }
             let token = tx.next_token()?;
@@ -50,24 +50,24 @@ impl Operation for ClaimRequest {
 
     /// Without this, a worker that disappeared before the answer would hold its tasks until their leases
     /// end.
-    fn unclaimed(claims: Vec<Claim>) -> Vec<LeasedChange> {
-        claims.iter().map(LeasedChange::give_back).collect()
+    fn return_grants(claims: Vec<ClaimedTask>) -> Vec<LeasedChange> {
+        claims.iter().map(LeasedChange::return_claim).collect()
     }
 }
 
-async fn begin<'r, T: Transaction>(
+async fn begin_claim<'r, T: StoreTransaction>(
     request: &'r ClaimRequest,
     tx: &mut T,
-) -> Result<Option<Claiming<'r>>, T::Fault> {
+) -> Result<Option<ClaimProgress<'r>>, T::Fault> {
     if request.count == 0 || !tx.reach(request, request.long_tasks).await? {
         return Ok(None);
     }
     let awaited = tx.awaited(request).await?;
     // Of all workers: the claim looks for this worker's own runs among them, since one that runs
     // alone, or a task that waits for the worker to be idle, closes it.
-    let running = tx.claimable().into_iter().flat_map(Index::running);
+    let running = tx.claimable().into_iter().flat_map(QueueIndex::running);
     let running = running.map(|record| &**record);
-    Ok(Some(Claiming::begin(
+    Ok(Some(ClaimProgress::begin(
         request,
         tx.now(),
         running,
@@ -80,18 +80,18 @@ async fn begin<'r, T: Transaction>(
 #[derive(Debug)]
 pub(crate) struct IsClaimable(pub(crate) ClaimRequest);
 
-impl Operation for IsClaimable {
+impl StoreOperation for IsClaimable {
     type Output = bool;
 
-    fn channel(&self) -> Channel<'_> {
-        Channel::Queue
+    fn channel(&self) -> CommitChannel<'_> {
+        CommitChannel::Queue
     }
 
-    fn needs(&self, needs: &mut Needs) {
+    fn needs(&self, needs: &mut RowNeeds) {
         self.0.needs(needs);
     }
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<bool, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<bool, T::Fault> {
         let request = &self.0;
         if request.count == 0 || !tx.reach(request, request.long_tasks).await? {
             return Ok(false);
@@ -100,7 +100,7 @@ impl Operation for IsClaimable {
         let Some(queue) = tx.claimable() else {
             return Ok(false);
         };
-        Ok(Claiming::leads_to_task(
+        Ok(ClaimProgress::leads_to_task(
             request,
             tx.now(),
             queue.running().map(|record| &**record),
@@ -113,14 +113,14 @@ impl Operation for IsClaimable {
 /// Maximum number of fetches in one transaction, which keeps it short.
 pub(crate) const TAKEN_MAX: usize = 256;
 
-impl Operation for FetchRequest {
-    type Output = Vec<Fetch>;
+impl StoreOperation for FetchRequest {
+    type Output = Vec<ReferenceFetch>;
 
-    fn channel(&self) -> Channel<'_> {
-        Channel::Queue
+    fn channel(&self) -> CommitChannel<'_> {
+        CommitChannel::Queue
     }
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Vec<Fetch>, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<Vec<ReferenceFetch>, T::Fault> {
         let mut taken = Vec::new();
         if self.count == 0 || !tx.reach_fetches(self).await? {
             return Ok(taken);
@@ -132,9 +132,9 @@ impl Operation for FetchRequest {
                 break;
             };
             let token = tx.next_fetch_token()?;
-            let begun = self.begun(token, tx.now());
+            let begun = self.begin_event(token, tx.now());
             if let Some(after) = tx.begin_fetch(&before, begun, token)? {
-                taken.push(Fetch::of(&after, token));
+                taken.push(ReferenceFetch::new(&after, token));
             }
         }
         Ok(taken)
@@ -142,19 +142,19 @@ impl Operation for FetchRequest {
 
     /// Without this, a fetch stage that disappeared before the answer would hold its tasks until their
     /// leases end.
-    fn unclaimed(fetches: Vec<Fetch>) -> Vec<LeasedChange> {
-        let back = Fetched::Back { pause_ms: 0 };
+    fn return_grants(fetches: Vec<ReferenceFetch>) -> Vec<LeasedChange> {
+        let back = FetchReport::Back { pause_ms: 0 };
         fetches
             .iter()
-            .map(|fetch| LeasedChange::settle(fetch, back.clone()))
+            .map(|fetch| LeasedChange::complete_fetch(fetch, back.clone()))
             .collect()
     }
 }
 
-impl Operation for LeasedChange {
+impl StoreOperation for LeasedChange {
     type Output = Result<(), LeaseLost>;
 
-    fn needs(&self, needs: &mut Needs) {
+    fn needs(&self, needs: &mut RowNeeds) {
         needs.tasks.insert(self.task);
     }
 
@@ -163,15 +163,15 @@ impl Operation for LeasedChange {
         matches!(self.action, LeaseAction::Renew { .. })
     }
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Self::Output, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<Self::Output, T::Fault> {
         // A task that is gone was deleted by its owner: the worker must stop, as after a cancel.
         let Some(before) = tx.find(self.task)? else {
             return Ok(Err(LeaseLost::Withdrawn));
         };
-        let event = self.action.at(tx.now());
+        let event = self.action.event_at(tx.now());
         match tx.apply(&before, event)? {
             Ok(_) => Ok(Ok(())),
-            Err(Refused::LeaseLost(lost)) => Ok(Err(lost)),
+            Err(EventRefusal::LeaseLost(lost)) => Ok(Err(lost)),
             // The token matched, so the holder runs the task: no other refusal is possible unless
             // the row is damaged.
             Err(refused) => Err(T::Fault::corrupt(format!("{}: {refused}", self.task))),
@@ -186,20 +186,20 @@ pub(crate) struct ChargeReferences {
     pub(crate) bytes: u64,
 }
 
-impl Operation for ChargeReferences {
+impl StoreOperation for ChargeReferences {
     type Output = ();
 
-    fn needs(&self, needs: &mut Needs) {
+    fn needs(&self, needs: &mut RowNeeds) {
         needs.tasks.insert(self.task);
     }
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<(), T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<(), T::Fault> {
         if let Some(before) = tx.find(self.task)?
             && before.reference_bytes != self.bytes
         {
             // A task that ended meanwhile refuses the event. Its references are garbage then and
             // cost nothing, so there is nothing to report.
-            let _ = tx.apply(&before, Event::ReferencesStored { bytes: self.bytes })?;
+            let _ = tx.apply(&before, TaskEvent::ReferencesStored { bytes: self.bytes })?;
         }
         Ok(())
     }

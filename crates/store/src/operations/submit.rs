@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::Record;
+use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::listed_bytes;
 
 use crate::NewTask;
-use crate::backend::{Channel, Needs, Operation, Transaction};
-use crate::tasks::{Full, Load};
+use crate::backend::{CommitChannel, RowNeeds, StoreOperation, StoreTransaction};
+use crate::tasks::{ExceededLimit, QueueLoad};
 
 /// Accepts a task.
 #[derive(Debug)]
-pub(crate) struct Submit {
+pub(crate) struct SubmitTask {
     pub(crate) new: NewTask,
     /// Places in the queue that are promised to other projects.
     pub(crate) reserved: u64,
@@ -20,18 +20,18 @@ pub(crate) struct Submit {
 
 /// The result, before it becomes an answer.
 #[derive(Debug)]
-pub(crate) enum Submitted {
-    Accepted(Arc<Record>),
+pub(crate) enum SubmitOutcome {
+    Accepted(Arc<TaskRecord>),
     /// The task of an earlier request with the same key.
-    Replayed(Arc<Record>),
+    Replayed(Arc<TaskRecord>),
     KeyReused,
-    Refused(Full),
+    Refused(ExceededLimit),
 }
 
-impl Operation for Submit {
-    type Output = Submitted;
+impl StoreOperation for SubmitTask {
+    type Output = SubmitOutcome;
 
-    fn needs(&self, needs: &mut Needs) {
+    fn needs(&self, needs: &mut RowNeeds) {
         let new = &self.new;
         needs.projects.insert(new.project.clone());
         needs.places += 1;
@@ -42,8 +42,8 @@ impl Operation for Submit {
         }
     }
 
-    fn channel(&self) -> Channel<'_> {
-        Channel::Submits(&self.new.project)
+    fn channel(&self) -> CommitChannel<'_> {
+        CommitChannel::Submits(&self.new.project)
     }
 
     fn has_client(&self) -> bool {
@@ -54,7 +54,7 @@ impl Operation for Submit {
         listed_bytes(&self.new.accepted(self.new.id, 0))
     }
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Submitted, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<SubmitOutcome, T::Fault> {
         let new = &self.new;
         // 1. A key that is bound answers with its task. Only a sweep, or the deletion of the task,
         // frees a key: a clock that is wrong for a moment must not cause a second video.
@@ -62,31 +62,31 @@ impl Operation for Submit {
             && let Some(bound) = tx.key_binding(&new.project, &idempotency.key)?
         {
             if bound.fingerprint != idempotency.fingerprint {
-                return Ok(Submitted::KeyReused);
+                return Ok(SubmitOutcome::KeyReused);
             }
             if let Some(earlier) = tx.find(bound.task)? {
-                return Ok(Submitted::Replayed(earlier));
+                return Ok(SubmitOutcome::Replayed(earlier));
             }
         }
         // 2. Id and place follow the order of acceptance. The id that the caller drew may be behind one that
         // another process drew for the same project; lists sort by id, so a later one replaces it.
         let id = tx.next_id(&new.project, new.id)?;
         let accepted = new.accepted(id, tx.now().wall_ms);
-        let record = Arc::new(Record::accepted(tx.next_place()?, accepted));
+        let record = Arc::new(TaskRecord::accepted(tx.next_place()?, accepted));
         // 3. Limits hold exactly, however many submits share the transaction: each sees those before it.
         let load = tx.load(&new.project);
-        let load = Load {
+        let load = QueueLoad {
             waiting: load.waiting.saturating_add(self.reserved),
             ..load
         };
         if let Some(full) = new.bounds.refusal(record.charged_bytes, load) {
-            return Ok(Submitted::Refused(full));
+            return Ok(SubmitOutcome::Refused(full));
         }
         // 4. The task, its key and its callback are stored together.
         tx.insert(record.clone(), new.callback.as_ref())?;
         if let Some(idempotency) = &new.idempotency {
             tx.bind_key(&record, idempotency)?;
         }
-        Ok(Submitted::Accepted(record))
+        Ok(SubmitOutcome::Accepted(record))
     }
 }

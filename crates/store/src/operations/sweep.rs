@@ -1,30 +1,30 @@
 //! Cleans up: lost leases, expired results, tombstones, old idempotency keys. Bounded work in one
 //! transaction. Postpones the expiry of tasks whose end was stamped by a wrong clock.
 
-use kinora_contract::lifecycle::Event;
-use kinora_contract::{Phase, UnixMs};
+use kinora_contract::lifecycle::TaskEvent;
+use kinora_contract::{TaskPhase, UnixMs};
 
-use crate::backend::{Channel, Operation, Transaction, TransactionFault as _};
-use crate::chores::Part;
-use crate::sql::Query;
-use crate::{ExpiryCursor, Postpone, SweepRequest, Swept};
+use crate::backend::{CommitChannel, StoreOperation, StoreTransaction, TransactionFault as _};
+use crate::chores::SweepStep;
+use crate::sql::SqlQuery;
+use crate::{ExpiryCursor, PostponeRequest, SweepRequest, SweepReport};
 
-impl Operation for SweepRequest {
-    type Output = Swept;
+impl StoreOperation for SweepRequest {
+    type Output = SweepReport;
 
-    fn channel(&self) -> Channel<'_> {
-        Channel::Queue
+    fn channel(&self) -> CommitChannel<'_> {
+        CommitChannel::Queue
     }
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Swept, T::Fault> {
-        let mut swept = Swept::default();
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<SweepReport, T::Fault> {
+        let mut swept = SweepReport::default();
         for part in self.parts() {
             let rows = match part {
-                Part::Leases => requeue_lost(self, tx, &mut swept).await?,
-                Part::Waiting { now_ms } => fail_late(self, now_ms, tx).await?,
-                Part::Tombstones { until_ms } => remove_tombstones(self, until_ms, tx).await?,
-                Part::Results { phase, now_ms } => expire(self, now_ms, tx, phase).await?,
-                Part::Keys { until_ms } => free_keys(self, until_ms, tx).await?,
+                SweepStep::Leases => requeue_lost(self, tx, &mut swept).await?,
+                SweepStep::Waiting { now_ms } => fail_late(self, now_ms, tx).await?,
+                SweepStep::Tombstones { until_ms } => remove_tombstones(self, until_ms, tx).await?,
+                SweepStep::Results { phase, now_ms } => expire(self, now_ms, tx, phase).await?,
+                SweepStep::Keys { until_ms } => free_keys(self, until_ms, tx).await?,
             };
             swept.add(part, rows, self.batch);
         }
@@ -34,10 +34,10 @@ impl Operation for SweepRequest {
 }
 
 /// Requeues or fails tasks whose leases have expired.
-async fn requeue_lost<T: Transaction>(
+async fn requeue_lost<T: StoreTransaction>(
     request: &SweepRequest,
     tx: &mut T,
-    swept: &mut Swept,
+    swept: &mut SweepReport,
 ) -> Result<u64, T::Fault> {
     let running = tx.running(request.lease_ms).await?;
     // The verdicts come first, from all tasks that ran when the workers died. Example: a worker ran A and B
@@ -62,7 +62,7 @@ async fn requeue_lost<T: Transaction>(
 }
 
 /// Fails tasks that have waited too long for their first worker.
-async fn fail_late<T: Transaction>(
+async fn fail_late<T: StoreTransaction>(
     request: &SweepRequest,
     now_ms: UnixMs,
     tx: &mut T,
@@ -78,18 +78,18 @@ async fn fail_late<T: Transaction>(
 
 /// Expires results. From now on their tasks answer 410, for the full time however late the sweep
 /// is.
-async fn expire<T: Transaction>(
+async fn expire<T: StoreTransaction>(
     request: &SweepRequest,
     now_ms: UnixMs,
     tx: &mut T,
-    phase: Phase,
+    phase: TaskPhase,
 ) -> Result<u64, T::Fault> {
     let mut expired = 0;
     for id in tx.due(phase, now_ms, request.batch).await? {
         match tx.find(id) {
             Ok(None) => {}
             Ok(Some(before)) => {
-                let event = Event::Expired { now_ms };
+                let event = TaskEvent::Expired { now_ms };
                 expired += u64::from(tx.expect_unless_damaged(&before, event)?);
             }
             Err(fault) => {
@@ -108,18 +108,18 @@ async fn expire<T: Transaction>(
     Ok(expired)
 }
 
-async fn remove_tombstones<T: Transaction>(
+async fn remove_tombstones<T: StoreTransaction>(
     request: &SweepRequest,
     until_ms: UnixMs,
     tx: &mut T,
 ) -> Result<u64, T::Fault> {
     let now_ms = tx.now().wall_ms;
     let mut removed = 0;
-    for id in tx.due(Phase::Expired, until_ms, request.batch).await? {
+    for id in tx.due(TaskPhase::Expired, until_ms, request.batch).await? {
         match tx.find(id) {
             Ok(None) => {}
             Ok(Some(before)) => {
-                let event = Event::Deleted { now_ms };
+                let event = TaskEvent::Deleted { now_ms };
                 removed += u64::from(tx.expect_unless_damaged(&before, event)?);
             }
             // Nobody can read this tombstone, but its index entry is due: remove it as the readable
@@ -134,7 +134,7 @@ async fn remove_tombstones<T: Transaction>(
     Ok(removed)
 }
 
-async fn free_keys<T: Transaction>(
+async fn free_keys<T: StoreTransaction>(
     request: &SweepRequest,
     until_ms: UnixMs,
     tx: &mut T,
@@ -146,18 +146,18 @@ async fn free_keys<T: Transaction>(
          WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {}) RETURNING 1",
         T::DIALECT.skip_locked()
     );
-    let free = Query::new(free).bind(until_ms).bind(request.batch as u64);
+    let free = SqlQuery::new(free).bind(until_ms).bind(request.batch as u64);
     Ok(tx.write(free).await?.len() as u64)
 }
 
-impl Operation for Postpone {
+impl StoreOperation for PostponeRequest {
     type Output = Option<ExpiryCursor>;
 
-    fn channel(&self) -> Channel<'_> {
-        Channel::Queue
+    fn channel(&self) -> CommitChannel<'_> {
+        CommitChannel::Queue
     }
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Option<ExpiryCursor>, T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<Option<ExpiryCursor>, T::Fault> {
         // Those that expire last come first: a postponed task then lies behind the place where the next call
         // continues, and is not found twice. Tasks that the request does not concern count towards the
         // batch too, so that no call searches the whole store.
@@ -169,8 +169,8 @@ impl Operation for Postpone {
                 continue;
             };
             let ended_at_ms = before.task.finished_at_ms;
-            let expires_at_ms = self.moved(place.expires_at_ms, ended_at_ms);
-            tx.expect_unless_damaged(&before, Event::Postponed { expires_at_ms })?;
+            let expires_at_ms = self.new_expiry(place.expires_at_ms, ended_at_ms);
+            tx.expect_unless_damaged(&before, TaskEvent::Postponed { expires_at_ms })?;
         }
         Ok(last.filter(|_| is_full))
     }

@@ -12,14 +12,14 @@ use crate::{OpenError, PostgresOptions};
 
 /// A parsed address. It may hold a password, which never appears in any output.
 #[derive(Clone)]
-pub(super) struct Address {
+pub(super) struct ServerAddress {
     /// One configuration for each host, in the order of the attempts.
     pub(super) hosts: Vec<Config>,
     /// Trusted certificates that replace those of the public authorities.
     pub(super) roots: Option<PathBuf>,
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Address")
     }
@@ -30,7 +30,7 @@ pub(crate) fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
-impl Address {
+impl ServerAddress {
     /// Parses `url`: `postgres://user:password@host:port,host:port/database?name=value&...` with
     /// the parameters of the driver
     /// (<https://docs.rs/tokio-postgres/latest/tokio_postgres/config/struct.Config.html>), and
@@ -46,20 +46,20 @@ impl Address {
                 "sslmode" => match value {
                     "disable" | "allow" | "prefer" => encrypts = false,
                     "require" | "verify-ca" | "verify-full" => encrypts = true,
-                    _ => return Err(refuse("sslmode is unknown")),
+                    _ => return Err(invalid_address("sslmode is unknown")),
                 },
-                "sslrootcert" => roots = Some(PathBuf::from(decoded(value)?)),
-                "schema" | "search_path" => schema = Some(decoded(value)?),
+                "sslrootcert" => roots = Some(PathBuf::from(percent_decode(value)?)),
+                "schema" | "search_path" => schema = Some(percent_decode(value)?),
                 _ => others.push(one),
             }
         }
         let mut hosts = Vec::new();
-        for base in each_host(base) {
+        for base in split_hosts(base) {
             let address = format!("{base}?{}", others.join("&"));
             // The parser's own message is dropped: it may repeat parts of the address, and with them
             // the password.
             let parsed = address.parse::<Config>();
-            let mut config = parsed.map_err(|_| refuse("it cannot be understood"))?;
+            let mut config = parsed.map_err(|_| invalid_address("it cannot be understood"))?;
             if let Some(schema) = &schema {
                 // Spaces separate options of a connection; a backslash keeps one (libpq, `options`).
                 let schema = schema.replace('\\', "\\\\").replace(' ', "\\ ");
@@ -83,7 +83,7 @@ impl Address {
 
 /// Splits an address (without parameters) into one per host, so that each host has its own time to
 /// answer.
-fn each_host(base: &str) -> Vec<String> {
+fn split_hosts(base: &str) -> Vec<String> {
     let (scheme, rest) = base.split_once("://").unwrap_or(("", base));
     let (authority, path) = match rest.find('/') {
         Some(at) => rest.split_at(at),
@@ -118,11 +118,11 @@ fn keep_alive(config: &mut Config, options: &PostgresOptions) {
     }
 }
 
-fn refuse(why: &str) -> OpenError {
+fn invalid_address(why: &str) -> OpenError {
     OpenError::Unavailable(format!("the address of the PostgreSQL database is wrong: {why}").into())
 }
 
-fn decoded(value: &str) -> Result<String, OpenError> {
+fn percent_decode(value: &str) -> Result<String, OpenError> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.bytes();
     while let Some(byte) = rest.next() {
@@ -135,9 +135,9 @@ fn decoded(value: &str) -> Result<String, OpenError> {
         let code = high
             .zip(low)
             .and_then(|(high, low)| u8::try_from(16 * high + low).ok());
-        bytes.push(code.ok_or_else(|| refuse("a percent sign begins no code"))?);
+        bytes.push(code.ok_or_else(|| invalid_address("a percent sign begins no code"))?);
     }
-    String::from_utf8(bytes).map_err(|_| refuse("it is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| invalid_address("it is not UTF-8"))
 }
 
 #[cfg(test)]
@@ -146,8 +146,8 @@ mod tests {
 
     use super::*;
 
-    fn parse(url: &str) -> Result<Address, OpenError> {
-        Address::parse(url, &PostgresOptions::default())
+    fn parse(url: &str) -> Result<ServerAddress, OpenError> {
+        ServerAddress::parse(url, &PostgresOptions::default())
     }
 
     #[test]

@@ -6,10 +6,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::PostgresStore;
-use super::fault::{Done, corrupt};
-use super::session::Statement;
-use crate::sql::int;
-use crate::{Allowances, StoreError, Taken, Time};
+use super::fault::{PostgresResult, corrupt};
+use super::session::SqlStatement;
+use crate::sql::to_sql_int;
+use crate::{AllowanceStore, StoreError, AllowanceGrant, TimeSource};
 
 /// Units of a bucket per request. A limit of `n` requests per minute then adds `n` units per
 /// millisecond, so all arithmetic is in whole numbers: 100 per minute fill 1.67 requests a second, which
@@ -32,21 +32,21 @@ const TAKE: &str = "\
     RETURNING granted, level";
 
 /// The statement that takes up to `wanted` requests, at `now_ms` if the server's clock does not decide.
-fn ask(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) -> Statement {
-    let ask = Statement::new(TAKE)
+fn take_statement(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) -> SqlStatement {
+    let ask = SqlStatement::new(TAKE)
         .text(key)
         .int(per_minute.into())
         .int(wanted.into());
-    ask.bind(now_ms.map(int), Type::INT8)
+    ask.bind(now_ms.map(to_sql_int), Type::INT8)
 }
 
 /// Reads the row that the statement returns.
-fn read(rows: &[Row], per_minute: u32) -> Done<Taken> {
+fn read_grant(rows: &[Row], per_minute: u32) -> PostgresResult<AllowanceGrant> {
     let row = rows.first();
     let row = row.ok_or_else(|| corrupt("an allowance gives no answer".to_owned()))?;
     let granted = row.try_get::<_, i64>(0)?.unsigned_abs();
     let level = row.try_get::<_, i64>(1)?.unsigned_abs();
-    Ok(Taken {
+    Ok(AllowanceGrant {
         granted: u32::try_from(granted).unwrap_or(u32::MAX),
         left: u32::try_from(level / REQUEST).unwrap_or(u32::MAX),
         next_ms: REQUEST
@@ -56,11 +56,11 @@ fn read(rows: &[Row], per_minute: u32) -> Done<Taken> {
 }
 
 #[async_trait]
-impl Allowances for PostgresStore {
-    async fn take(&self, key: &str, per_minute: u32, wanted: u32) -> Result<Taken, StoreError> {
-        let by_clock = self.shared.options.time == Time::Clock;
+impl AllowanceStore for PostgresStore {
+    async fn acquire(&self, key: &str, per_minute: u32, wanted: u32) -> Result<AllowanceGrant, StoreError> {
+        let by_clock = self.shared.options.time == TimeSource::Clock;
         let now_ms = by_clock.then(|| self.shared.clock.now_ms());
-        let ask = ask(key, per_minute, wanted, now_ms);
-        Ok(read(&self.reader.query(ask).await?, per_minute)?)
+        let ask = take_statement(key, per_minute, wanted, now_ms);
+        Ok(read_grant(&self.reader.query(ask).await?, per_minute)?)
     }
 }

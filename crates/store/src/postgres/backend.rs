@@ -4,42 +4,42 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::Record;
-use kinora_contract::{Reading, Status, TaskId, UnixMs};
+use kinora_contract::lifecycle::TaskRecord;
+use kinora_contract::{ClockReading, Status, TaskId, UnixMs};
 use tokio_postgres::types::Type;
 
-use super::batch::Batch;
-use super::fault::{Done, Fault};
+use super::batch::LaneTransaction;
+use super::fault::{PostgresResult, PostgresFault};
 use super::lane::LaneStep;
-use super::session::Statement;
+use super::session::SqlStatement;
 use super::{PostgresStore, rows, script};
-use crate::backend::{Backend, Channel, Needs, Operation, Tables};
-use crate::changes::Signals;
+use crate::backend::{StoreBackend, CommitChannel, RowNeeds, StoreOperation, StoreTables};
+use crate::changes::WakeSignals;
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
-use crate::sql::{Dialect, Query, Question, Script};
+use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlScript};
 use crate::tables::operators;
-use crate::tables::workers::{Announce, Withdraw, announced, living};
-use crate::tasks::Filling;
+use crate::tables::workers::{AnnounceWorker, WithdrawWorker, announced, living};
+use crate::tasks::PageBuilder;
 use crate::workers::served;
 use crate::{
-    Announcement, ApiKey, Count, Counts, Ended, EndedRequest, Glance, Idempotency, Lease,
-    LivingWorker, Order, Overview, Page, PageRequest, StoreError, Usage, Workers,
+    WorkerAnnouncement, ApiKey, PhaseCounts, QueueCounts, EndedTasks, EndedRequest, TaskGlance, IdempotencyKey, Lease,
+    LivingWorker, ListOrder, ServiceOverview, TaskPage, PageRequest, StoreError, QuotaUsage, WorkerDirectory,
 };
 
-/// The columns of a [`Glance`].
+/// The columns of a [`TaskGlance`].
 const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms";
 /// Maximum number of queries for one page. Each may find only rows that cannot be read.
 const READINGS_MAX: usize = 10;
 
-impl Tables for PostgresStore {
-    const DIALECT: Dialect = Dialect::Postgres;
+impl StoreTables for PostgresStore {
+    const DIALECT: SqlDialect = SqlDialect::Postgres;
 
-    async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
+    async fn ask<T: Send + 'static>(&self, question: TypedQuery<T>) -> Result<Vec<T>, StoreError> {
         script::ask(&self.reader, question).await
     }
 
-    async fn run<S: Script>(&self, script: S) -> Result<S::Output, StoreError> {
+    async fn run<S: SqlScript>(&self, script: S) -> Result<S::Output, StoreError> {
         self.acts.call(script).await
     }
 
@@ -57,21 +57,21 @@ impl Tables for PostgresStore {
     }
 }
 
-impl Backend for PostgresStore {
-    async fn commit<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+impl StoreBackend for PostgresStore {
+    async fn commit<O: StoreOperation>(&self, operation: O) -> Result<O::Output, StoreError> {
         let lane = match operation.channel() {
-            Channel::Submits(project) => self.inserts(project),
-            Channel::Changes => &self.acts,
-            Channel::Queue => &self.queue,
+            CommitChannel::Submits(project) => self.insert_lane(project),
+            CommitChannel::Changes => &self.acts,
+            CommitChannel::Queue => &self.queue,
         };
         if operation.has_client() {
-            lane.call_soon(operation).await
+            lane.call_with_limit(operation).await
         } else {
             lane.call(operation).await
         }
     }
 
-    async fn clock(&self) -> Result<Reading, StoreError> {
+    async fn clock(&self) -> Result<ClockReading, StoreError> {
         Ok(self.reader.present().await?.reading())
     }
 
@@ -79,7 +79,7 @@ impl Backend for PostgresStore {
         self.shared.clock.now_ms()
     }
 
-    fn signals(&self) -> &Signals {
+    fn signals(&self) -> &WakeSignals {
         &self.shared.signals
     }
 
@@ -100,7 +100,7 @@ impl Backend for PostgresStore {
         None
     }
 
-    async fn settle_start(&self) -> Result<(), StoreError> {
+    async fn confirm_start(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl Backend for PostgresStore {
         self.shared.is_writable()
     }
 
-    async fn find(&self, _: Option<&str>, id: TaskId) -> Result<Option<Arc<Record>>, StoreError> {
+    async fn find(&self, _: Option<&str>, id: TaskId) -> Result<Option<Arc<TaskRecord>>, StoreError> {
         self.reader.find(id).await
     }
 
@@ -116,18 +116,18 @@ impl Backend for PostgresStore {
         &self,
         _: Option<&str>,
         id: TaskId,
-    ) -> Result<Option<Arc<Record>>, StoreError> {
+    ) -> Result<Option<Arc<TaskRecord>>, StoreError> {
         self.reader.poll(id).await
     }
 
     async fn find_all(
         &self,
         ids: &[TaskId],
-    ) -> Result<Vec<Result<Option<Arc<Record>>, StoreError>>, StoreError> {
+    ) -> Result<Vec<Result<Option<Arc<TaskRecord>>, StoreError>>, StoreError> {
         self.reader.find_all(ids).await
     }
 
-    async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<Record>>>, StoreError> {
+    async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<TaskRecord>>>, StoreError> {
         // A client that waits for its place in the queue polls one task, whose record is mostly still
         // in the cache. Lists ask for many at once, which share one query in any case.
         if let [id] = ids {
@@ -143,37 +143,37 @@ impl Backend for PostgresStore {
     async fn find_twin(
         &self,
         project: &str,
-        idempotency: &Idempotency,
-    ) -> Result<Option<Arc<Record>>, StoreError> {
+        idempotency: &IdempotencyKey,
+    ) -> Result<Option<Arc<TaskRecord>>, StoreError> {
         let text = format!(
             "SELECT {} FROM idempotency i JOIN tasks t ON t.id = i.task \
              WHERE i.project = $1 AND i.key = $2 AND i.fingerprint = $3",
             rows::columns("t")
         );
-        let ask = Statement::new(text)
+        let ask = SqlStatement::new(text)
             .text(project)
             .text(idempotency.key.clone());
         let ask = ask.bind(idempotency.fingerprint.to_vec(), Type::BYTEA);
         let found = self.reader.query(ask).await?;
         let record = found.first().map(rows::read).transpose()?;
-        self.compare(record.iter().map(|record| Glance::of(&record.task)));
+        self.drop_outdated(record.iter().map(|record| TaskGlance::from_task(&record.task)));
         Ok(record)
     }
 
-    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
-        let mut filling = Filling::up_to(request.limit);
+    async fn list(&self, request: PageRequest) -> Result<TaskPage, StoreError> {
+        let mut filling = PageBuilder::with_limit(request.limit);
         let mut after = request.after.map(|id| id.to_string());
         for _ in 0..READINGS_MAX {
-            let found = self.reader.query(page(&request, after.take())).await?;
+            let found = self.reader.query(page_statement(&request, after.take())).await?;
             for row in &found {
                 let record = match rows::read(row) {
-                    Err(Fault::Job(StoreError::Corrupt(error))) => {
+                    Err(PostgresFault::Job(StoreError::Corrupt(error))) => {
                         tracing::error!(error, "unreadable task left out of a list");
                         continue;
                     }
                     read => read?,
                 };
-                self.compare([Glance::of(&record.task)]);
+                self.drop_outdated([TaskGlance::from_task(&record.task)]);
                 if request.lists(&record.task) && !filling.add(&record.task) {
                     return Ok(filling.page());
                 }
@@ -189,17 +189,17 @@ impl Backend for PostgresStore {
         Ok(page)
     }
 
-    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<TaskGlance>>, StoreError> {
         let named: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let text = format!("SELECT {GLANCE} FROM tasks WHERE id = ANY($1)");
-        let found = self.reader.query(Statement::new(text).texts(named)).await?;
-        let found = glances(&found)?;
-        self.compare(found.iter().copied().map(Some));
-        let found: HashMap<TaskId, Glance> = found.into_iter().map(|one| (one.id, one)).collect();
+        let found = self.reader.query(SqlStatement::new(text).texts(named)).await?;
+        let found = read_glances(&found)?;
+        self.drop_outdated(found.iter().copied().map(Some));
+        let found: HashMap<TaskId, TaskGlance> = found.into_iter().map(|one| (one.id, one)).collect();
         Ok(ids.iter().map(|id| found.get(id).copied()).collect())
     }
 
-    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
+    async fn unfinished(&self, project: &str) -> Result<Vec<TaskGlance>, StoreError> {
         // Each place has a partial index of its own, which PostgreSQL uses only if the condition names
         // that place as a constant: four simple queries instead of `place IN (1, 2, 3, 4)`.
         let ask = [1, 2, 3, 4]
@@ -207,14 +207,14 @@ impl Backend for PostgresStore {
                 format!("SELECT {GLANCE} FROM tasks WHERE project = $1 AND place = {place}")
             })
             .join(" UNION ALL ");
-        let found = self.reader.query(Statement::new(ask).text(project)).await?;
-        let mut found = glances(&found)?;
-        self.compare(found.iter().copied().map(Some));
+        let found = self.reader.query(SqlStatement::new(ask).text(project)).await?;
+        let mut found = read_glances(&found)?;
+        self.drop_outdated(found.iter().copied().map(Some));
         found.sort_unstable_by_key(|glance| glance.id);
         Ok(found)
     }
 
-    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+    async fn ended(&self, request: EndedRequest) -> Result<EndedTasks, StoreError> {
         let now_ms = self.reader.present().await?.wall_ms;
         let from_ms = ended_from(request.since_ms, now_ms).saturating_sub(UNDER_WAY_MS);
         let found = self.ask(operators::ended(&request, from_ms)).await?;
@@ -222,8 +222,8 @@ impl Backend for PostgresStore {
         // The reader of this answer knows that they have ended. A later poll must not show one of them
         // as running.
         let ended = tasks.iter().map(|(_, id)| (*id, None));
-        self.shared.cache.compare(ended);
-        Ok(Ended {
+        self.shared.cache.drop_outdated(ended);
+        Ok(EndedTasks {
             tasks,
             from_ms,
             next_ms: now_ms,
@@ -233,8 +233,8 @@ impl Backend for PostgresStore {
 
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
         let ask = "SELECT picture FROM previews WHERE task = $1";
-        let picture = Question {
-            query: Query::new(ask).bind(id.to_string()),
+        let picture = TypedQuery {
+            query: SqlQuery::new(ask).bind(id.to_string()),
             read: |row| row.get::<Vec<u8>>(0),
         };
         Ok(self.ask(picture).await?.pop().map(Arc::from))
@@ -245,12 +245,12 @@ impl Backend for PostgresStore {
         self.acts.call(PutPreview { lease, preview }).await
     }
 
-    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
+    async fn usage(&self, project: &str) -> Result<QuotaUsage, StoreError> {
         let ask = "SELECT bytes, tasks FROM projects WHERE name = $1";
-        let sums = Question {
-            query: Query::new(ask).bind(project),
+        let sums = TypedQuery {
+            query: SqlQuery::new(ask).bind(project),
             read: |row| {
-                Ok(Usage {
+                Ok(QuotaUsage {
                     bytes: row.get(0)?,
                     tasks: row.get(1)?,
                 })
@@ -259,7 +259,7 @@ impl Backend for PostgresStore {
         Ok(self.ask(sums).await?.pop().unwrap_or_default())
     }
 
-    async fn counts(&self) -> Result<Counts, StoreError> {
+    async fn counts(&self) -> Result<QueueCounts, StoreError> {
         let ask = [1, 2, 3, 4]
             .map(|place: i16| {
                 format!(
@@ -268,12 +268,12 @@ impl Backend for PostgresStore {
                 )
             })
             .join(" UNION ALL ");
-        let found = self.reader.query(Statement::new(ask)).await?;
+        let found = self.reader.query(SqlStatement::new(ask)).await?;
         let now_ms = self.reader.present().await?.wall_ms;
         Ok(counts(&found, now_ms)?)
     }
 
-    async fn overview(&self) -> Result<Overview, StoreError> {
+    async fn overview(&self) -> Result<ServiceOverview, StoreError> {
         script::overview(&self.reader).await
     }
 
@@ -282,7 +282,7 @@ impl Backend for PostgresStore {
             "SELECT 1 FROM tasks WHERE place = {} AND model = ANY($1) LIMIT 1",
             rows::CLAIMABLE
         );
-        let ask = Statement::new(ask).texts(models.to_vec());
+        let ask = SqlStatement::new(ask).texts(models.to_vec());
         Ok(!self.reader.query(ask).await?.is_empty())
     }
 
@@ -296,18 +296,18 @@ impl Backend for PostgresStore {
 }
 
 #[async_trait]
-impl Workers for PostgresStore {
-    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
-        self.acts.call(Announce(worker.clone(), for_ms)).await
+impl WorkerDirectory for PostgresStore {
+    async fn announce(&self, worker: &WorkerAnnouncement, for_ms: u64) -> Result<(), StoreError> {
+        self.acts.call(AnnounceWorker(worker.clone(), for_ms)).await
     }
 
     async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
-        self.acts.call(Withdraw(id.to_owned())).await
+        self.acts.call(WithdrawWorker(id.to_owned())).await
     }
 
     async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
         let now = self.reader.present().await?;
-        Ok(living(self.ask(announced(Dialect::Postgres)).await?, &now)?)
+        Ok(living(self.ask(announced(SqlDialect::Postgres)).await?, &now)?)
     }
 
     async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
@@ -326,7 +326,7 @@ struct PutPreview {
 impl LaneStep for PutPreview {
     type Output = ();
 
-    fn needs(&self, needs: &mut Needs) {
+    fn needs(&self, needs: &mut RowNeeds) {
         needs.tasks.insert(self.lease.task);
     }
 
@@ -334,9 +334,9 @@ impl LaneStep for PutPreview {
         self.preview.len()
     }
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+    async fn apply(&self, batch: &mut LaneTransaction<'_>) -> PostgresResult<()> {
         let record = batch.find(self.lease.task)?;
-        if Record::judge_lease(record.as_deref(), &self.lease).is_ok() {
+        if TaskRecord::check_lease(record.as_deref(), &self.lease).is_ok() {
             let (task, preview) = (self.lease.task, self.preview.clone());
             batch.new.previews.insert(task, preview);
         }
@@ -347,34 +347,34 @@ impl LaneStep for PutPreview {
 impl PostgresStore {
     /// Drops cached unfinished tasks whose state differs from the one just read: once a client has seen
     /// the new state, no poll may show it the old one.
-    fn compare(&self, seen: impl IntoIterator<Item = Option<Glance>>) {
+    fn drop_outdated(&self, seen: impl IntoIterator<Item = Option<TaskGlance>>) {
         let seen = seen.into_iter().flatten();
         self.shared
             .cache
-            .compare(seen.map(|glance| (glance.id, Some(glance))));
+            .drop_outdated(seen.map(|glance| (glance.id, Some(glance))));
     }
 }
 
 /// Asks for one task more than the page may hold.
-fn page(request: &PageRequest, after: Option<String>) -> Statement {
+fn page_statement(request: &PageRequest, after: Option<String>) -> SqlStatement {
     let (compare, direction, first) = match request.order {
-        Order::Ascending => (">", "ASC", ""),
+        ListOrder::Ascending => (">", "ASC", ""),
         // Sorts after every id: ids consist of digits and letters.
-        Order::Descending => ("<", "DESC", "~"),
+        ListOrder::Descending => ("<", "DESC", "~"),
     };
     let text = format!(
         "SELECT {} FROM tasks t WHERE project = $1 AND phase <> 'expired' AND id {compare} $2 \
          ORDER BY id {direction} LIMIT $3",
         rows::columns("t")
     );
-    Statement::new(text)
+    SqlStatement::new(text)
         .text(request.project.clone())
         .text(after.unwrap_or_else(|| first.to_owned()))
         .int((request.limit as u64).saturating_add(1))
 }
 
 /// Reads the columns of [`GLANCE`]; omits expired tasks.
-fn glances(found: &[tokio_postgres::Row]) -> Result<Vec<Glance>, Fault> {
+fn read_glances(found: &[tokio_postgres::Row]) -> Result<Vec<TaskGlance>, PostgresFault> {
     let mut glances = Vec::with_capacity(found.len());
     for row in found {
         let (phase, has_waited_only): (&str, bool) = (row.try_get(1)?, row.try_get(2)?);
@@ -385,7 +385,7 @@ fn glances(found: &[tokio_postgres::Row]) -> Result<Vec<Glance>, Fault> {
             _ if has_waited_only => Status::Queued,
             _ => Status::InProgress,
         };
-        glances.push(Glance {
+        glances.push(TaskGlance {
             id: rows::id(row)?,
             status,
             progress: u8::try_from(row.try_get::<_, i16>(3)?).unwrap_or(0),
@@ -397,8 +397,8 @@ fn glances(found: &[tokio_postgres::Row]) -> Result<Vec<Glance>, Fault> {
 
 /// Reads model, project, place in the queue, whether a fetch is in progress, the count, and the
 /// creation time of the oldest.
-fn counts(found: &[tokio_postgres::Row], now_ms: u64) -> Result<Counts, Fault> {
-    let mut counts = Counts::default();
+fn counts(found: &[tokio_postgres::Row], now_ms: u64) -> Result<QueueCounts, PostgresFault> {
+    let mut counts = QueueCounts::default();
     for row in found {
         let (model, project): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let (place, fetched_for): (i16, bool) = (row.try_get(2)?, row.try_get(3)?);
@@ -406,10 +406,10 @@ fn counts(found: &[tokio_postgres::Row], now_ms: u64) -> Result<Counts, Fault> {
         let created_ms = row.try_get::<_, i64>(5)?.unsigned_abs();
         let waits = place != rows::RUNNING;
         let is_fetched = place == rows::CLAIMABLE;
-        let mut count = Count::default();
+        let mut count = PhaseCounts::default();
         if waits {
             count.waiting = tasks;
-            counts.waits_since(&model, created_ms, now_ms);
+            counts.add_waiting(&model, created_ms, now_ms);
         } else {
             count.running = tasks;
         }

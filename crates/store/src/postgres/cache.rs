@@ -37,7 +37,7 @@
 //!
 //! Without the rule, A would store "running", and a client that had seen "failed" would see
 //! "running" again. Equal states need no order: if two overlapping queries find the same, the entry
-//! stays. Only polls make entries for unfinished tasks ([`Cache::expect`]), before they send their query:
+//! stays. Only polls make entries for unfinished tasks ([`PollCache::reserve`]), before they send their query:
 //! a commit in between writes to that entry, and so the query's answer is recognised as older.
 //!
 //! An entry that was removed cannot be compared any more. So the cache keeps `forgotten`, the highest
@@ -48,7 +48,7 @@
 //! If the entry of an unfinished task simply ended after 200 ms, the next poll would always wait for a
 //! query: five times a second for each task, behind the queries of all others. So the first poll in the
 //! second half of that time is still answered from the entry, and also starts a query that nobody waits
-//! for ([`Cache::poll`]). Example: a client polls a task every 30 ms.
+//! for ([`PollCache::poll`]). Example: a client polls a task every 30 ms.
 //!
 //! | time | event | shown |
 //! |---|---|---|
@@ -67,48 +67,48 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kinora_contract::lifecycle::Record;
+use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::{Clock, TaskId};
 
-use crate::queue::Change;
-use crate::{Glance, PostgresOptions};
+use crate::queue::RecordChange;
+use crate::{TaskGlance, PostgresOptions};
 
 /// Memory of an entry without its record, in bytes.
 const ENTRY_BYTES: u64 = 120;
 
 /// Records by their ids.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct PollCache {
     clock: Arc<dyn Clock>,
     age_max: Duration,
     polled_age_max: Duration,
     last_known_max: Duration,
-    entries: Mutex<Entries>,
+    entries: Mutex<CacheEntries>,
 }
 
 /// The start of a query or a transaction: its number for the order, and the time for the age.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct ReadStamp {
     event: u64,
     at: Duration,
 }
 
 #[derive(Debug, Default)]
-struct Entries {
+struct CacheEntries {
     bytes_max: u64,
-    by_id: HashMap<TaskId, Entry>,
-    /// Ids and `made` numbers in the order of making; removed entries stay until [`Entries::shrink`].
+    by_id: HashMap<TaskId, CacheEntry>,
+    /// Ids and `made` numbers in the order of making; removed entries stay until [`CacheEntries::shrink`].
     order: VecDeque<(TaskId, u64)>,
     bytes: u64,
     /// Number of the last event.
     event: u64,
     /// Highest `written` number of the entries that were removed.
-    forgotten: u64,
+    removed_until: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
-    state: Known,
+struct CacheEntry {
+    state: CachedState,
     /// The steady time at which the state was known to be current.
     at: Duration,
     /// Number of the event that last wrote it.
@@ -119,33 +119,33 @@ struct Entry {
     is_refreshing: bool,
 }
 
-impl Entry {
+impl CacheEntry {
     /// The state to show at this age; `None` if it is too old, or nothing is known.
-    fn shown(
+    fn visible_state(
         &self,
         age: Duration,
         ended_max: Duration,
         unfinished_max: Duration,
-    ) -> Option<Option<Arc<Record>>> {
+    ) -> Option<Option<Arc<TaskRecord>>> {
         let (record, age_max) = match &self.state {
-            Known::Task(record) if record.is_terminal() => (Some(record), ended_max),
-            Known::Task(record) => (Some(record), unfinished_max),
-            Known::Absent => (None, ended_max),
-            Known::Nothing => return None,
+            CachedState::Task(record) if record.is_terminal() => (Some(record), ended_max),
+            CachedState::Task(record) => (Some(record), unfinished_max),
+            CachedState::Absent => (None, ended_max),
+            CachedState::Unknown => return None,
         };
         (age < age_max).then(|| record.cloned())
     }
 }
 
 #[derive(Clone, Debug)]
-enum Known {
-    Task(Arc<Record>),
+enum CachedState {
+    Task(Arc<TaskRecord>),
     Absent,
-    Nothing,
+    Unknown,
 }
 
-impl Known {
-    fn of(record: Option<Arc<Record>>) -> Self {
+impl CachedState {
+    fn from_record(record: Option<Arc<TaskRecord>>) -> Self {
         record.map_or(Self::Absent, Self::Task)
     }
 
@@ -166,88 +166,88 @@ impl Known {
     fn bytes(&self) -> u64 {
         match self {
             Self::Task(record) => ENTRY_BYTES + record.memory_bytes(),
-            Self::Absent | Self::Nothing => ENTRY_BYTES,
+            Self::Absent | Self::Unknown => ENTRY_BYTES,
         }
     }
 }
 
-impl Cache {
+impl PollCache {
     pub(super) fn new(clock: Arc<dyn Clock>, options: &PostgresOptions) -> Self {
         Self {
             clock,
             age_max: Duration::from_millis(options.cached_ms_max),
             polled_age_max: Duration::from_millis(options.polled_ms_max),
             last_known_max: Duration::from_millis(options.last_known_ms_max),
-            entries: Mutex::new(Entries {
+            entries: Mutex::new(CacheEntries {
                 bytes_max: options.cached_bytes_max,
-                ..Entries::default()
+                ..CacheEntries::default()
             }),
         }
     }
 
     /// An ended task or its absence, if the entry is fresh.
-    pub(super) fn get(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
-        self.look(id, self.age_max, Duration::ZERO)
+    pub(super) fn get(&self, id: TaskId) -> Option<Option<Arc<TaskRecord>>> {
+        self.find_fresh(id, self.age_max, Duration::ZERO)
     }
 
     /// As [`Self::get`], but may also return a slightly stale unfinished task. In the second half of an
     /// entry's time it also returns the start of a query that the caller must send to refresh the entry;
     /// one at a time.
-    pub(super) fn poll(&self, id: TaskId) -> Option<(Option<Arc<Record>>, Option<Begun>)> {
+    pub(super) fn poll(&self, id: TaskId) -> Option<(Option<Arc<TaskRecord>>, Option<ReadStamp>)> {
         let now = self.clock.steady();
         let mut entries = self.entries();
         let entry = entries.by_id.get_mut(&id)?;
         let age = now.saturating_sub(entry.at);
-        let shown = entry.shown(age, self.age_max, self.polled_age_max)?;
+        let shown = entry.visible_state(age, self.age_max, self.polled_age_max)?;
         let is_due = entry.state.is_unfinished() && age >= self.polled_age_max / 2;
         if !is_due || std::mem::replace(&mut entry.is_refreshing, true) {
             return Some((shown, None));
         }
         let event = entries.next_event();
-        Some((shown, Some(Begun { event, at: now })))
+        Some((shown, Some(ReadStamp { event, at: now })))
     }
 
     /// The last known ended task or its absence, for use while the server does not answer.
-    pub(super) fn get_last(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
-        self.look(id, self.last_known_max, Duration::ZERO)
+    pub(super) fn last_known(&self, id: TaskId) -> Option<Option<Arc<TaskRecord>>> {
+        self.find_fresh(id, self.last_known_max, Duration::ZERO)
     }
 
-    fn look(
+    fn find_fresh(
         &self,
         id: TaskId,
         ended_max: Duration,
         unfinished_max: Duration,
-    ) -> Option<Option<Arc<Record>>> {
+    ) -> Option<Option<Arc<TaskRecord>>> {
         let entries = self.entries();
         let entry = entries.by_id.get(&id)?;
         let age = self.clock.steady().saturating_sub(entry.at);
-        entry.shown(age, ended_max, unfinished_max)
+        entry.visible_state(age, ended_max, unfinished_max)
     }
 
     /// Makes an empty entry for a task that a poll is about to read, so that commits meanwhile leave
     /// their number there.
-    pub(super) fn expect(&self, id: TaskId) {
+    pub(super) fn reserve(&self, id: TaskId) {
         let mut entries = self.entries();
         if !self.polled_age_max.is_zero() && !entries.by_id.contains_key(&id) {
-            entries.insert(id, Known::Nothing, Duration::ZERO);
+            entries.insert(id, CachedState::Unknown, Duration::ZERO);
         }
     }
 
     /// Starts a query or a transaction. Call it before sending.
-    pub(super) fn begin(&self) -> Begun {
-        Begun {
+    pub(super) fn begin(&self) -> ReadStamp {
+        ReadStamp {
             event: self.entries().next_event(),
             at: self.clock.steady(),
         }
     }
 
     /// Stores the result of a query. Returns the record to show: the cached one, if both are the same.
-    pub(super) fn offer(
+    pub(super) fn store_result(
         &self,
         id: TaskId,
-        found: Option<Arc<Record>>,
-        begun: Begun,
-    ) -> Option<Arc<Record>> {
+        found: Option<Arc<TaskRecord>>,
+        begun: ReadStamp,
+    ) -> Option<Arc<TaskRecord>> {
         let mut entries = self.entries();
         if found.is_none() {
             match entries.by_id.get(&id) {
@@ -255,7 +255,7 @@ impl Cache {
                 // invented ids would fill the cache.
                 None => return None,
                 Some(entry)
-                    if matches!(entry.state, Known::Nothing) && begun.event > entry.written =>
+                    if matches!(entry.state, CachedState::Unknown) && begun.event > entry.written =>
                 {
                     entries.remove(id);
                     return None;
@@ -263,89 +263,89 @@ impl Cache {
                 Some(_) => {}
             }
         }
-        let before = entries.note(id, Known::of(found.clone()), begun, self.keeps_ended());
+        let before = entries.record(id, CachedState::from_record(found.clone()), begun, self.keeps_ended());
         before.or(found)
     }
 
     /// Stores the changes of a transaction of this process; of several changes of a task, the last.
-    pub(super) fn put_all(&self, changes: &[Change], begun: Begun) {
+    pub(super) fn store_changes(&self, changes: &[RecordChange], begun: ReadStamp) {
         let mut entries = self.entries();
-        let last: HashMap<TaskId, &Change> =
+        let last: HashMap<TaskId, &RecordChange> =
             changes.iter().map(|change| (change.id, change)).collect();
         for change in last.into_values() {
-            let state = Known::of(change.after.clone());
-            entries.note(change.id, state, begun, self.keeps_ended());
+            let state = CachedState::from_record(change.after.clone());
+            entries.record(change.id, state, begun, self.keeps_ended());
         }
     }
 
     /// Drops cached unfinished tasks whose state differs from the one just read (`None`: unknown, drop in
     /// any case). Reads that do not go through the cache call it: a client that has seen a newer state
     /// there must not see the older one in its next poll.
-    pub(super) fn compare(&self, seen: impl Iterator<Item = (TaskId, Option<Glance>)>) {
+    pub(super) fn drop_outdated(&self, seen: impl Iterator<Item = (TaskId, Option<TaskGlance>)>) {
         let mut entries = self.entries();
         for (id, glance) in seen {
             let state = entries.by_id.get(&id).map(|entry| &entry.state);
-            if let Some(Known::Task(record)) = state
+            if let Some(CachedState::Task(record)) = state
                 && !record.is_terminal()
-                && (glance.is_none() || glance != Glance::of(&record.task))
+                && (glance.is_none() || glance != TaskGlance::from_task(&record.task))
             {
-                entries.empty(id);
+                entries.clear_entry(id);
             }
         }
     }
 
     /// Empties the entries of tasks that another process has changed; removes all entries for `None`.
-    pub(super) fn forget(&self, ids: Option<&[TaskId]>) {
+    pub(super) fn invalidate(&self, ids: Option<&[TaskId]>) {
         let mut entries = self.entries();
         match ids {
             None => {
-                entries.forgotten = entries.next_event();
+                entries.removed_until = entries.next_event();
                 (entries.bytes, entries.by_id) = (0, HashMap::new());
                 entries.order.clear();
             }
-            Some(ids) => ids.iter().for_each(|id| entries.empty(*id)),
+            Some(ids) => ids.iter().for_each(|id| entries.clear_entry(*id)),
         }
     }
 
-    /// As [`Self::forget`], but only for unfinished tasks. The change may be an end that this process has
+    /// As [`Self::invalidate`], but only for unfinished tasks. The change may be an end that this process has
     /// already read, and that must stay available while the server is away.
-    pub(super) fn forget_unfinished(&self, ids: &[TaskId]) {
-        self.compare(ids.iter().map(|id| (*id, None)));
+    pub(super) fn invalidate_unfinished(&self, ids: &[TaskId]) {
+        self.drop_outdated(ids.iter().map(|id| (*id, None)));
     }
 
     fn keeps_ended(&self) -> bool {
         !self.age_max.is_zero()
     }
 
-    fn entries(&self) -> MutexGuard<'_, Entries> {
+    fn entries(&self) -> MutexGuard<'_, CacheEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entries {
+impl CacheEntries {
     fn next_event(&mut self) -> u64 {
         self.event += 1;
         self.event
     }
 
     /// Applies the rule of this module. Returns the record of the entry, if the new state is the same.
-    fn note(
+    fn record(
         &mut self,
         id: TaskId,
-        new: Known,
-        begun: Begun,
+        new: CachedState,
+        begun: ReadStamp,
         keeps_ended: bool,
-    ) -> Option<Arc<Record>> {
+    ) -> Option<Arc<TaskRecord>> {
         let event = self.next_event();
         let Some(entry) = self.by_id.get_mut(&id) else {
             // No entry to compare with. Unfinished tasks get one only from a poll; an ended state is
             // final, so it is safe unless a removed entry was newer: a deleted task must not return.
-            if keeps_ended && begun.event > self.forgotten && !new.is_unfinished() {
+            if keeps_ended && begun.event > self.removed_until && !new.is_unfinished() {
                 self.insert(id, new, begun.at);
-            } else if matches!(new, Known::Absent) {
+            } else if matches!(new, CachedState::Absent) {
                 // The absence is not stored. Raise the bound instead, since the answer of a query that
                 // was sent before may still contain the task.
-                self.forgotten = event;
+                self.removed_until = event;
             }
             return None;
         };
@@ -355,24 +355,24 @@ impl Entries {
             entry.written = event;
             entry.is_refreshing = false;
             return match &entry.state {
-                Known::Task(record) => Some(record.clone()),
-                Known::Absent | Known::Nothing => None,
+                CachedState::Task(record) => Some(record.clone()),
+                CachedState::Absent | CachedState::Unknown => None,
             };
         }
         // Of different states, the one whose query began after the entry was written is newer. Otherwise
         // the order is unknown.
         let is_later = begun.event > entry.written;
-        let state = if is_later { new } else { Known::Nothing };
+        let state = if is_later { new } else { CachedState::Unknown };
         self.replace(id, state, begun.at);
         None
     }
 
-    fn empty(&mut self, id: TaskId) {
-        self.replace(id, Known::Nothing, Duration::ZERO);
+    fn clear_entry(&mut self, id: TaskId) {
+        self.replace(id, CachedState::Unknown, Duration::ZERO);
     }
 
     /// Updates an entry, if there is one. Its place in the order of removal stays.
-    fn replace(&mut self, id: TaskId, state: Known, at: Duration) {
+    fn replace(&mut self, id: TaskId, state: CachedState, at: Duration) {
         let event = self.next_event();
         if let Some(entry) = self.by_id.get_mut(&id) {
             self.bytes = self.bytes + state.bytes() - entry.state.bytes();
@@ -382,11 +382,11 @@ impl Entries {
         }
     }
 
-    fn insert(&mut self, id: TaskId, state: Known, at: Duration) {
+    fn insert(&mut self, id: TaskId, state: CachedState, at: Duration) {
         let event = self.next_event();
         self.bytes += state.bytes();
         self.order.push_back((id, event));
-        let entry = Entry {
+        let entry = CacheEntry {
             state,
             at,
             written: event,
@@ -411,7 +411,7 @@ impl Entries {
                 return;
             };
             if let Some(entry) = self.by_id.get(&id).filter(|entry| entry.made == made) {
-                self.forgotten = self.forgotten.max(entry.written);
+                self.removed_until = self.removed_until.max(entry.written);
                 self.remove(id);
             }
         }

@@ -6,17 +6,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kinora_contract::TaskId;
-use kinora_contract::lifecycle::{Event, Record};
+use kinora_contract::lifecycle::{TaskEvent, TaskRecord};
 use kinora_contract::spec::SPEC_VERSION;
 use tokio_postgres::Row;
 
-use super::batch::{Batch, Part};
-use super::fault::{Done, Fault};
+use super::batch::{LaneTransaction, QueueSlice};
+use super::fault::{PostgresResult, PostgresFault};
 use super::rows;
-use super::session::Asked;
-use super::session::Statement;
+use super::session::QueryPipeline;
+use super::session::SqlStatement;
 use crate::operations::claim::TAKEN_MAX;
-use crate::queue::{Change, Index, Turns};
+use crate::queue::{RecordChange, QueueIndex, ProjectTurns};
 use crate::{ClaimRequest, FETCH_PAUSE_MS_MAX, FetchRequest, LongTasks, StoreError};
 
 /// Maximum number of tasks in one reading of the queue; a larger claim reads it again.
@@ -27,10 +27,10 @@ const BREADTH: u64 = 2;
 const BROADER: u64 = 4;
 
 /// The task that waits for this worker to be idle.
-pub(super) async fn awaited(
+pub(super) async fn find_awaited(
     request: &ClaimRequest,
-    batch: &mut Batch<'_>,
-) -> Done<Option<Arc<Record>>> {
+    batch: &mut LaneTransaction<'_>,
+) -> PostgresResult<Option<Arc<TaskRecord>>> {
     let alone = batch.queue.as_ref().and_then(|queue| queue.alone.as_ref());
     let Some(id) = alone.and_then(|next| next.awaits(request)) else {
         return Ok(None);
@@ -40,18 +40,18 @@ pub(super) async fn awaited(
     }
     let text = format!("SELECT {} FROM tasks t WHERE id = $1", rows::columns("t"));
     let found = batch
-        .query(Statement::new(text).text(id.to_string()))
+        .query(SqlStatement::new(text).text(id.to_string()))
         .await?;
     Ok(found.first().and_then(|row| rows::read(row).ok()))
 }
 
 /// Makes sure that the transaction's part of the queue serves this request: that of the previous
 /// claim, if it reaches as far. Returns whether anything waits.
-pub(super) async fn reach(
+pub(super) async fn load_claimable(
     request: &ClaimRequest,
     long: Option<LongTasks>,
-    batch: &mut Batch<'_>,
-) -> Done<bool> {
+    batch: &mut LaneTransaction<'_>,
+) -> PostgresResult<bool> {
     if !batch.is_claimable {
         return Ok(false);
     }
@@ -71,13 +71,13 @@ pub(super) async fn reach(
         None => BREADTH,
     };
     let left = batch.claims.max(request.count).min(ROUND_MAX);
-    let mut part = read(request, cost_max, left, (breadth, 1), batch).await?;
+    let mut part = read_slice(request, cost_max, left, (breadth, 1), batch).await?;
     let mut depth = 1;
     // A project whose rows could all not be read (they are of a newer version, or damaged) may have
     // readable ones behind them: look four times as deep, until it has one or ends.
     while part.truncated.values().any(|left| *left == 0) {
         depth *= BROADER;
-        part = read(request, cost_max, left, (part.breadth, depth), batch).await?;
+        part = read_slice(request, cost_max, left, (part.breadth, depth), batch).await?;
     }
     batch.part = Some(part);
     Ok(true)
@@ -92,12 +92,12 @@ fn full_projects(request: &ClaimRequest) -> u64 {
     }
 }
 
-/// Claims a task of the part of the queue that [`reach`] has read, and marks it there as claimed.
+/// Claims a task of the part of the queue that [`load_claimable`] has read, and marks it there as claimed.
 pub(super) fn claim(
-    before: &Arc<Record>,
-    event: Event,
-    batch: &mut Batch<'_>,
-) -> Done<Option<Arc<Record>>> {
+    before: &Arc<TaskRecord>,
+    event: TaskEvent,
+    batch: &mut LaneTransaction<'_>,
+) -> PostgresResult<Option<Arc<TaskRecord>>> {
     // Any change drops the part. This one is applied to it as well, so it is taken out before and put
     // back after.
     let part = batch.part.take();
@@ -105,18 +105,18 @@ pub(super) fn claim(
     let Some(mut part) = part else {
         return Ok(after);
     };
-    part.index.apply(&Change {
+    part.index.apply(&RecordChange {
         id: before.task.id,
         before: Some(before.clone()),
         after: after.clone(),
     });
     let project = &before.task.project;
-    batch.project(project).turn = part.index.turns().of(project);
+    batch.project(project).turn = part.index.turns().position(project);
     batch.queue_mut()?.turn_now = part.index.turns().now();
     part.left -= 1;
     // The claimed task may have been the last one read of its project and model. More may wait behind it
     // in the table, and without them the project would lose its turn: read again, more broadly.
-    if part.is_dry_after(before) {
+    if part.is_exhausted_after(before) {
         part.left = 0;
         part.breadth *= BROADER;
     }
@@ -124,9 +124,9 @@ pub(super) fn claim(
     Ok(after)
 }
 
-impl Part {
+impl QueueSlice {
     /// Whether unread tasks of the claimed task's project and model may be waiting.
-    fn is_dry_after(&mut self, claimed: &Record) -> bool {
+    fn is_exhausted_after(&mut self, claimed: &TaskRecord) -> bool {
         let place = (
             claimed.task.project.clone(),
             claimed.task.spec.model.clone(),
@@ -141,16 +141,16 @@ impl Part {
 /// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all
 /// tasks that the worker runs. It reads `breadth` times the even share of each project, and all of that
 /// `depth` times as deep. It passes over projects whose next task costs more than `cost_max`.
-async fn read(
+async fn read_slice(
     request: &ClaimRequest,
     cost_max: Option<u64>,
     count: usize,
     (breadth, depth): (u64, u64),
-    batch: &mut Batch<'_>,
-) -> Done<Part> {
-    let mut asked = Asked::default();
+    batch: &mut LaneTransaction<'_>,
+) -> PostgresResult<QueueSlice> {
+    let mut asked = QueryPipeline::default();
     // First: the statements after it then see the state that the previous claim has left.
-    let lock = batch.queue_lock().map(|lock| asked.add(lock));
+    let lock = batch.queue_lock_statement().map(|lock| asked.add(lock));
     let reach = count as u64;
     // Tasks changed in this transaction no longer wait, but the server cannot know that yet.
     let changed = batch.changes.iter().map(|change| change.id.to_string());
@@ -169,27 +169,27 @@ async fn read(
     }
     let candidates = asked.add(candidates);
     let running = "SELECT id, xmin FROM tasks WHERE place = 4 AND worker = $1";
-    let running = asked.add(Statement::new(running).text(request.worker.clone()));
+    let running = asked.add(SqlStatement::new(running).text(request.worker.clone()));
     let mut answers = asked.send(batch.session).await?;
     if lock.is_some() {
-        batch.keep_queue(&answers.take(lock))?;
+        batch.set_queue(&answers.take(lock))?;
     }
     let (found, running) = (answers.take(Some(candidates)), answers.take(Some(running)));
-    let mut index = part(&found, batch)?;
-    let mut seen = fill(&mut index, &found, batch)?;
-    let truncated = truncated(&found, &index, reach)?;
-    for record in runs(&running, batch).await? {
+    let mut index = empty_index(&found, batch)?;
+    let mut seen = add_locked(&mut index, &found, batch)?;
+    let truncated = count_truncated(&found, &index, reach)?;
+    for record in load_running(&running, batch).await? {
         let id = record.task.id;
         if seen.insert(id) && !batch.tasks.contains_key(&id) {
-            join(&mut index, Some(record));
+            add_record(&mut index, Some(record));
         }
     }
     // Tasks claimed in this transaction run as well.
     let own = batch.tasks.iter().filter(|(id, _)| !seen.contains(id));
     for (_, slot) in own {
-        join(&mut index, slot.now.clone().filter(|now| now.is_running()));
+        add_record(&mut index, slot.now.clone().filter(|now| now.is_running()));
     }
-    Ok(Part {
+    Ok(QueueSlice {
         models: request.models.clone(),
         worker: request.worker.clone(),
         index,
@@ -202,7 +202,7 @@ async fn read(
 
 /// The records of running tasks, from memory where the row version matches. They are not locked: it only
 /// matters that they run.
-async fn runs(found: &[Row], batch: &Batch<'_>) -> Done<Vec<Arc<Record>>> {
+async fn load_running(found: &[Row], batch: &LaneTransaction<'_>) -> PostgresResult<Vec<Arc<TaskRecord>>> {
     let (mut running, mut unknown) = (Vec::with_capacity(found.len()), Vec::new());
     for row in found {
         let id = rows::id(row)?;
@@ -214,7 +214,7 @@ async fn runs(found: &[Row], batch: &Batch<'_>) -> Done<Vec<Arc<Record>>> {
     if !unknown.is_empty() {
         let columns = rows::columns("t");
         let text = format!("SELECT {columns} FROM tasks t WHERE id = ANY($1) AND place = 4");
-        for row in &batch.query(Statement::new(text).texts(unknown)).await? {
+        for row in &batch.query(SqlStatement::new(text).texts(unknown)).await? {
             running.extend(read_or_skip(row)?);
         }
     }
@@ -222,8 +222,8 @@ async fn runs(found: &[Row], batch: &Batch<'_>) -> Done<Vec<Arc<Record>>> {
 }
 
 /// For each project and model with more tasks in the table than were read: the number of readable tasks
-/// that were read. Only those that a claim of `reach` tasks could use up.
-fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, String), usize>> {
+/// that were read. Only those that a claim of `load_claimable` tasks could use up.
+fn count_truncated(found: &[Row], index: &QueueIndex, reach: u64) -> PostgresResult<HashMap<(String, String), usize>> {
     let mut read: HashMap<(String, String), (u64, usize)> = HashMap::new();
     let mut limits = HashMap::new();
     for row in found {
@@ -250,7 +250,7 @@ fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, 
 /// fails the condition `may_lead` are passed over. The
 /// parameters: models, maximum number of projects, maximum number of tasks of each, ids to skip.
 /// Tasks of newer versions are left to newer programs.
-fn candidates(place: i16, order: &str, each: &str, may_lead: Option<&str>) -> Statement {
+fn candidates(place: i16, order: &str, each: &str, may_lead: Option<&str>) -> SqlStatement {
     let columns = rows::columns("t");
     let readable = format!("spec_version <= {SPEC_VERSION}");
     let (leads, own, first) = match may_lead {
@@ -261,7 +261,7 @@ fn candidates(place: i16, order: &str, each: &str, may_lead: Option<&str>) -> St
             "AND id <> ALL($4::text[]) ",
         ),
     };
-    Statement::new(format!(
+    SqlStatement::new(format!(
         "SELECT {columns}, f.turn, f.last_fetch, {each} AS each FROM (\
            SELECT p.name, p.turn, p.last_fetch, count(*) OVER () AS projects FROM projects p \
            CROSS JOIN LATERAL (\
@@ -278,7 +278,7 @@ fn candidates(place: i16, order: &str, each: &str, may_lead: Option<&str>) -> St
 }
 
 /// The index without tasks, with the clocks of the projects of these candidates.
-fn part(found: &[Row], batch: &Batch<'_>) -> Done<Index> {
+fn empty_index(found: &[Row], batch: &LaneTransaction<'_>) -> PostgresResult<QueueIndex> {
     let (mut turns, mut last_fetches) = (Vec::new(), Vec::new());
     for row in found {
         let project: Arc<str> = row.try_get::<_, &str>("project")?.into();
@@ -291,33 +291,33 @@ fn part(found: &[Row], batch: &Batch<'_>) -> Done<Index> {
         last_fetches.push((project, stored_fetch.max(fetch)));
     }
     let now = batch.queue.as_ref().map_or(0, |queue| queue.turn_now);
-    Ok(Index::part(Turns::stored(now, turns), last_fetches))
+    Ok(QueueIndex::partial(ProjectTurns::from_stored(now, turns), last_fetches))
 }
 
 /// Adds locked tasks to the index, with the changes of this transaction. Skips unreadable ones,
 /// such as those of a newer version; nothing locks them for long.
-fn fill(index: &mut Index, found: &[Row], batch: &mut Batch<'_>) -> Done<BTreeSet<TaskId>> {
+fn add_locked(index: &mut QueueIndex, found: &[Row], batch: &mut LaneTransaction<'_>) -> PostgresResult<BTreeSet<TaskId>> {
     let mut seen = BTreeSet::new();
     for row in found {
         let id = rows::id(row)?;
-        batch.keep(id, rows::read(row))?;
+        batch.add_loaded(id, rows::read(row))?;
         let record = match batch.find(id) {
-            Err(Fault::Job(StoreError::Corrupt(text))) => {
+            Err(PostgresFault::Job(StoreError::Corrupt(text))) => {
                 tracing::debug!(text, "unreadable task left in the queue");
                 None
             }
             found => found?,
         };
         if seen.insert(id) {
-            join(index, record);
+            add_record(index, record);
         }
     }
     Ok(seen)
 }
 
-fn join(index: &mut Index, record: Option<Arc<Record>>) {
+fn add_record(index: &mut QueueIndex, record: Option<Arc<TaskRecord>>) {
     if let Some(record) = record {
-        index.apply(&Change {
+        index.apply(&RecordChange {
             id: record.task.id,
             before: None,
             after: Some(record),
@@ -326,24 +326,24 @@ fn join(index: &mut Index, record: Option<Arc<Record>>) {
 }
 
 /// A row to read without changing it.
-pub(super) fn read_or_skip(row: &Row) -> Done<Option<Arc<Record>>> {
+pub(super) fn read_or_skip(row: &Row) -> PostgresResult<Option<Arc<TaskRecord>>> {
     match rows::read(row) {
-        Err(Fault::Job(StoreError::Corrupt(_))) => Ok(None),
+        Err(PostgresFault::Job(StoreError::Corrupt(_))) => Ok(None),
         read => read.map(Some),
     }
 }
 
 /// Maximum number of tasks that become fetchable again in one transaction, which keeps it short.
-const BACK_MAX: u64 = 500;
+const DUE_MAX: u64 = 500;
 
 /// Ends the pauses and leases that are over, and reads the part of the queue from which fetches are
 /// taken. Returns whether there is anything to fetch.
-pub(super) async fn reach_fetches(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<bool> {
+pub(super) async fn load_fetchable(request: &FetchRequest, batch: &mut LaneTransaction<'_>) -> PostgresResult<bool> {
     let any = format!(
         "SELECT 1 WHERE EXISTS (SELECT 1 FROM tasks WHERE place = 2) \
-         OR EXISTS (SELECT 1 FROM tasks WHERE {PAST}) OR EXISTS (SELECT 1 FROM tasks WHERE {AHEAD})"
+         OR EXISTS (SELECT 1 FROM tasks WHERE {PAST_ENDS}) OR EXISTS (SELECT 1 FROM tasks WHERE {FAR_ENDS})"
     );
-    let any = request.bound(Statement::new(any), batch);
+    let any = request.bind_limits(SqlStatement::new(any), batch);
     if batch.query(any).await?.is_empty() {
         return Ok(false);
     }
@@ -355,17 +355,17 @@ pub(super) async fn reach_fetches(request: &FetchRequest, batch: &mut Batch<'_>)
 
 /// Begins a fetch of a task that was reached.
 pub(super) fn begin_fetch(
-    before: &Arc<Record>,
-    event: Event,
+    before: &Arc<TaskRecord>,
+    event: TaskEvent,
     token: u64,
-    batch: &mut Batch<'_>,
-) -> Done<Option<Arc<Record>>> {
+    batch: &mut LaneTransaction<'_>,
+) -> PostgresResult<Option<Arc<TaskRecord>>> {
     // A change makes the part outdated, but for this one.
     let index = batch.fetchable.take();
     let after = batch.expect(before, event)?;
     batch.project(&before.task.project).last_fetch = token;
     if let Some(mut index) = index {
-        index.apply(&Change {
+        index.apply(&RecordChange {
             id: before.task.id,
             before: Some(before.clone()),
             after: after.clone(),
@@ -376,13 +376,13 @@ pub(super) fn begin_fetch(
 }
 
 /// Pauses and leases that may be over: their end is past, or further ahead than any lease lasts.
-const PAST: &str = "place = 3 AND fetch_until_ms <= $1";
-const AHEAD: &str =
+const PAST_ENDS: &str = "place = 3 AND fetch_until_ms <= $1";
+const FAR_ENDS: &str =
     "place = 3 AND fetch_until_ms > $2 AND (fetch_token IS NOT NULL OR fetch_until_ms > $3)";
 
 impl FetchRequest {
-    /// Sets the parameters of [`PAST`] and [`AHEAD`].
-    fn bound(&self, statement: Statement, batch: &Batch<'_>) -> Statement {
+    /// Sets the parameters of [`PAST_ENDS`] and [`FAR_ENDS`].
+    fn bind_limits(&self, statement: SqlStatement, batch: &LaneTransaction<'_>) -> SqlStatement {
         let now_ms = batch.now.lease_ms;
         // No end can be further ahead than the length of a lease or a pause. One that is twice as far was
         // set before the server's clock was put back, and would last as long as the clock had been ahead.
@@ -395,23 +395,23 @@ impl FetchRequest {
 
 /// Reads and locks the tasks that need references, including those whose pause or lease is over,
 /// and reads those with a fetch in progress.
-async fn read_fetchable(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
+async fn read_fetchable(request: &FetchRequest, batch: &mut LaneTransaction<'_>) -> PostgresResult<QueueIndex> {
     let (columns, now_ms) = (rows::columns("t"), batch.now.lease_ms);
     let reach = request.count.min(TAKEN_MAX) as u64;
     let changed = batch.changes.iter().map(|change| change.id.to_string());
     let order = "(SELECT count(*) FROM tasks WHERE place = 3 AND project = p.name AND fetch_token IS NOT NULL \
                  AND fetch_until_ms > $5), p.last_fetch, h.seq";
-    let back = Statement::new(format!(
+    let back = SqlStatement::new(format!(
         "SELECT {columns}, p.turn, p.last_fetch FROM tasks t JOIN projects p ON p.name = t.project \
-         WHERE t.id IN ((SELECT id FROM tasks WHERE {PAST} AND spec_version <= {SPEC_VERSION} \
-         ORDER BY fetch_until_ms LIMIT $4) UNION ALL (SELECT id FROM tasks WHERE {AHEAD} \
+         WHERE t.id IN ((SELECT id FROM tasks WHERE {PAST_ENDS} AND spec_version <= {SPEC_VERSION} \
+         ORDER BY fetch_until_ms LIMIT $4) UNION ALL (SELECT id FROM tasks WHERE {FAR_ENDS} \
          AND spec_version <= {SPEC_VERSION} ORDER BY fetch_until_ms LIMIT $4)) FOR UPDATE OF t SKIP LOCKED"
     ));
-    let away = Statement::new(format!(
+    let away = SqlStatement::new(format!(
         "SELECT {columns} FROM tasks t WHERE place = 3 AND fetch_token IS NOT NULL AND fetch_until_ms > $1"
     ));
     let statements = vec![
-        request.bound(back, batch).int(BACK_MAX),
+        request.bind_limits(back, batch).int(DUE_MAX),
         candidates(2, order, "$3", None)
             .texts(request.models.clone())
             .int(reach + 1)
@@ -426,29 +426,29 @@ async fn read_fetchable(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<I
     let away = answers.next().unwrap_or_default();
     for row in &back {
         let id = rows::id(row)?;
-        batch.keep(id, rows::read(row))?;
+        batch.add_loaded(id, rows::read(row))?;
         if let Ok(Some(record)) = batch.find(id)
             && request.is_over(record.references, &batch.now)
         {
             // Refused if this transaction has already taken it again.
-            let _ = batch.apply(&record, Event::FetchDue);
+            let _ = batch.apply(&record, TaskEvent::FetchDue);
         }
     }
     found.extend(back);
-    let mut index = part(&found, batch)?;
-    let mut seen = fill(&mut index, &found, batch)?;
+    let mut index = empty_index(&found, batch)?;
+    let mut seen = add_locked(&mut index, &found, batch)?;
     for row in &away {
         let id = rows::id(row)?;
         if seen.insert(id) && !batch.tasks.contains_key(&id) {
-            join(&mut index, read_or_skip(row)?);
+            add_record(&mut index, read_or_skip(row)?);
         }
     }
     let own = batch.tasks.iter().filter(|(id, _)| !seen.contains(id));
     for (_, slot) in own {
         let now = slot.now.clone();
-        join(
+        add_record(
             &mut index,
-            now.filter(|now| now.references.fetch().is_some()),
+            now.filter(|now| now.references.fetch_token().is_some()),
         );
     }
     Ok(index)

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use kinora_contract::TaskId;
 use tokio_postgres::types::Type;
 
-use super::batch::{Batch, NewBinding, Project, Sums};
-use super::fault::{Done, is_refusal};
+use super::batch::{LaneTransaction, NewBinding, LoadedProject, ProjectSums};
+use super::fault::{PostgresResult, is_refusal};
 use super::rows::Written;
-use super::session::Statement;
-use super::shared::Committed;
+use super::session::SqlStatement;
+use super::shared::CommittedChanges;
 use crate::TallyRow;
-use crate::sql::Dialect;
-use crate::sql::int;
+use crate::sql::SqlDialect;
+use crate::sql::to_sql_int;
 
 /// Outcome of a transaction whose statements the server did not refuse.
-pub(super) enum Ended {
+pub(super) enum CommitOutcome {
     Committed,
     /// There was nothing to write.
     Empty,
@@ -23,26 +23,26 @@ pub(super) enum Ended {
     Unknown(tokio_postgres::Error),
 }
 
-impl Batch<'_> {
+impl LaneTransaction<'_> {
     /// Writes everything and commits. Puts the changes into `sent` before it sends the commit: from then on
     /// a caller that stops waiting does not know whether they are stored.
-    pub(super) async fn commit(mut self, sent: &mut Option<Committed>) -> Done<Ended> {
+    pub(super) async fn commit(mut self, sent: &mut Option<CommittedChanges>) -> PostgresResult<CommitOutcome> {
         let mut statements = self.write_projects();
         let tallies: Vec<_> = self.new.tallies.rows().collect();
         statements.extend(add_tallies(&tallies));
         statements.extend(self.write_tasks()?);
-        statements.extend(self.write_beside());
+        statements.extend(self.write_other_rows());
         if statements.is_empty() && !self.wrote {
             // Nothing to write: skip the commit and its sync.
-            self.session.run(&Statement::new("ROLLBACK")).await?;
-            return Ok(Ended::Empty);
+            self.session.run(&SqlStatement::new("ROLLBACK")).await?;
+            return Ok(CommitOutcome::Empty);
         }
         kinora_system::crash::point("store.before_commit");
-        statements.push(Statement::new("COMMIT"));
+        statements.push(SqlStatement::new("COMMIT"));
         let added = self.projects.values().map(|project| project.added);
         // From here on the outcome is open: if this future is dropped or the answer is lost, `sent` tells
         // the lane that it must look up whether the server has committed.
-        *sent = Some(Committed {
+        *sent = Some(CommittedChanges {
             waiting: added.clone().map(|added| added.waiting).sum(),
             bytes: added.map(|added| added.bytes).sum(),
             changes: std::mem::take(&mut self.changes),
@@ -51,14 +51,14 @@ impl Batch<'_> {
         match self.session.run_all(&statements).await {
             Ok(_) => {
                 kinora_system::crash::point("store.after_commit");
-                Ok(Ended::Committed)
+                Ok(CommitOutcome::Committed)
             }
             Err(error) if is_refusal(&error) => Err(error.into()),
-            Err(error) => Ok(Ended::Unknown(error)),
+            Err(error) => Ok(CommitOutcome::Unknown(error)),
         }
     }
 
-    fn write_tasks(&self) -> Done<Vec<Statement>> {
+    fn write_tasks(&self) -> PostgresResult<Vec<SqlStatement>> {
         let (mut added, mut before) = (Written::default(), Written::default());
         let mut changed = Written::default();
         let (mut removed, mut ended) = (Vec::new(), Vec::new());
@@ -88,17 +88,17 @@ impl Batch<'_> {
         }
         if !ended.is_empty() {
             statements
-                .push(Statement::new("DELETE FROM previews WHERE task = ANY($1)").texts(ended));
+                .push(SqlStatement::new("DELETE FROM previews WHERE task = ANY($1)").texts(ended));
         }
         if !removed.is_empty() {
-            statements.extend(remove(removed));
+            statements.extend(delete_tasks(removed));
         }
         Ok(statements)
     }
 
     /// Sums of projects; first locks their rows in the order of their names.
-    fn write_projects(&self) -> Vec<Statement> {
-        let names: Vec<String> = self.charged().into_iter().map(str::to_owned).collect();
+    fn write_projects(&self) -> Vec<SqlStatement> {
+        let names: Vec<String> = self.changed_projects().into_iter().map(str::to_owned).collect();
         if names.is_empty() {
             return Vec::new();
         }
@@ -106,10 +106,10 @@ impl Batch<'_> {
             .iter()
             .filter_map(|name| self.projects.get(name))
             .collect();
-        let added = |part: fn(&Sums) -> i64| of.iter().map(|one| part(&one.added)).collect();
+        let added = |part: fn(&ProjectSums) -> i64| of.iter().map(|one| part(&one.added)).collect();
         let numbers =
-            |part: fn(&Project) -> u64| of.iter().map(|one| int(part(one))).collect::<Vec<_>>();
-        let update = Statement::new(
+            |part: fn(&LoadedProject) -> u64| of.iter().map(|one| to_sql_int(part(one))).collect::<Vec<_>>();
+        let update = SqlStatement::new(
             "UPDATE projects p SET bytes = p.bytes + n.bytes, tasks = p.tasks + n.tasks, \
              waiting = p.waiting + n.waiting, unfinished = p.unfinished + n.unfinished, \
              turn = greatest(p.turn, n.turn), \
@@ -132,22 +132,22 @@ impl Batch<'_> {
         .ints(numbers(|one| one.newest_seq));
         let unlocked = of.iter().any(|one| !one.is_locked);
         let lock =
-            Statement::new("SELECT 1 FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE");
+            SqlStatement::new("SELECT 1 FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE");
         let lock = unlocked.then(|| lock.texts(names));
         lock.into_iter().chain([update]).collect()
     }
 
     /// Writes everything besides tasks and projects: keys, effects, previews and the row of the queue.
-    fn write_beside(&mut self) -> Vec<Statement> {
+    fn write_other_rows(&mut self) -> Vec<SqlStatement> {
         let mut statements = Vec::new();
         let new = std::mem::take(&mut self.new);
         if !new.bindings.is_empty() {
             statements.push(bind_keys(new.bindings));
         }
-        let effects = new.effects.queries(Dialect::Postgres);
-        statements.extend(effects.into_iter().map(Statement::from));
+        let effects = new.effects.queries(SqlDialect::Postgres);
+        statements.extend(effects.into_iter().map(SqlStatement::from));
         for (task, picture) in new.previews {
-            let put = Statement::new(
+            let put = SqlStatement::new(
                 "INSERT INTO previews (task, picture) VALUES ($1, $2) \
                  ON CONFLICT (task) DO UPDATE SET picture = excluded.picture",
             );
@@ -155,8 +155,8 @@ impl Batch<'_> {
             statements.push(put.bind(picture.to_vec(), Type::BYTEA));
         }
         if let Some(queue) = self.queue.take().filter(|queue| queue.is_changed) {
-            let (worker, task) = queue.alone.map(crate::queue::claiming::Next::parts).unzip();
-            let update = Statement::new(
+            let (worker, task) = queue.alone.map(crate::queue::claiming::WaitingAlone::into_parts).unzip();
+            let update = SqlStatement::new(
                 "UPDATE queue SET token = $1, turn_now = $2, alone_worker = $3, alone_task = $4",
             );
             let update = update.int(queue.token).int(queue.turn_now);
@@ -168,25 +168,25 @@ impl Batch<'_> {
 }
 
 /// Removes tasks with their idempotency keys.
-fn remove(ids: Vec<String>) -> [Statement; 2] {
+fn delete_tasks(ids: Vec<String>) -> [SqlStatement; 2] {
     [
         "DELETE FROM idempotency WHERE task = ANY($1)",
         "DELETE FROM tasks WHERE id = ANY($1)",
     ]
-    .map(|text| Statement::new(text).texts(ids.clone()))
+    .map(|text| SqlStatement::new(text).texts(ids.clone()))
 }
 
 /// Adds bindings of idempotency keys.
-fn bind_keys(bindings: Vec<NewBinding>) -> Statement {
+fn bind_keys(bindings: Vec<NewBinding>) -> SqlStatement {
     let mut columns = (vec![], vec![], vec![], vec![], vec![]);
     for one in bindings {
         columns.0.push(one.project);
         columns.1.push(one.key);
         columns.2.push(one.fingerprint);
-        columns.3.push(int(one.expires_at_ms));
+        columns.3.push(to_sql_int(one.expires_at_ms));
         columns.4.push(one.task.to_string());
     }
-    Statement::new(
+    SqlStatement::new(
         "INSERT INTO idempotency (project, key, fingerprint, expires_at_ms, task) \
          SELECT * FROM unnest($1, $2, $3, $4, $5)",
     )
@@ -198,11 +198,11 @@ fn bind_keys(bindings: Vec<NewBinding>) -> Statement {
 }
 
 /// Adds to the tallies, in the order of these rows, which is the same in all processes.
-fn add_tallies(rows: &[TallyRow]) -> Option<Statement> {
+fn add_tallies(rows: &[TallyRow]) -> Option<SqlStatement> {
     if rows.is_empty() {
         return None;
     }
-    let add = Statement::new(
+    let add = SqlStatement::new(
         "INSERT INTO tallies AS t (day, project, model, completed, failed, cancelled, video_ms, engine_ms) \
          SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
          ON CONFLICT (day, project, model) DO UPDATE SET completed = t.completed + excluded.completed, \
@@ -210,18 +210,18 @@ fn add_tallies(rows: &[TallyRow]) -> Option<Statement> {
          video_ms = t.video_ms + excluded.video_ms, engine_ms = t.engine_ms + excluded.engine_ms",
     );
     Some(
-        add.ints(numbers(rows, |row| row.day))
+        add.ints(column(rows, |row| row.day))
             .texts(rows.iter().map(|row| row.project.clone()).collect())
             .texts(rows.iter().map(|row| row.model.clone()).collect())
-            .ints(numbers(rows, |row| row.tally.completed))
-            .ints(numbers(rows, |row| row.tally.failed))
-            .ints(numbers(rows, |row| row.tally.cancelled))
-            .ints(numbers(rows, |row| row.tally.video_ms))
-            .ints(numbers(rows, |row| row.tally.engine_ms)),
+            .ints(column(rows, |row| row.tally.completed))
+            .ints(column(rows, |row| row.tally.failed))
+            .ints(column(rows, |row| row.tally.cancelled))
+            .ints(column(rows, |row| row.tally.video_ms))
+            .ints(column(rows, |row| row.tally.engine_ms)),
     )
 }
 
 /// One column of these rows.
-fn numbers<T>(rows: &[T], column: fn(&T) -> u64) -> Vec<i64> {
-    rows.iter().map(|row| int(column(row))).collect()
+fn column<T>(rows: &[T], column: fn(&T) -> u64) -> Vec<i64> {
+    rows.iter().map(|row| to_sql_int(column(row))).collect()
 }

@@ -13,35 +13,35 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
 
-use super::address::Address;
-use super::fault::{closed, is_refusal, told, unavailable};
-use super::session::Session;
-use super::session::Statement;
+use super::address::ServerAddress;
+use super::fault::{closed_error, is_refusal, message_of, unavailable};
+use super::session::ServerSession;
+use super::session::SqlStatement;
 use super::session::runtime;
-use super::tls::{self, Stream, Tls};
+use super::tls::{self, EncryptedStream, TlsSettings};
 use crate::{OpenError, StoreError};
 
 /// Maximum time for a host to answer, unless the address sets it.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// Makes connections to one database.
-pub(super) struct Connector {
-    address: Address,
-    tls: Tls,
+pub(super) struct ServerConnector {
+    address: ServerAddress,
+    tls: TlsSettings,
     runtime: Handle,
     /// Whether statements may have names: until a connection turns out to lead to a pooler.
     names: AtomicBool,
 }
 
-impl fmt::Debug for Connector {
+impl fmt::Debug for ServerConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connector")
     }
 }
 
-impl Connector {
-    pub(super) fn of(address: Address) -> Result<Self, OpenError> {
-        let tls = Tls::of(&address)?;
+impl ServerConnector {
+    pub(super) fn new(address: ServerAddress) -> Result<Self, OpenError> {
+        let tls = TlsSettings::from_address(&address)?;
         let runtime = runtime().map_err(|error| OpenError::Unavailable(error.into()))?;
         Ok(Self {
             address,
@@ -64,7 +64,7 @@ impl Connector {
 
     /// Does `work` on the runtime of the connections and returns its result. A caller that goes away or is
     /// not polled then delays no other that waits for the same locks.
-    pub(super) async fn answer<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -73,28 +73,28 @@ impl Connector {
             // The caller may have gone away.
             let _ = reply.send(work.await);
         });
-        answer.await.map_err(|_| closed())?
+        answer.await.map_err(|_| closed_error())?
     }
 
     /// Connects to the first host that answers in time and meets the demands of the address.
-    async fn first_of_all(
+    async fn connect_first(
         &self,
         mark: Option<&str>,
-    ) -> Result<(Client, Connection<Socket, Stream<Socket>>), NotConnected> {
+    ) -> Result<(Client, Connection<Socket, EncryptedStream<Socket>>), NotConnected> {
         let (mut failures, mut refuses_options) = (Vec::new(), false);
         for host in &self.address.hosts {
             // The driver's own limit covers only the TCP connection. A server that accepts it and then
             // says nothing, in the TLS handshake or the login, would hold us up for ever.
             let limit = host.get_connect_timeout().copied().unwrap_or(CONNECT_MAX);
-            let marked = mark.map(|mark| marked(host, mark));
+            let marked = mark.map(|mark| with_mark(host, mark));
             let connecting = marked.as_ref().unwrap_or(host).connect(self.tls.clone());
             let failure = match tokio::time::timeout(2 * limit, connecting).await {
                 Ok(Ok(connected)) => return Ok(connected),
                 Ok(Err(error)) => {
                     refuses_options |= error.code() == Some(&SqlState::PROTOCOL_VIOLATION);
                     match tls::advice(&error) {
-                        Some(advice) => format!("{}: {advice}", told(&error)),
-                        None => told(&error),
+                        Some(advice) => format!("{}: {advice}", message_of(&error)),
+                        None => message_of(&error),
                     }
                 }
                 Err(_) => "the server does not answer".to_owned(),
@@ -116,9 +116,9 @@ impl Connector {
     }
 
     /// A connection to use repeatedly, with named statements where possible.
-    pub(super) async fn session(&self) -> Result<Session, NotConnected> {
+    pub(super) async fn session(&self) -> Result<ServerSession, NotConnected> {
         if !self.names.load(Ordering::Relaxed) {
-            return Ok(Session::new(self.connect().await?, false));
+            return Ok(ServerSession::new(self.connect().await?, false));
         }
         // A pooler hands a server connection that it opened before, and which does not know this random
         // number, or refuses a connection with options it does not know. Either shows that it is there.
@@ -133,18 +133,18 @@ impl Connector {
                     prepared = prepare(&client, &mark).await;
                 }
                 let is_direct = prepared?;
-                self.note_direct(is_direct);
-                Ok(Session::new(client, is_direct))
+                self.record_direct(is_direct);
+                Ok(ServerSession::new(client, is_direct))
             }
             Err(error) if error.refuses_options => {
-                self.note_direct(false);
-                Ok(Session::new(self.connect().await?, false))
+                self.record_direct(false);
+                Ok(ServerSession::new(self.connect().await?, false))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn note_direct(&self, is_direct: bool) {
+    fn record_direct(&self, is_direct: bool) {
         if !is_direct && self.names.swap(false, Ordering::Relaxed) {
             tracing::info!("store reached through a pooler; statements are planned at each use");
         }
@@ -163,7 +163,7 @@ impl Connector {
         heard: Option<mpsc::UnboundedSender<AsyncMessage>>,
         mark: Option<&str>,
     ) -> Result<Client, NotConnected> {
-        let mut connecting = pin!(self.first_of_all(mark));
+        let mut connecting = pin!(self.connect_first(mark));
         let connected = poll_fn(|context| {
             // Sockets register with the runtime in whose context they are made. They must belong to the
             // store's own runtime, or they would stop when the caller's runtime is busy or ends.
@@ -188,7 +188,7 @@ impl Connector {
 const MARK: &str = "kinora.direct";
 
 /// The address with a mark that only the server at the other end of the connection can know.
-fn marked(host: &Config, mark: &str) -> Config {
+fn with_mark(host: &Config, mark: &str) -> Config {
     let mut host = host.clone();
     let given = host.get_options().unwrap_or_default();
     let both = format!("{given} -c {MARK}={mark}");
@@ -206,11 +206,11 @@ async fn prepare(client: &Client, mark: &str) -> Result<bool, NotConnected> {
          set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false) \
          WHERE current_setting('{MARK}', true) = $1"
     );
-    match Statement::new(prepare).text(mark).run(client).await {
+    match SqlStatement::new(prepare).text(mark).run(client).await {
         Ok(rows) => Ok(!rows.is_empty()),
         Err(error) if is_refusal(&error) => Ok(false),
         Err(error) => Err(NotConnected {
-            why: told(&error),
+            why: message_of(&error),
             refuses_options: false,
         }),
     }
@@ -248,11 +248,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Pause before the next attempt: doubles after each failure, up to [`PAUSE_MAX`].
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(super) struct ReconnectBackoff {
     failures: u32,
 }
 
-impl Backoff {
+impl ReconnectBackoff {
     pub(super) const fn fail(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }

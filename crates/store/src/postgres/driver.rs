@@ -7,27 +7,27 @@ use kinora_contract::Clock;
 
 use super::PostgresStore;
 use super::address::is_postgres;
-use super::beside::PostgresBeside;
-use super::beside::PostgresOperations;
+use super::commands::PostgresTables;
+use super::commands::PostgresOperations;
 use super::opening::unsafe_settings_of;
-use crate::driver::Driver;
+use crate::driver::StoreDriver;
 use crate::{
-    BackupSource, Export, Import, Inspection, KeyStore, OpenError, OpenOptions, Operations, Stores,
-    Webhooks,
+    BackupSource, StoreExport, StoreImport, StoreInspection, KeyStore, OpenError, OpenOptions, OperatorStore, StoreHandles,
+    WebhookStore,
 };
 
 /// `postgres://`: one database for any number of processes.
 pub(crate) struct PostgresDriver;
 
 #[async_trait]
-impl Driver for PostgresDriver {
+impl StoreDriver for PostgresDriver {
     fn knows(&self, url: &str) -> bool {
         is_postgres(url)
     }
 
-    async fn open(&self, url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
+    async fn open(&self, url: &str, options: &OpenOptions) -> Result<StoreHandles, OpenError> {
         let store = PostgresStore::open(url, options).await?;
-        Ok(Stores::of(Arc::new(store)))
+        Ok(StoreHandles::from_store(Arc::new(store)))
     }
 
     async fn migrate(&self, url: &str) -> Result<Option<(u32, u32)>, OpenError> {
@@ -35,11 +35,11 @@ impl Driver for PostgresDriver {
     }
 
     fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
-        Ok(Arc::new(PostgresBeside::of(url)?))
+        Ok(Arc::new(PostgresTables::new(url)?))
     }
 
-    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
-        Ok(Arc::new(PostgresBeside::of(url)?))
+    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn WebhookStore>, OpenError> {
+        Ok(Arc::new(PostgresTables::new(url)?))
     }
 
     async fn unsafe_settings(&self, url: &str) -> Result<Vec<String>, OpenError> {
@@ -50,7 +50,7 @@ impl Driver for PostgresDriver {
         &self,
         url: &str,
         clock: Arc<dyn Clock>,
-    ) -> Result<Arc<dyn Operations>, OpenError> {
+    ) -> Result<Arc<dyn OperatorStore>, OpenError> {
         Ok(Arc::new(PostgresOperations::open(url, &clock).await?))
     }
 
@@ -58,7 +58,7 @@ impl Driver for PostgresDriver {
         true
     }
 
-    fn inspect(&self, _: &str) -> Result<Option<Inspection>, OpenError> {
+    fn inspect(&self, _: &str) -> Result<Option<StoreInspection>, OpenError> {
         Err(OpenError::NotHere)
     }
 
@@ -66,11 +66,11 @@ impl Driver for PostgresDriver {
         Err(OpenError::NotHere)
     }
 
-    async fn open_export(&self, url: &str) -> Result<Box<dyn Export>, OpenError> {
+    async fn open_export(&self, url: &str) -> Result<Box<dyn StoreExport>, OpenError> {
         Ok(Box::new(super::export(url).await?))
     }
 
-    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
+    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn StoreImport>, OpenError> {
         Ok(Box::new(super::import(url, export).await?))
     }
 }

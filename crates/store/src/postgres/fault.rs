@@ -11,45 +11,45 @@ use crate::StoreError;
 
 /// A failure in this store.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum PostgresFault {
     /// The server refused a statement, or the connection broke.
     Sql(Error),
     /// One job failed; the transaction continues without it.
     Job(StoreError),
 }
 
-pub(super) type Done<T> = Result<T, Fault>;
+pub(super) type PostgresResult<T> = Result<T, PostgresFault>;
 
-impl From<Error> for Fault {
+impl From<Error> for PostgresFault {
     fn from(error: Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for PostgresFault {
     fn from(error: StoreError) -> Self {
         Self::Job(error)
     }
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<serde_json::Error> for PostgresFault {
     fn from(error: serde_json::Error) -> Self {
         corrupt(error.to_string())
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
+impl From<PostgresFault> for StoreError {
+    fn from(fault: PostgresFault) -> Self {
         match fault {
-            Fault::Job(error) => error,
-            Fault::Sql(error) => unavailable(&told(&error)),
+            PostgresFault::Job(error) => error,
+            PostgresFault::Sql(error) => unavailable(&message_of(&error)),
         }
     }
 }
 
 /// A stored value that this program does not understand.
-pub(super) const fn corrupt(text: String) -> Fault {
-    Fault::Job(StoreError::Corrupt(text))
+pub(super) const fn corrupt(text: String) -> PostgresFault {
+    PostgresFault::Job(StoreError::Corrupt(text))
 }
 
 pub(super) fn unavailable(text: &str) -> StoreError {
@@ -57,7 +57,7 @@ pub(super) fn unavailable(text: &str) -> StoreError {
 }
 
 /// A copy of the error, for another caller.
-pub(super) fn again(error: &StoreError) -> StoreError {
+pub(super) fn duplicate(error: &StoreError) -> StoreError {
     match error {
         StoreError::LeaseLost(lost) => StoreError::LeaseLost(*lost),
         StoreError::Corrupt(text) => StoreError::Corrupt(text.clone()),
@@ -66,7 +66,7 @@ pub(super) fn again(error: &StoreError) -> StoreError {
 }
 
 /// The server's message, or the reason that there is none. Neither ever repeats a password.
-pub(super) fn told(error: &Error) -> String {
+pub(super) fn message_of(error: &Error) -> String {
     if let Some(refusal) = error.as_db_error() {
         return format!("{} ({})", refusal.message(), refusal.code().code());
     }
@@ -91,7 +91,7 @@ pub(super) fn is_refusal(error: &Error) -> bool {
 }
 
 /// Whether the same transaction may succeed if it is repeated.
-pub(super) fn is_passing(error: &Error) -> bool {
+pub(super) fn is_transient(error: &Error) -> bool {
     let passing = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
@@ -127,7 +127,7 @@ pub(super) fn is_broken(error: &Error) -> bool {
 pub(super) const NO_ANSWER: &str = "the server does not answer";
 
 /// Waits for an answer, but no longer than `limit`.
-pub(super) async fn answered<T>(
+pub(super) async fn with_timeout<T>(
     limit: Duration,
     asked: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
@@ -136,6 +136,6 @@ pub(super) async fn answered<T>(
 }
 
 /// The error after the store was closed.
-pub(super) fn closed() -> StoreError {
+pub(super) fn closed_error() -> StoreError {
     unavailable("the store is closed")
 }

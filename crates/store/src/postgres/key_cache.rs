@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use kinora_contract::UnixMs;
 
-use super::fault::answered;
-use super::lane::Lane;
-use super::reads::Reader;
+use super::fault::with_timeout;
+use super::lane::WriteLane;
+use super::reads::StoreReader;
 use super::script;
-use super::shared::Shared;
+use super::shared::SharedState;
 use crate::tables::keys::{self, RecordUses};
 use crate::{ApiKey, StoreError};
 
@@ -23,20 +23,20 @@ const KNOWN_MAX: usize = 10_000;
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// A key or its absence, with the time of the query.
-type Found = (Duration, Option<Arc<ApiKey>>);
+type KeyResult = (Duration, Option<Arc<ApiKey>>);
 
 /// Results of queries since this process last changed a key.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownKeys {
     /// Result and time of each query, by hash.
-    keys: HashMap<[u8; 32], Found>,
+    keys: HashMap<[u8; 32], KeyResult>,
     /// Number of changes so far.
     changes: u64,
 }
 
-impl Known {
+impl KnownKeys {
     /// Keeps the result of a query that was sent after this many changes, unless a change may be newer.
-    fn keep(&mut self, sha256: &[u8; 32], found: Found, changes: u64) {
+    fn store(&mut self, sha256: &[u8; 32], found: KeyResult, changes: u64) {
         // This process has changed a key since the query was sent, so the answer may show the state
         // before. Example: a query reads a key as valid, the key is revoked here, then the answer comes.
         if self.changes != changes {
@@ -58,9 +58,9 @@ impl Known {
 /// The keys that the serving process remembers.
 #[derive(Debug, Default)]
 pub(super) struct KeyCache {
-    known: Mutex<Known>,
+    known: Mutex<KnownKeys>,
     /// The last recorded use of each key.
-    noted: Mutex<HashMap<String, UnixMs>>,
+    recorded_uses: Mutex<HashMap<String, UnixMs>>,
 }
 
 impl KeyCache {
@@ -70,7 +70,7 @@ impl KeyCache {
         &self,
         sha256: &[u8; 32],
         now_ms: UnixMs,
-        (reader, shared, lane): (&Reader, &Shared, &Lane),
+        (reader, shared, lane): (&StoreReader, &SharedState, &WriteLane),
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
         let asked = shared.clock.steady();
         let (known, changes) = {
@@ -82,7 +82,7 @@ impl KeyCache {
         let options = &shared.options;
         let found = match known {
             Some(key) if is_younger(age, options.cached_ms_max / 2) => key,
-            known => match answered(ANSWER_MAX, ask(reader, sha256)).await {
+            known => match with_timeout(ANSWER_MAX, query_key(reader, sha256)).await {
                 // Better an old answer than none: during an outage of the database, requests that
                 // need no write still work, and a key revoked meanwhile could not be known in any case.
                 Err(error @ StoreError::Unavailable(_)) => known
@@ -90,7 +90,7 @@ impl KeyCache {
                     .ok_or(error)?,
                 asked_for => {
                     let found = asked_for?;
-                    lock(&self.known).keep(sha256, (asked, found.clone()), changes);
+                    lock(&self.known).store(sha256, (asked, found.clone()), changes);
                     found
                 }
             },
@@ -102,10 +102,10 @@ impl KeyCache {
     }
 
     /// Records a use of a key in the background, to an accuracy of about a minute.
-    fn record_use(&self, key: &ApiKey, now_ms: UnixMs, lane: &Lane) {
-        let mut noted = lock(&self.noted);
+    fn record_use(&self, key: &ApiKey, now_ms: UnixMs, lane: &WriteLane) {
+        let mut noted = lock(&self.recorded_uses);
         let last_ms = noted.get(&key.key.id).copied().or(key.last_used_at_ms);
-        if key.notes_use(last_ms.unwrap_or(0), now_ms) {
+        if key.should_record_use(last_ms.unwrap_or(0), now_ms) {
             if noted.len() >= KNOWN_MAX {
                 noted.clear();
             }
@@ -125,7 +125,7 @@ fn is_younger(age: Option<Duration>, age_ms_max: u64) -> bool {
     age.is_some_and(|age| age < Duration::from_millis(age_ms_max))
 }
 
-async fn ask(reader: &Reader, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
+async fn query_key(reader: &StoreReader, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
     let mut found = script::ask(reader, keys::find(sha256)).await?;
     Ok(found.pop().map(Arc::new))
 }
@@ -141,12 +141,12 @@ mod tests {
     /// A revoked key would be accepted for another second, and for minutes while the server is away.
     #[test]
     fn a_key_read_before_a_change_is_not_kept_after_it() {
-        let mut known = Known::default();
+        let mut known = KnownKeys::default();
         let sent_after = known.changes;
         known.forget();
-        known.keep(&[1; 32], (Duration::ZERO, None), sent_after);
+        known.store(&[1; 32], (Duration::ZERO, None), sent_after);
         assert!(known.keys.is_empty());
-        known.keep(&[1; 32], (Duration::ZERO, None), known.changes);
+        known.store(&[1; 32], (Duration::ZERO, None), known.changes);
         assert_eq!(known.keys.len(), 1);
     }
 }

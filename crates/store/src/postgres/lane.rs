@@ -13,21 +13,21 @@ use kinora_contract::{Stopwatch, TaskId};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::error::SqlState;
 
-use super::batch::Batch;
-use super::batch::{Origin, begin};
-use super::cache::Begun;
-use super::commit::Ended;
-use super::connect::{Backoff, Connector};
+use super::batch::LaneTransaction;
+use super::batch::{LaneBatch, begin};
+use super::cache::ReadStamp;
+use super::commit::CommitOutcome;
+use super::connect::{ReconnectBackoff, ServerConnector};
 use super::fault::{
-    Done, Fault, NO_ANSWER, again, answered, closed, is_broken, is_outdated, is_passing, told,
+    PostgresResult, PostgresFault, NO_ANSWER, duplicate, with_timeout, closed_error, is_broken, is_outdated, is_transient, message_of,
     unavailable,
 };
-use super::session::Session;
-use super::session::{BEGIN, SYNCED, Statement};
-use super::shared::{Committed, Shared};
-use crate::backend::{Needs, Operation};
+use super::session::ServerSession;
+use super::session::{BEGIN, SYNCED, SqlStatement};
+use super::shared::{CommittedChanges, SharedState};
+use crate::backend::{RowNeeds, StoreOperation};
 use crate::work::LeasedChange;
-use crate::{StoreError, metered};
+use crate::{StoreError, commit_metrics};
 
 /// Maximum number of queued requests; callers beyond it wait for a place.
 const QUEUED_MAX: usize = 4_096;
@@ -39,16 +39,16 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// The handle of a lane. Dropping it lets the lane finish its queued jobs.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
-    jobs: mpsc::Sender<Box<dyn Job>>,
+pub(super) struct WriteLane {
+    jobs: mpsc::Sender<Box<dyn LaneJob>>,
 }
 
-impl Lane {
+impl WriteLane {
     /// Starts a lane whose row has this id.
-    pub(super) fn start(connector: Arc<Connector>, shared: Arc<Shared>, id: u64) -> Self {
+    pub(super) fn start(connector: Arc<ServerConnector>, shared: Arc<SharedState>, id: u64) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
-        let state = State {
-            writer: Writer::new(connector.clone(), shared, id),
+        let state = LaneLoop {
+            writer: LaneWriter::new(connector.clone(), shared, id),
             own: jobs.downgrade(),
         };
         connector.spawn(state.serve(queue));
@@ -57,37 +57,37 @@ impl Lane {
 
     /// Does `operation`; returns once it is committed.
     pub(super) async fn call<O: LaneStep>(&self, operation: O) -> Result<O::Output, StoreError> {
-        let (job, answer) = call(operation);
-        self.jobs.send(job).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        let (job, answer) = job_for(operation);
+        self.jobs.send(job).await.map_err(|_| closed_error())?;
+        answer.await.map_err(|_| closed_error())?
     }
 
-    /// As [`Self::call`], with a time limit for clients. After a timeout the operation may still be done, as
+    /// As [`Self::job_for`], with a time limit for clients. After a timeout the operation may still be done, as
     /// after any lost answer.
-    pub(super) async fn call_soon<O: LaneStep>(
+    pub(super) async fn call_with_limit<O: LaneStep>(
         &self,
         operation: O,
     ) -> Result<O::Output, StoreError> {
         let limit = Duration::from_secs(STORE_ANSWER_SECONDS);
-        answered(limit, self.call(operation)).await
+        with_timeout(limit, self.call(operation)).await
     }
 
     /// Queues `operation` without waiting, unless the lane is too busy.
     pub(super) fn try_send<O: LaneStep>(&self, operation: O) {
         // Callers of this can do without the operation.
-        let _ = self.jobs.try_send(call(operation).0);
+        let _ = self.jobs.try_send(job_for(operation).0);
     }
 }
 
 /// The state that a lane owns.
-struct State {
-    writer: Writer,
-    own: mpsc::WeakSender<Box<dyn Job>>,
+struct LaneLoop {
+    writer: LaneWriter,
+    own: mpsc::WeakSender<Box<dyn LaneJob>>,
 }
 
-impl State {
-    async fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
-        let mut jobs: Vec<Box<dyn Job>> = Vec::new();
+impl LaneLoop {
+    async fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn LaneJob>>) {
+        let mut jobs: Vec<Box<dyn LaneJob>> = Vec::new();
         loop {
             match self.next_job(&mut queue).await {
                 Some(Some(job)) => jobs.push(job),
@@ -101,10 +101,10 @@ impl State {
             // round trips and its sync. The callers that were just answered often have their next job
             // ready: one yield lets them queue it, so that it does not wait for a whole transaction.
             tokio::task::yield_now().await;
-            fill(&mut jobs, &mut queue);
+            take_queued(&mut jobs, &mut queue);
             let failures = self.writer.catch_up_and_commit(&mut jobs).await;
             for (job, failure) in jobs.drain(..).zip(failures) {
-                self.send_all(job.answer(failure));
+                self.send_all(job.respond(failure));
             }
         }
     }
@@ -113,8 +113,8 @@ impl State {
     /// catch up; `None` when the lane is closed.
     async fn next_job(
         &mut self,
-        queue: &mut mpsc::Receiver<Box<dyn Job>>,
-    ) -> Option<Option<Box<dyn Job>>> {
+        queue: &mut mpsc::Receiver<Box<dyn LaneJob>>,
+    ) -> Option<Option<Box<dyn LaneJob>>> {
         if self.writer.shared.is_writable() && self.writer.is_caught_up() {
             return queue.recv().await.map(Some);
         }
@@ -126,11 +126,11 @@ impl State {
 
     /// Writes only the lane's own row.
     async fn probe(&mut self) {
-        let mut jobs: Vec<Box<dyn Job>> = vec![call(Probe).0];
+        let mut jobs: Vec<Box<dyn LaneJob>> = vec![job_for(WriteProbe).0];
         self.writer.catch_up_and_commit(&mut jobs).await;
     }
 
-    fn send_all(&self, jobs: Vec<Box<dyn Job>>) {
+    fn send_all(&self, jobs: Vec<Box<dyn LaneJob>>) {
         for job in jobs {
             if let Some(own) = self.own.upgrade() {
                 // Not awaited: the lane would wait for itself. If its queue is full, the lease expires by
@@ -142,7 +142,7 @@ impl State {
 }
 
 /// Adds queued jobs, as far as they fit into one transaction.
-fn fill(jobs: &mut Vec<Box<dyn Job>>, queue: &mut mpsc::Receiver<Box<dyn Job>>) {
+fn take_queued(jobs: &mut Vec<Box<dyn LaneJob>>, queue: &mut mpsc::Receiver<Box<dyn LaneJob>>) {
     let mut bytes: usize = jobs.iter().map(|job| job.bytes()).sum();
     while jobs.len() < BATCH_MAX
         && bytes < BATCH_BYTES_MAX
@@ -154,12 +154,12 @@ fn fill(jobs: &mut Vec<Box<dyn Job>>, queue: &mut mpsc::Receiver<Box<dyn Job>>) 
 }
 
 /// Checks whether the server accepts writes.
-struct Probe;
+struct WriteProbe;
 
-impl LaneStep for Probe {
+impl LaneStep for WriteProbe {
     type Output = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+    async fn apply(&self, batch: &mut LaneTransaction<'_>) -> PostgresResult<()> {
         // The start of each transaction writes the lane's row, and an empty batch would roll that back
         // and prove nothing: this makes it commit.
         batch.wrote = true;
@@ -167,68 +167,68 @@ impl LaneStep for Probe {
     }
 }
 
-/// A change by a lane, which can be retried after a rollback: an [`Operation`], or what only this
+/// A change by a lane, which can be retried after a rollback: an [`StoreOperation`], or what only this
 /// database does. A failed one has changed nothing in the batch.
 pub(super) trait LaneStep: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// As [`Operation::needs`].
-    fn needs(&self, _needs: &mut Needs) {}
+    /// As [`StoreOperation::needs`].
+    fn needs(&self, _needs: &mut RowNeeds) {}
 
-    /// As [`Operation::bytes`].
+    /// As [`StoreOperation::bytes`].
     fn bytes(&self) -> usize {
         0
     }
 
-    fn apply(&self, batch: &mut Batch<'_>) -> impl Future<Output = Done<Self::Output>> + Send;
+    fn apply(&self, batch: &mut LaneTransaction<'_>) -> impl Future<Output = PostgresResult<Self::Output>> + Send;
 
-    /// As [`Operation::unclaimed`]; also used if the caller was answered with an error.
+    /// As [`StoreOperation::return_grants`]; also used if the caller was answered with an error.
     fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
         Vec::new()
     }
 }
 
-impl<O: Operation> LaneStep for O {
+impl<O: StoreOperation> LaneStep for O {
     type Output = O::Output;
 
-    fn needs(&self, needs: &mut Needs) {
-        Operation::needs(self, needs);
+    fn needs(&self, needs: &mut RowNeeds) {
+        StoreOperation::needs(self, needs);
     }
 
     fn bytes(&self) -> usize {
-        Operation::bytes(self)
+        StoreOperation::bytes(self)
     }
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<O::Output> {
-        Operation::apply(self, batch).await
+    async fn apply(&self, batch: &mut LaneTransaction<'_>) -> PostgresResult<O::Output> {
+        StoreOperation::apply(self, batch).await
     }
 
     fn unclaimed(output: O::Output) -> Vec<LeasedChange> {
-        O::unclaimed(output)
+        O::return_grants(output)
     }
 }
 
 /// A step with its caller, without its type.
 #[async_trait]
-pub(super) trait Job: Send {
-    fn needs(&self, needs: &mut Needs);
+pub(super) trait LaneJob: Send {
+    fn needs(&self, needs: &mut RowNeeds);
     fn bytes(&self) -> usize;
-    async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
+    async fn run(&mut self, batch: &mut LaneTransaction<'_>) -> PostgresResult<()>;
     /// The jobs to run if the last run was committed although its caller is told that it failed.
-    fn undo(&mut self) -> Vec<Box<dyn Job>>;
+    fn undo(&mut self) -> Vec<Box<dyn LaneJob>>;
     /// Answers with the result of the last run, or with the failure.
-    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
+    fn respond(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn LaneJob>>;
 }
 
-struct Call<O: LaneStep> {
+struct LaneCall<O: LaneStep> {
     operation: O,
     output: Option<O::Output>,
     reply: oneshot::Sender<Result<O::Output, StoreError>>,
 }
 
 #[async_trait]
-impl<O: LaneStep> Job for Call<O> {
-    fn needs(&self, needs: &mut Needs) {
+impl<O: LaneStep> LaneJob for LaneCall<O> {
+    fn needs(&self, needs: &mut RowNeeds) {
         self.operation.needs(needs);
     }
 
@@ -236,40 +236,40 @@ impl<O: LaneStep> Job for Call<O> {
         self.operation.bytes()
     }
 
-    async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {
+    async fn run(&mut self, batch: &mut LaneTransaction<'_>) -> PostgresResult<()> {
         self.output = None;
         self.output = Some(self.operation.apply(batch).await?);
         Ok(())
     }
 
-    fn undo(&mut self) -> Vec<Box<dyn Job>> {
-        self.output.take().map(jobs_of::<O>).unwrap_or_default()
+    fn undo(&mut self) -> Vec<Box<dyn LaneJob>> {
+        self.output.take().map(undo_jobs::<O>).unwrap_or_default()
     }
 
-    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>> {
+    fn respond(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn LaneJob>> {
         let answer = match (failure, self.output) {
             (None, Some(output)) => Ok(output),
-            (failure, _) => Err(failure.unwrap_or_else(closed)),
+            (failure, _) => Err(failure.unwrap_or_else(closed_error)),
         };
         match self.reply.send(answer) {
-            Err(Ok(output)) => jobs_of::<O>(output),
+            Err(Ok(output)) => undo_jobs::<O>(output),
             _ => Vec::new(),
         }
     }
 }
 
-fn jobs_of<O: LaneStep>(unclaimed: O::Output) -> Vec<Box<dyn Job>> {
+fn undo_jobs<O: LaneStep>(unclaimed: O::Output) -> Vec<Box<dyn LaneJob>> {
     let changes = O::unclaimed(unclaimed).into_iter();
-    changes.map(|change| call(change).0).collect()
+    changes.map(|change| job_for(change).0).collect()
 }
 
 /// The channel for the answer to an operation.
-type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+type JobAnswer<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// A job, and its answer.
-fn call<O: LaneStep>(operation: O) -> (Box<dyn Job>, Answer<O::Output>) {
+fn job_for<O: LaneStep>(operation: O) -> (Box<dyn LaneJob>, JobAnswer<O::Output>) {
     let (reply, answer) = oneshot::channel();
-    let call = Call {
+    let call = LaneCall {
         operation,
         output: None,
         reply,
@@ -278,23 +278,23 @@ fn call<O: LaneStep>(operation: O) -> (Box<dyn Job>, Answer<O::Output>) {
 }
 
 /// The connection of a lane.
-struct Link {
-    connector: Arc<Connector>,
-    shared: Arc<Shared>,
+struct LaneConnection {
+    connector: Arc<ServerConnector>,
+    shared: Arc<SharedState>,
     /// The lane's row.
     lane: u64,
-    session: Option<Session>,
-    backoff: Backoff,
+    session: Option<ServerSession>,
+    backoff: ReconnectBackoff,
 }
 
-impl Link {
-    fn new(connector: Arc<Connector>, shared: Arc<Shared>, lane: u64) -> Self {
+impl LaneConnection {
+    fn new(connector: Arc<ServerConnector>, shared: Arc<SharedState>, lane: u64) -> Self {
         Self {
             connector,
             shared,
             lane,
             session: None,
-            backoff: Backoff::default(),
+            backoff: ReconnectBackoff::default(),
         }
     }
 
@@ -304,12 +304,12 @@ impl Link {
     }
 
     /// Keeps a connection for the next transaction.
-    fn keep(&mut self, session: Session) {
+    fn store(&mut self, session: ServerSession) {
         self.session = Some(session);
     }
 
     /// Takes the connection; connects if there is none.
-    async fn connected(&mut self) -> Result<Session, StoreError> {
+    async fn connected(&mut self) -> Result<ServerSession, StoreError> {
         let kept = self.session.take();
         if let Some(session) = kept.filter(|session| !session.is_closed()) {
             return Ok(session);
@@ -331,7 +331,7 @@ impl Link {
     }
 
     /// Maximum time for a transaction, or for the lookup of its outcome.
-    fn patience(&self) -> Duration {
+    fn transaction_limit(&self) -> Duration {
         3 * self.statement_timeout()
     }
 
@@ -342,19 +342,19 @@ impl Link {
     /// Whether the lane's last transaction, with this number, was committed; `None` if that cannot be found
     /// out in time. The lane's row stays locked until the transaction has ended, so the result is final.
     async fn was_committed(&mut self, batch: u64) -> Option<bool> {
-        let found = tokio::time::timeout(self.patience(), self.search(batch)).await;
+        let found = tokio::time::timeout(self.transaction_limit(), self.find_outcome(batch)).await;
         found.ok()
     }
 
     /// As [`Self::was_committed`], without a time limit.
-    async fn search(&mut self, batch: u64) -> bool {
+    async fn find_outcome(&mut self, batch: u64) -> bool {
         // The lane's row names its last committed transaction. Example: transaction 17 wrote 17 into it as
         // its first statement. If the row has 17 afterwards, the commit has worked; with 16 it was rolled
         // back. The lookup takes the row's lock, and so waits for 17 if it is still running.
         loop {
             match self.last_batch().await {
                 Ok(last) if last != batch => return false,
-                Ok(_) if self.replicate().await.is_ok() => return true,
+                Ok(_) if self.wait_for_standbys().await.is_ok() => return true,
                 Ok(_) | Err(_) => {}
             }
             // A failover takes a while. Callers get no answer until then, rather than a wrong one.
@@ -365,17 +365,17 @@ impl Link {
     /// Waits until the synchronous standbys have everything that was committed before. A restarted server
     /// shows a commit that was still waiting for them, and a failover could yet take it away. A commit of our
     /// own waits for all before it.
-    async fn replicate(&mut self) -> Result<(), StoreError> {
+    async fn wait_for_standbys(&mut self) -> Result<(), StoreError> {
         let session = self.connected().await?;
         let write = [
-            Statement::new(BEGIN),
-            Statement::new(format!("SELECT {SYNCED}")),
-            Statement::new("UPDATE lanes SET batch = batch WHERE id = $1").int(self.lane),
-            Statement::new("COMMIT"),
+            SqlStatement::new(BEGIN),
+            SqlStatement::new(format!("SELECT {SYNCED}")),
+            SqlStatement::new("UPDATE lanes SET batch = batch WHERE id = $1").int(self.lane),
+            SqlStatement::new("COMMIT"),
         ];
         let written = session.run_all(&write).await;
-        written.map_err(|error| unavailable(&told(&error)))?;
-        self.keep(session);
+        written.map_err(|error| unavailable(&message_of(&error)))?;
+        self.store(session);
         Ok(())
     }
 
@@ -387,23 +387,23 @@ impl Link {
         // gone. A write instead of a query, which would not wait for a transaction that is inserting the
         // row. A rollback instead of a commit, which would wait for a standby.
         let ask = [
-            Statement::new(BEGIN),
-            Statement::new("SELECT set_config('statement_timeout', $1, true)")
+            SqlStatement::new(BEGIN),
+            SqlStatement::new("SELECT set_config('statement_timeout', $1, true)")
                 .text(timeout_ms.to_string()),
-            Statement::new(
+            SqlStatement::new(
                 "INSERT INTO lanes (id, batch, at_ms) VALUES ($1, 0, 0) \
                  ON CONFLICT (id) DO UPDATE SET batch = lanes.batch RETURNING batch",
             )
             .int(self.lane),
-            Statement::new("ROLLBACK"),
+            SqlStatement::new("ROLLBACK"),
         ];
         let asked = tokio::time::timeout(2 * self.statement_timeout(), session.run_all(&ask)).await;
         let answers = asked.map_err(|_| unavailable(NO_ANSWER))?;
-        let answers = answers.map_err(|error| unavailable(&told(&error)))?;
+        let answers = answers.map_err(|error| unavailable(&message_of(&error)))?;
         let row = answers.get(2).and_then(|rows| rows.first());
         let batch = row.map_or(Ok(0), |row| row.try_get::<_, i64>(0));
-        self.keep(session);
-        let batch = batch.map_err(|error| StoreError::from(Fault::Sql(error)))?;
+        self.store(session);
+        let batch = batch.map_err(|error| StoreError::from(PostgresFault::Sql(error)))?;
         Ok(batch.unsigned_abs())
     }
 }
@@ -412,31 +412,31 @@ impl Link {
 const ATTEMPTS_MAX: u32 = 4;
 
 /// The state that transactions share.
-struct Writer {
-    shared: Arc<Shared>,
-    link: Link,
-    origin: Origin,
+struct LaneWriter {
+    shared: Arc<SharedState>,
+    link: LaneConnection,
+    origin: LaneBatch,
     /// The last transaction, if its outcome is not known yet.
-    unknown: Option<Unknown>,
+    unknown: Option<UnknownCommit>,
     /// Jobs that undo committed work whose callers got an error; they run before all others.
-    owed: Vec<Box<dyn Job>>,
+    owed: Vec<Box<dyn LaneJob>>,
 }
 
 /// Progress of an attempt at a transaction.
 #[derive(Default)]
-struct Tried {
-    failures: Failures,
+struct AttemptProgress {
+    failures: JobFailures,
     /// Tasks that were read but not changed, which answers may contain.
     unchanged: Vec<TaskId>,
     /// The changes, once the commit was sent.
-    sent: Option<Committed>,
+    sent: Option<CommittedChanges>,
 }
 
 /// The error of each job of a transaction, if it failed.
-type Failures = Vec<Option<StoreError>>;
+type JobFailures = Vec<Option<StoreError>>;
 
 /// Why an attempt at a transaction failed.
-enum Missed {
+enum AttemptFailure {
     /// Retry at once, with the connection if there still is one.
     Again(String),
     /// The server refuses a statement of one of the jobs.
@@ -445,36 +445,36 @@ enum Missed {
 }
 
 /// A transaction with unknown outcome, whose callers got an error.
-struct Unknown {
-    tried: Tried,
-    begun: Begun,
-    undo: Vec<Box<dyn Job>>,
+struct UnknownCommit {
+    tried: AttemptProgress,
+    begun: ReadStamp,
+    undo: Vec<Box<dyn LaneJob>>,
 }
 
-impl Writer {
+impl LaneWriter {
     /// The writer of the lane whose row has this id.
-    fn new(connector: Arc<Connector>, shared: Arc<Shared>, lane: u64) -> Self {
+    fn new(connector: Arc<ServerConnector>, shared: Arc<SharedState>, lane: u64) -> Self {
         Self {
-            link: Link::new(connector, shared.clone(), lane),
+            link: LaneConnection::new(connector, shared.clone(), lane),
             shared,
-            origin: Origin { lane, batch: 0 },
+            origin: LaneBatch { lane, batch: 0 },
             unknown: None,
             owed: Vec::new(),
         }
     }
 
     /// Commits the jobs, and returns the result of each.
-    async fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
-        match self.together(jobs).await {
+    async fn commit(&mut self, jobs: &mut [Box<dyn LaneJob>]) -> JobFailures {
+        match self.commit_together(jobs).await {
             Ok(failures) => failures,
             // One job has a statement that the server refuses, and nobody knows which: a pipeline fails as
             // a whole. Alone, each job finds its own result.
-            Err(Missed::Refused(_)) if jobs.len() > 1 => {
+            Err(AttemptFailure::Refused(_)) if jobs.len() > 1 => {
                 let mut failures = Vec::with_capacity(jobs.len());
                 for job in jobs {
                     let one = std::slice::from_mut(job);
                     let alone = self
-                        .together(one)
+                        .commit_together(one)
                         .await
                         .unwrap_or_else(|missed| vec![Some(missed.into())]);
                     failures.extend(alone);
@@ -483,47 +483,47 @@ impl Writer {
             }
             Err(missed) => {
                 let error = StoreError::from(missed);
-                jobs.iter().map(|_| Some(again(&error))).collect()
+                jobs.iter().map(|_| Some(duplicate(&error))).collect()
             }
         }
     }
 
     /// Runs one transaction, repeating it as long as that may help.
-    async fn together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
+    async fn commit_together(&mut self, jobs: &mut [Box<dyn LaneJob>]) -> Result<JobFailures, AttemptFailure> {
         let mut last = None;
         for _ in 0..ATTEMPTS_MAX {
             match self.attempt(jobs).await {
-                Err(Missed::Again(why)) => last = Some(why),
+                Err(AttemptFailure::Again(why)) => last = Some(why),
                 ended => return ended,
             }
         }
-        Err(Missed::Failed(unavailable(&last.unwrap_or_default())))
+        Err(AttemptFailure::Failed(unavailable(&last.unwrap_or_default())))
     }
 
-    async fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
+    async fn attempt(&mut self, jobs: &mut [Box<dyn LaneJob>]) -> Result<JobFailures, AttemptFailure> {
         if self.unknown.is_some() {
             // Another transaction would overwrite the lane's row, and with it the number by which the
             // outcome of the unknown one is looked up.
-            return Err(Missed::Failed(unavailable(NO_ANSWER)));
+            return Err(AttemptFailure::Failed(unavailable(NO_ANSWER)));
         }
-        let session = self.link.connected().await.map_err(Missed::Failed)?;
+        let session = self.link.connected().await.map_err(AttemptFailure::Failed)?;
         self.origin.batch += 1;
-        let mut tried = Tried::default();
+        let mut tried = AttemptProgress::default();
         // Server-side timeouts do not fire when the server itself hangs, and a commit may wait for a standby
         // without any. This one bounds the whole transaction.
-        let limit = self.link.patience();
+        let limit = self.link.transaction_limit();
         let watch = Stopwatch::start(&self.shared.clock);
         let begun = self.shared.cache.begin();
         let transacted = self.transact(&session, jobs, &mut tried);
         let fault = match tokio::time::timeout(limit, transacted).await {
-            Ok(Ok(Ended::Unknown(error))) => {
+            Ok(Ok(CommitOutcome::Unknown(error))) => {
                 drop(session);
-                return self.look_up(jobs, tried, begun, &told(&error)).await;
+                return self.look_up_outcome(jobs, tried, begun, &message_of(&error)).await;
             }
-            Ok(Ok(Ended::Committed | Ended::Empty)) => {
-                self.link.keep(session);
+            Ok(Ok(CommitOutcome::Committed | CommitOutcome::Empty)) => {
+                self.link.store(session);
                 if tried.sent.is_some() {
-                    metered::commit_took(watch.elapsed());
+                    commit_metrics::commit_took(watch.elapsed());
                     self.shared.set_writable(None);
                 }
                 return Ok(self.publish(tried, begun));
@@ -531,50 +531,50 @@ impl Writer {
             Ok(Err(fault)) => fault,
             Err(_) => {
                 drop(session);
-                return self.look_up(jobs, tried, begun, NO_ANSWER).await;
+                return self.look_up_outcome(jobs, tried, begun, NO_ANSWER).await;
             }
         };
-        Err(self.miss(session, fault).await)
+        Err(self.handle_failure(session, fault).await)
     }
 
     /// Cleans up after a transaction that was not committed; returns whether to retry.
-    async fn miss(&mut self, session: Session, fault: Fault) -> Missed {
+    async fn handle_failure(&mut self, session: ServerSession, fault: PostgresFault) -> AttemptFailure {
         let error = match fault {
-            Fault::Job(error) => {
-                self.put_back(session).await;
-                return Missed::Failed(error);
+            PostgresFault::Job(error) => {
+                self.roll_back(session).await;
+                return AttemptFailure::Failed(error);
             }
-            Fault::Sql(error) => error,
+            PostgresFault::Sql(error) => error,
         };
-        let why = told(&error);
+        let why = message_of(&error);
         if is_broken(&error) || session.is_closed() {
             drop(session);
             self.shared.set_writable(Some(&why));
-            return Missed::Again(why);
+            return AttemptFailure::Again(why);
         }
         if is_outdated(&error) {
             drop(session);
-            return Missed::Again(why);
+            return AttemptFailure::Again(why);
         }
-        self.put_back(session).await;
+        self.roll_back(session).await;
         if error.code() == Some(&SqlState::QUERY_CANCELED) {
             // The statement timed out; retrying the jobs one by one would time out too.
             self.shared.set_writable(Some(&why));
-            return Missed::Failed(unavailable(&why));
+            return AttemptFailure::Failed(unavailable(&why));
         }
-        if is_passing(&error) {
-            Missed::Again(why)
+        if is_transient(&error) {
+            AttemptFailure::Again(why)
         } else {
-            Missed::Refused(why)
+            AttemptFailure::Refused(why)
         }
     }
 
     /// Makes the changes of a transaction visible to readers; returns the result of each job.
-    fn publish(&self, tried: Tried, begun: Begun) -> Failures {
+    fn publish(&self, tried: AttemptProgress, begun: ReadStamp) -> JobFailures {
         // Operations have answered with tasks that they only read. A client that saw this state must not
         // see an older one in its next poll.
         let unchanged = tried.unchanged.into_iter().map(|id| (id, None));
-        self.shared.cache.compare(unchanged);
+        self.shared.cache.drop_outdated(unchanged);
         if let Some(committed) = tried.sent {
             self.shared.publish(committed, begun);
         }
@@ -583,42 +583,42 @@ impl Writer {
 
     async fn transact(
         &mut self,
-        session: &Session,
-        jobs: &mut [Box<dyn Job>],
-        tried: &mut Tried,
-    ) -> Done<Ended> {
-        let mut needs = Needs::default();
+        session: &ServerSession,
+        jobs: &mut [Box<dyn LaneJob>],
+        tried: &mut AttemptProgress,
+    ) -> PostgresResult<CommitOutcome> {
+        let mut needs = RowNeeds::default();
         jobs.iter().for_each(|job| job.needs(&mut needs));
         let mut batch = begin(session, &needs, self.origin, &self.shared).await?;
         for job in jobs {
             match job.run(&mut batch).await {
                 Ok(()) => tried.failures.push(None),
-                Err(Fault::Job(error)) => tried.failures.push(Some(error)),
+                Err(PostgresFault::Job(error)) => tried.failures.push(Some(error)),
                 Err(fault) => return Err(fault),
             }
         }
-        tried.unchanged = batch.unchanged(needs.tasks.iter().copied());
+        tried.unchanged = batch.unchanged_tasks(needs.tasks.iter().copied());
         batch.commit(&mut tried.sent).await
     }
 
     /// Keeps a connection after a failed transaction.
-    async fn put_back(&mut self, session: Session) {
-        if session.run(&Statement::new("ROLLBACK")).await.is_ok() {
-            self.link.keep(session);
+    async fn roll_back(&mut self, session: ServerSession) {
+        if session.run(&SqlStatement::new("ROLLBACK")).await.is_ok() {
+            self.link.store(session);
         }
     }
 
     /// Finds out whether a transaction was committed, if its commit was sent.
-    async fn look_up(
+    async fn look_up_outcome(
         &mut self,
-        jobs: &mut [Box<dyn Job>],
-        tried: Tried,
-        begun: Begun,
+        jobs: &mut [Box<dyn LaneJob>],
+        tried: AttemptProgress,
+        begun: ReadStamp,
         why: &str,
-    ) -> Result<Failures, Missed> {
+    ) -> Result<JobFailures, AttemptFailure> {
         self.shared.set_writable(Some(why));
         if tried.sent.is_none() {
-            return Err(Missed::Failed(unavailable(why)));
+            return Err(AttemptFailure::Failed(unavailable(why)));
         }
         tracing::warn!(
             error = why,
@@ -629,13 +629,13 @@ impl Writer {
                 self.shared.set_writable(None);
                 Ok(self.publish(tried, begun))
             }
-            Some(false) => Err(Missed::Again(why.to_owned())),
+            Some(false) => Err(AttemptFailure::Again(why.to_owned())),
             // The callers hear of a failure now and will try again or give up. If the commit turns out to
             // have worked, what it did for them (a claim that nobody runs) has to be undone.
             None => {
                 let undo = jobs.iter_mut().flat_map(|job| job.undo()).collect();
-                self.unknown = Some(Unknown { tried, begun, undo });
-                Err(Missed::Failed(unavailable(why)))
+                self.unknown = Some(UnknownCommit { tried, begun, undo });
+                Err(AttemptFailure::Failed(unavailable(why)))
             }
         }
     }
@@ -647,10 +647,10 @@ impl Writer {
 
     /// Commits the jobs once an earlier transaction with unknown outcome is dealt with; returns the result of
     /// each.
-    async fn catch_up_and_commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+    async fn catch_up_and_commit(&mut self, jobs: &mut [Box<dyn LaneJob>]) -> JobFailures {
         match self.catch_up().await {
             Ok(()) => self.commit(jobs).await,
-            Err(error) => jobs.iter().map(|_| Some(again(&error))).collect(),
+            Err(error) => jobs.iter().map(|_| Some(duplicate(&error))).collect(),
         }
     }
 
@@ -686,11 +686,11 @@ impl Writer {
     }
 }
 
-impl From<Missed> for StoreError {
-    fn from(missed: Missed) -> Self {
+impl From<AttemptFailure> for StoreError {
+    fn from(missed: AttemptFailure) -> Self {
         match missed {
-            Missed::Again(why) | Missed::Refused(why) => unavailable(&why),
-            Missed::Failed(error) => error,
+            AttemptFailure::Again(why) | AttemptFailure::Refused(why) => unavailable(&why),
+            AttemptFailure::Failed(error) => error,
         }
     }
 }

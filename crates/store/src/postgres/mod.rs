@@ -9,14 +9,14 @@ mod address;
 mod allowances;
 mod backend;
 mod batch;
-mod beside;
+mod commands;
 mod cache;
 mod claims;
 mod commit;
 mod connect;
 mod driver;
 mod fault;
-mod hints;
+mod notice_listener;
 mod key_cache;
 mod lane;
 mod moves;
@@ -35,21 +35,21 @@ mod tls;
 mod transaction;
 
 pub(crate) use driver::PostgresDriver;
-pub use options::{DirectAddress, PostgresOptions, Time};
+pub use options::{DirectAddress, PostgresOptions, TimeSource};
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use crate::{Allowances, Holds, OpenError, OpenOptions, Store, StoreError};
-use address::Address;
-use connect::Connector;
-use hints::Listener;
+use crate::{AllowanceStore, StoreContents, OpenError, OpenOptions, Store, StoreError};
+use address::ServerAddress;
+use connect::ServerConnector;
+use notice_listener::NoticeListener;
 use key_cache::KeyCache;
-use lane::Lane;
+use lane::WriteLane;
 use moves::{PostgresExport, PostgresImport};
-use reads::Reader;
-use shared::Shared;
-use snapshots::Snapshots;
+use reads::StoreReader;
+use shared::SharedState;
+use snapshots::SnapshotRefresher;
 
 /// Lanes that accept tasks.
 const INSERT_LANES: usize = 2;
@@ -60,18 +60,18 @@ const LANES: u64 = INSERT_LANES as u64 + 2;
 #[derive(Debug)]
 pub struct PostgresStore {
     identity: u64,
-    holds: Holds,
-    shared: Arc<Shared>,
-    reader: Arc<Reader>,
-    snapshots: Snapshots,
+    holds: StoreContents,
+    shared: Arc<SharedState>,
+    reader: Arc<StoreReader>,
+    snapshots: SnapshotRefresher,
     keys: KeyCache,
     /// Lanes that accept tasks, so that no other work delays them; a project always uses the same
     /// one, since its row is locked.
-    inserts: [Lane; INSERT_LANES],
+    inserts: [WriteLane; INSERT_LANES],
     /// Lane for changes to single tasks and chores.
-    acts: Lane,
+    acts: WriteLane,
     /// Lane for claims and sweeps, which may have to wait for other processes.
-    queue: Lane,
+    queue: WriteLane,
 }
 
 /// Brings the schema up to date; returns the version before and after.
@@ -79,7 +79,7 @@ pub struct PostgresStore {
 /// # Errors
 /// [`OpenError`], with a message for operators.
 pub(crate) async fn migrate(url: &str) -> Result<(u32, u32), OpenError> {
-    let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
+    let connector = ServerConnector::new(ServerAddress::parse(url, &PostgresOptions::default())?)?;
     schema::migrate(&connector).await
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn migrate(url: &str) -> Result<(u32, u32), OpenError> {
 /// # Errors
 /// [`OpenError`], with a message for operators.
 pub(crate) async fn export(url: &str) -> Result<PostgresExport, OpenError> {
-    let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
+    let connector = ServerConnector::new(ServerAddress::parse(url, &PostgresOptions::default())?)?;
     PostgresExport::open(&connector).await
 }
 
@@ -97,7 +97,7 @@ pub(crate) async fn export(url: &str) -> Result<PostgresExport, OpenError> {
 /// # Errors
 /// [`OpenError`], with a message for operators.
 pub(crate) async fn import(url: &str, name: &str) -> Result<PostgresImport, OpenError> {
-    let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
+    let connector = ServerConnector::new(ServerAddress::parse(url, &PostgresOptions::default())?)?;
     PostgresImport::begin(connector, name).await
 }
 
@@ -112,13 +112,13 @@ impl PostgresStore {
             postgres: options,
             ..
         } = options;
-        let connector = Connector::of(Address::parse(url, options)?)?;
+        let connector = ServerConnector::new(ServerAddress::parse(url, options)?)?;
         // A separate address for notifications means that a pooler is in front of the database, through
         // which statements cannot have names.
         let connector = Arc::new(connector.with_names(options.listen_at.is_none()));
         let listening = match &options.listen_at {
             None => connector.clone(),
-            Some(direct) => Arc::new(Connector::of(Address::parse(&direct.0, options)?)?),
+            Some(direct) => Arc::new(ServerConnector::new(ServerAddress::parse(&direct.0, options)?)?),
         };
         let client = connector.connect().await?;
         schema::check(&client).await?;
@@ -128,20 +128,20 @@ impl PostgresStore {
                 "PostgreSQL may lose acknowledged tasks in a power loss; change its configuration"
             );
         }
-        let opened = opening::begin(&client, LANES, options).await;
+        let opened = opening::register(&client, LANES, options).await;
         let opened =
             opened.map_err(|fault| OpenError::Unavailable(StoreError::from(fault).into()))?;
         let [one, other, acts, queue] = opened.lanes[..] else {
             return Err(OpenError::Unavailable("the database gives no ids".into()));
         };
-        let shared = Arc::new(Shared::new(options, clock));
-        let reader = Arc::new(Reader::start(connector.clone(), shared.clone()));
+        let shared = Arc::new(SharedState::new(options, clock));
+        let reader = Arc::new(StoreReader::start(connector.clone(), shared.clone()));
         // The first reading of the server's clock, with which later ones are compared to notice a step.
         let first = reader.present().await;
         first.map_err(|error| OpenError::Unavailable(error.into()))?;
         let [one, other, acts, queue] =
-            [one, other, acts, queue].map(|id| Lane::start(connector.clone(), shared.clone(), id));
-        let listener = Listener {
+            [one, other, acts, queue].map(|id| WriteLane::start(connector.clone(), shared.clone(), id));
+        let listener = NoticeListener {
             connector: listening,
             channel: format!("kinora_{:x}", opened.identity),
             origin: opened.lanes.first().copied().unwrap_or_default(),
@@ -151,7 +151,7 @@ impl PostgresStore {
             identity: opened.identity,
             holds: opened.holds,
             keys: KeyCache::default(),
-            snapshots: Snapshots::default(),
+            snapshots: SnapshotRefresher::default(),
             shared,
             reader,
             inserts: [one, other],
@@ -161,7 +161,7 @@ impl PostgresStore {
     }
 
     /// The lane that accepts the tasks of this project.
-    fn inserts(&self, project: &str) -> &Lane {
+    fn insert_lane(&self, project: &str) -> &WriteLane {
         // The same project always gets the same lane of this process: in two lanes, one transaction would
         // wait for the other's lock on the project's row, and hold up everybody else in its lane.
         let [one, other] = &self.inserts;
@@ -175,11 +175,11 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn holds(&self) -> Holds {
+    fn holds(&self) -> StoreContents {
         self.holds.clone()
     }
 
-    fn allowances(self: Arc<Self>) -> Option<Arc<dyn Allowances>> {
+    fn allowances(self: Arc<Self>) -> Option<Arc<dyn AllowanceStore>> {
         Some(self)
     }
 }

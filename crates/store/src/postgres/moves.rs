@@ -6,15 +6,15 @@ use async_trait::async_trait;
 use kinora_contract::VideoSpec;
 use tokio_postgres::Client;
 
-use super::connect::Connector;
-use super::fault::{Done, Fault, is_refusal};
-use super::rows::{CLAIMABLE, WANTED};
-use super::session::{BEGIN, SYNCED, Statement, run_all};
+use super::connect::ServerConnector;
+use super::fault::{PostgresResult, PostgresFault, is_refusal};
+use super::rows::{CLAIMABLE, UNFETCHED};
+use super::session::{BEGIN, SYNCED, SqlStatement, run_all};
 use super::{rows, schema, script};
-use crate::sql::int;
-use crate::sql::{Dialect, Unreadable, Value};
-use crate::tables::copied::{COPIED_AT_ONCE, HELD, RowCheck};
-use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, StoreError};
+use crate::sql::to_sql_int;
+use crate::sql::{SqlDialect, UnreadableValue, SqlValue};
+use crate::tables::copied::{COPIED_AT_ONCE, HAS_CONTENTS, RowCheck};
+use crate::{CopiedRow, CopiedTable, StoreExport, StoreImport, OpenError, StoreError};
 
 /// A store to read.
 pub(crate) struct PostgresExport {
@@ -26,14 +26,14 @@ pub(crate) struct PostgresExport {
 
 impl PostgresExport {
     /// The store of this connector at this moment.
-    pub(super) async fn open(connector: &Connector) -> Result<Self, OpenError> {
+    pub(super) async fn open(connector: &ServerConnector) -> Result<Self, OpenError> {
         let client = connector.connect().await?;
         schema::check(&client).await?;
         Self::begin(client).await
     }
 
     /// Opens a store that may have an unfinished import.
-    async fn unfinished(connector: &Connector) -> Result<Self, OpenError> {
+    async fn unfinished(connector: &ServerConnector) -> Result<Self, OpenError> {
         Self::begin(connector.connect().await?).await
     }
 
@@ -54,7 +54,7 @@ impl PostgresExport {
     async fn read(
         &mut self,
         table: &'static CopiedTable,
-    ) -> Done<Vec<Result<CopiedRow, StoreError>>> {
+    ) -> PostgresResult<Vec<Result<CopiedRow, StoreError>>> {
         if self.table != table.name {
             // Tasks are also read as records, to find damage now and not after the move.
             let record = if table.is_tasks() {
@@ -62,8 +62,8 @@ impl PostgresExport {
             } else {
                 String::new()
             };
-            let select = table.select(Dialect::Postgres, &record);
-            let key = table.key(Dialect::Postgres);
+            let select = table.select(SqlDialect::Postgres, &record);
+            let key = table.key(SqlDialect::Postgres);
             let declare = format!(
                 "DECLARE {} NO SCROLL CURSOR FOR {select} ORDER BY {key}",
                 table.name
@@ -72,7 +72,7 @@ impl PostgresExport {
             self.table = table.name;
         }
         let page = format!("FETCH {COPIED_AT_ONCE} FROM {}", table.name);
-        let page = Statement::new(page).run(&self.client).await?;
+        let page = SqlStatement::new(page).run(&self.client).await?;
         let copied = page.iter().map(|found| {
             let values = script::row(found)?.0;
             let own = values.len() - table.width();
@@ -86,7 +86,7 @@ impl PostgresExport {
 }
 
 #[async_trait]
-impl Export for PostgresExport {
+impl StoreExport for PostgresExport {
     async fn rows(
         &mut self,
         table: &'static CopiedTable,
@@ -105,58 +105,58 @@ const SERVED: &str = "SELECT EXISTS (SELECT 1 FROM workers WHERE until_ms > \
 
 /// A store during an import.
 pub(crate) struct PostgresImport {
-    connector: Connector,
+    connector: ServerConnector,
     client: Client,
 }
 
 impl PostgresImport {
     /// Begins to fill the store of this connector with the export of this name, or continues.
-    pub(super) async fn begin(connector: Connector, export: &str) -> Result<Self, OpenError> {
+    pub(super) async fn begin(connector: ServerConnector, export: &str) -> Result<Self, OpenError> {
         let client = connector.connect().await?;
         schema::check_version(&client).await?;
         let lock = format!("SELECT pg_try_advisory_lock({LOCK}, hashtext(current_schema()))");
-        if !is(&client, &lock).await? {
+        if !query_bool(&client, &lock).await? {
             return Err(OpenError::Unavailable(
                 "another import into it is in progress".into(),
             ));
         }
-        if is(&client, SERVED).await? {
+        if query_bool(&client, SERVED).await? {
             return Err(OpenError::Served);
         }
         match schema::unfinished_import(&client).await? {
             Some(found) if found == export => {}
             Some(_) => return Err(OpenError::OtherImport),
-            None => mark(&client, export).await?,
+            None => mark_import(&client, export).await?,
         }
         Ok(Self { connector, client })
     }
 
     /// Runs all of these statements in one transaction.
-    async fn within(&self, statements: Vec<Statement>) -> Done<()> {
+    async fn run_transaction(&self, statements: Vec<SqlStatement>) -> PostgresResult<()> {
         let mut all = vec![
-            Statement::new(BEGIN),
-            Statement::new(format!("SELECT {SYNCED}")),
+            SqlStatement::new(BEGIN),
+            SqlStatement::new(format!("SELECT {SYNCED}")),
         ];
         all.extend(statements);
-        all.push(Statement::new("COMMIT"));
+        all.push(SqlStatement::new("COMMIT"));
         let done = run_all(&self.client, &all).await;
         if done.as_ref().is_err_and(is_refusal) && !self.client.is_closed() {
-            Statement::new("ROLLBACK").run(&self.client).await?;
+            SqlStatement::new("ROLLBACK").run(&self.client).await?;
         }
         done?;
         Ok(())
     }
 }
 
-async fn is(client: &Client, question: &str) -> Result<bool, OpenError> {
-    let found = Statement::new(question).run(client).await;
+async fn query_bool(client: &Client, question: &str) -> Result<bool, OpenError> {
+    let found = SqlStatement::new(question).run(client).await;
     let found = found.map_err(schema::unavailable)?;
     let answer = found.first().map(|row| row.try_get(0)).transpose();
     Ok(answer.map_err(schema::unavailable)?.unwrap_or(false))
 }
 
 /// Marks an empty store as being filled. Nothing can be added between the check and the mark.
-async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
+async fn mark_import(client: &Client, export: &str) -> Result<(), OpenError> {
     let begin = format!(
         "{BEGIN}; LOCK TABLE tasks, api_keys, secrets, webhooks IN SHARE ROW EXCLUSIVE MODE; \
          CREATE TABLE unfinished_import (export text NOT NULL)"
@@ -165,37 +165,37 @@ async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
         .batch_execute(&begin)
         .await
         .map_err(schema::unavailable)?;
-    if is(client, HELD).await? {
+    if query_bool(client, HAS_CONTENTS).await? {
         client
             .batch_execute("ROLLBACK")
             .await
             .map_err(schema::unavailable)?;
         return Err(OpenError::NotEmpty);
     }
-    let note = Statement::new("INSERT INTO unfinished_import VALUES ($1)").text(export);
-    let noted = run_all(client, &[note, Statement::new("COMMIT")]).await;
+    let note = SqlStatement::new("INSERT INTO unfinished_import VALUES ($1)").text(export);
+    let noted = run_all(client, &[note, SqlStatement::new("COMMIT")]).await;
     noted.map(|_| ()).map_err(schema::unavailable)
 }
 
 /// The columns of a task that only this database has: model, place in the queue and cost.
-fn own_columns(row: &CopiedRow) -> Result<Vec<(&'static str, Value)>, Unreadable> {
+fn own_columns(row: &CopiedRow) -> Result<Vec<(&'static str, SqlValue)>, UnreadableValue> {
     let spec = row.spec()?;
     let cost = spec.as_ref().map_or(COST_UNKNOWN, VideoSpec::cost);
     let model = match spec {
         Some(spec) => spec.model,
         None => {
-            let spec: serde_json::Value = serde_json::from_str(&row.of_task::<String>("spec")?)?;
+            let spec: serde_json::Value = serde_json::from_str(&row.task_column::<String>("spec")?)?;
             spec["model"].as_str().unwrap_or_default().to_owned()
         }
     };
-    let place = match row.of_task::<u32>("references_ready")? {
+    let place = match row.task_column::<u32>("references_ready")? {
         _ if row.phase() != "waiting" => None,
-        0 => Some(WANTED),
+        0 => Some(UNFETCHED),
         _ => Some(CLAIMABLE),
     };
     Ok(vec![
         ("model", model.into()),
-        ("place", Value::Int(place.map(i64::from))),
+        ("place", SqlValue::Int(place.map(i64::from))),
         ("cost", cost.into()),
         ("fetch_tries", 0.into()),
     ])
@@ -212,29 +212,29 @@ const SUMS: [&str; 3] = [
 ];
 
 /// The statement that records the last task of each project.
-async fn newest(client: &Client) -> Done<Statement> {
+async fn newest_statement(client: &Client) -> PostgresResult<SqlStatement> {
     let last =
         "SELECT DISTINCT ON (project) project, seq, id FROM tasks ORDER BY project, seq DESC";
     let (mut names, mut times, mut places) = (Vec::new(), Vec::new(), Vec::new());
-    for row in &Statement::new(last).run(client).await? {
+    for row in &SqlStatement::new(last).run(client).await? {
         let id = rows::parse_id(row.try_get(2)?)?;
         names.push(row.try_get::<_, String>(0)?);
         places.push(row.try_get::<_, i64>(1)?);
-        times.push(int(id.created_at_ms()));
+        times.push(to_sql_int(id.created_at_ms()));
     }
     let update = "UPDATE projects p SET newest_ms = n.newest_ms, newest_seq = n.newest_seq \
                   FROM unnest($1, $2, $3) AS n(name, newest_ms, newest_seq) WHERE p.name = n.name";
-    Ok(Statement::new(update).texts(names).ints(times).ints(places))
+    Ok(SqlStatement::new(update).texts(names).ints(times).ints(places))
 }
 
 #[async_trait]
-impl Import for PostgresImport {
+impl StoreImport for PostgresImport {
     async fn stored(&mut self, table: &CopiedTable) -> Result<u64, StoreError> {
         let Some(count) = table.count() else {
             return Ok(0);
         };
-        let found = Statement::new(count).run(&self.client).await;
-        let found = found.map_err(Fault::from)?;
+        let found = SqlStatement::new(count).run(&self.client).await;
+        let found = found.map_err(PostgresFault::from)?;
         let count = script::rows(&found)?.first().map(|row| row.get(0));
         Ok(count.transpose()?.unwrap_or(0))
     }
@@ -246,31 +246,31 @@ impl Import for PostgresImport {
             } else {
                 Vec::new()
             };
-            Ok(table.write(Dialect::Postgres, &row.0, &own).into())
+            Ok(table.write(SqlDialect::Postgres, &row.0, &own).into())
         });
-        let statements = statements.collect::<Result<_, Unreadable>>()?;
-        Ok(self.within(statements).await?)
+        let statements = statements.collect::<Result<_, UnreadableValue>>()?;
+        Ok(self.run_transaction(statements).await?)
     }
 
     async fn put_sums(&mut self) -> Result<(), StoreError> {
-        let mut statements: Vec<Statement> = SUMS.into_iter().map(Statement::new).collect();
-        statements.push(newest(&self.client).await?);
-        Ok(self.within(statements).await?)
+        let mut statements: Vec<SqlStatement> = SUMS.into_iter().map(SqlStatement::new).collect();
+        statements.push(newest_statement(&self.client).await?);
+        Ok(self.run_transaction(statements).await?)
     }
 
-    async fn read_back(&mut self) -> Result<Box<dyn Export>, OpenError> {
+    async fn read_back(&mut self) -> Result<Box<dyn StoreExport>, OpenError> {
         Ok(Box::new(PostgresExport::unfinished(&self.connector).await?))
     }
 
     async fn finish(self: Box<Self>) -> Result<(), StoreError> {
         const UNMARK: &str = "DROP TABLE IF EXISTS unfinished_import";
-        match self.within(vec![Statement::new(UNMARK)]).await {
+        match self.run_transaction(vec![SqlStatement::new(UNMARK)]).await {
             // The answer was lost, so the mark may be gone. Reporting a failure would be wrong then: a
             // repeated import would find a store that is complete and therefore not empty.
-            Err(Fault::Sql(error)) if !is_refusal(&error) => {
+            Err(PostgresFault::Sql(error)) if !is_refusal(&error) => {
                 let client = self.connector.connect().await?;
-                let unmark = Statement::new(UNMARK);
-                unmark.run(&client).await.map_err(Fault::from)?;
+                let unmark = SqlStatement::new(UNMARK);
+                unmark.run(&client).await.map_err(PostgresFault::from)?;
             }
             done => done?,
         }

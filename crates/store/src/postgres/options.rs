@@ -6,7 +6,7 @@ use kinora_contract::limits::POLL_AGE_MS;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresOptions {
     /// The clock that judges leases and stamps times.
-    pub time: Time,
+    pub time: TimeSource,
     /// Memory for polled tasks, in bytes.
     pub cached_bytes_max: u64,
     /// Time for which an ended task is shown without another query, in milliseconds; 0: none.
@@ -51,7 +51,7 @@ impl std::fmt::Debug for DirectAddress {
 
 /// The clock by which a store judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Time {
+pub enum TimeSource {
     /// The server's wall clock: the same for all processes, whatever their machines' clocks show.
     Server,
     /// [`crate::OpenOptions::clock`], which all handles share: for tests and simulations.
@@ -61,7 +61,7 @@ pub enum Time {
 impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
-            time: Time::Server,
+            time: TimeSource::Server,
             cached_bytes_max: 64 << 20,
             cached_ms_max: 1_000,
             // Too short for a person to notice, and still several polls per second share a query.

@@ -5,67 +5,67 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::lifecycle::Record;
+use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::{Stopwatch, TaskId};
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio_postgres::Row;
 
-use super::cache::Begun;
-use super::connect::Connector;
-use super::fault::{Fault, NO_ANSWER, again, closed, is_outdated, unavailable};
+use super::cache::ReadStamp;
+use super::connect::ServerConnector;
+use super::fault::{PostgresFault, NO_ANSWER, duplicate, closed_error, is_outdated, unavailable};
 use super::rows;
-use super::session::Session;
-use super::session::{Statement, ask_present, read_present};
-use super::shared::Shared;
-use crate::present::Present;
-use crate::{StoreError, metered};
+use super::session::ServerSession;
+use super::session::{SqlStatement, select_time, read_time};
+use super::shared::SharedState;
+use crate::present_time::PresentTime;
+use crate::{StoreError, commit_metrics};
 
 /// Maximum number of tasks in one query.
-const ASKED_MAX: usize = 256;
+const QUERY_TASKS_MAX: usize = 256;
 /// Maximum number of queries in progress. Later requests join the next one.
-const UNDER_WAY_MAX: usize = 2;
+const QUERIES_MAX: usize = 2;
 /// Maximum number of callers that wait for a task; others wait for a place.
 const QUEUED_MAX: usize = 4_096;
 
-type Found = Result<Option<Arc<Record>>, StoreError>;
+type TaskResult = Result<Option<Arc<TaskRecord>>, StoreError>;
 
 /// A task to read, and the receiver of the answer.
-type Ask = (TaskId, Asker);
+type TaskQuery = (TaskId, QueryTarget);
 
 /// The receiver of an answer.
 #[derive(Debug)]
-enum Asker {
+enum QueryTarget {
     /// A waiting caller.
-    Caller(oneshot::Sender<Found>),
+    Caller(oneshot::Sender<TaskResult>),
     /// The cache alone, for later polls.
-    Cache(Begun),
+    Cache(ReadStamp),
 }
 
 /// Answers queries.
 #[derive(Debug)]
-pub(super) struct Reader {
-    connection: Arc<Connection>,
-    asks: mpsc::Sender<Ask>,
-    shared: Arc<Shared>,
+pub(super) struct StoreReader {
+    connection: Arc<ReadConnection>,
+    asks: mpsc::Sender<TaskQuery>,
+    shared: Arc<SharedState>,
 }
 
 /// The connection, which is made again after it breaks.
-struct Connection {
-    connector: Arc<Connector>,
-    shared: Arc<Shared>,
+struct ReadConnection {
+    connector: Arc<ServerConnector>,
+    shared: Arc<SharedState>,
     /// Half of the time that a statement may take: clients wait for reads.
     limit: Duration,
-    session: Mutex<Option<Arc<Session>>>,
+    session: Mutex<Option<Arc<ServerSession>>>,
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for ReadConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Connection")
     }
 }
 
-impl Connection {
-    async fn session(&self) -> Result<Arc<Session>, StoreError> {
+impl ReadConnection {
+    async fn session(&self) -> Result<Arc<ServerSession>, StoreError> {
         let mut kept = self.session.lock().await;
         if let Some(session) = kept.as_ref().filter(|session| !session.is_closed()) {
             return Ok(session.clone());
@@ -76,7 +76,7 @@ impl Connection {
         Ok(session)
     }
 
-    async fn query(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+    async fn query(&self, statement: SqlStatement) -> Result<Vec<Row>, StoreError> {
         let asked = async {
             let rows = match self.session().await?.read(&statement).await {
                 Err(error) if is_outdated(&error) => {
@@ -85,12 +85,12 @@ impl Connection {
                 }
                 rows => rows,
             };
-            rows.map_err(|error| StoreError::from(Fault::Sql(error)))
+            rows.map_err(|error| StoreError::from(PostgresFault::Sql(error)))
         };
         let watch = Stopwatch::start(&self.shared.clock);
         match tokio::time::timeout(self.limit, asked).await {
             Ok(answer) => {
-                metered::read_took(watch.elapsed());
+                commit_metrics::read_took(watch.elapsed());
                 answer
             }
             Err(_) => {
@@ -103,9 +103,9 @@ impl Connection {
     }
 }
 
-impl Reader {
-    pub(super) fn start(connector: Arc<Connector>, shared: Arc<Shared>) -> Self {
-        let connection = Arc::new(Connection {
+impl StoreReader {
+    pub(super) fn start(connector: Arc<ServerConnector>, shared: Arc<SharedState>) -> Self {
+        let connection = Arc::new(ReadConnection {
             connector,
             shared: shared.clone(),
             limit: Duration::from_millis(shared.options.statement_timeout_ms.into()) / 2,
@@ -121,74 +121,74 @@ impl Reader {
     }
 
     /// Runs any query.
-    pub(super) async fn query(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn query(&self, statement: SqlStatement) -> Result<Vec<Row>, StoreError> {
         let connection = self.connection.clone();
         let asked = async move { connection.query(statement).await };
-        self.connection.connector.answer(asked).await
+        self.connection.connector.run(asked).await
     }
 
     /// The connector of the connection.
-    pub(super) fn connector(&self) -> &Connector {
+    pub(super) fn connector(&self) -> &ServerConnector {
         &self.connection.connector
     }
 
     /// The current record. An ended one may come from the cache
     /// ([`crate::PostgresOptions::cached_ms_max`]), and while the server cannot be reached also an older one
     /// ([`crate::PostgresOptions::last_known_ms_max`]).
-    pub(super) async fn find(&self, id: TaskId) -> Found {
+    pub(super) async fn find(&self, id: TaskId) -> TaskResult {
         match self.shared.cache.get(id) {
             Some(known) => Ok(known),
-            None => self.look(id).await,
+            None => self.query_task(id).await,
         }
     }
 
     /// As [`Self::find`], for a poll, which may also get a slightly stale unfinished task
     /// ([`crate::PostgresOptions::polled_ms_max`]).
-    pub(super) async fn poll(&self, id: TaskId) -> Found {
+    pub(super) async fn poll(&self, id: TaskId) -> TaskResult {
         if let Some((known, refresh)) = self.shared.cache.poll(id) {
             if let Some(begun) = refresh {
                 // If the queue is full, the refresh is dropped, and the next poll waits for its query.
-                let _ = self.asks.try_send((id, Asker::Cache(begun)));
+                let _ = self.asks.try_send((id, QueryTarget::Cache(begun)));
             }
             return Ok(known);
         }
         // Before the query begins, so that a commit in between leaves its number in the entry.
-        self.shared.cache.expect(id);
-        self.look(id).await
+        self.shared.cache.reserve(id);
+        self.query_task(id).await
     }
 
-    async fn look(&self, id: TaskId) -> Found {
+    async fn query_task(&self, id: TaskId) -> TaskResult {
         let begun = self.shared.cache.begin();
-        let answer = self.ask(id).await?;
-        match answer.await.map_err(|_| closed())? {
-            Ok(found) => Ok(self.shared.cache.offer(id, found, begun)),
+        let answer = self.queue_query(id).await?;
+        match answer.await.map_err(|_| closed_error())? {
+            Ok(found) => Ok(self.shared.cache.store_result(id, found, begun)),
             // Serving it does not refresh its age.
-            Err(error @ StoreError::Unavailable(_)) => self.shared.cache.get_last(id).ok_or(error),
+            Err(error @ StoreError::Unavailable(_)) => self.shared.cache.last_known(id).ok_or(error),
             Err(error) => Err(error),
         }
     }
 
     /// The present time, by which the store judges leases.
-    pub(super) async fn present(&self) -> Result<Present, StoreError> {
+    pub(super) async fn present(&self) -> Result<PresentTime, StoreError> {
         let clock = &self.shared.server_clock;
-        if let Some(own) = clock.own() {
+        if let Some(own) = clock.local_present() {
             return Ok(own);
         }
-        let asked = clock.asked();
-        let answer = self.query(ask_present()).await?;
-        Ok(clock.present(read_present(&answer)?, asked))
+        let asked = clock.start_reading();
+        let answer = self.query(select_time()).await?;
+        Ok(clock.present(read_time(&answer)?, asked))
     }
 
     /// The current records, in the order of `ids`.
-    pub(super) async fn find_all(&self, ids: &[TaskId]) -> Result<Vec<Found>, StoreError> {
+    pub(super) async fn find_all(&self, ids: &[TaskId]) -> Result<Vec<TaskResult>, StoreError> {
         let mut answers = Vec::with_capacity(ids.len());
         // All are queued before the first answer is awaited, so that they share a query.
         for id in ids {
-            answers.push(self.ask(*id).await?);
+            answers.push(self.queue_query(*id).await?);
         }
         let mut all = Vec::with_capacity(ids.len());
         for answer in answers {
-            match answer.await.map_err(|_| closed())? {
+            match answer.await.map_err(|_| closed_error())? {
                 Err(StoreError::Unavailable(error)) => return Err(StoreError::Unavailable(error)),
                 found => all.push(found),
             }
@@ -196,71 +196,71 @@ impl Reader {
         Ok(all)
     }
 
-    async fn ask(&self, id: TaskId) -> Result<oneshot::Receiver<Found>, StoreError> {
+    async fn queue_query(&self, id: TaskId) -> Result<oneshot::Receiver<TaskResult>, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.asks.send((id, Asker::Caller(reply))).await;
-        sent.map_err(|_| closed())?;
+        let sent = self.asks.send((id, QueryTarget::Caller(reply))).await;
+        sent.map_err(|_| closed_error())?;
         Ok(answer)
     }
 }
 
-async fn serve(connection: Arc<Connection>, mut asked: mpsc::Receiver<Ask>) {
+async fn serve(connection: Arc<ReadConnection>, mut asked: mpsc::Receiver<TaskQuery>) {
     // Group reads, like group commits: while two queries are in progress, requests collect, and the next
     // query takes all of them. An idle reader asks at once; a busy one asks for up to 256 tasks at a time.
-    let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
+    let under_way = Arc::new(Semaphore::new(QUERIES_MAX));
     // The semaphore is never closed.
     while let Ok(permit) = under_way.clone().acquire_owned().await {
         let mut some = Vec::new();
-        if asked.recv_many(&mut some, ASKED_MAX).await == 0 {
+        if asked.recv_many(&mut some, QUERY_TASKS_MAX).await == 0 {
             return;
         }
         let connection = connection.clone();
         tokio::spawn(async move {
-            answer(connection, some).await;
+            respond(connection, some).await;
             drop(permit);
         });
     }
 }
 
-async fn answer(connection: Arc<Connection>, asked: Vec<Ask>) {
+async fn respond(connection: Arc<ReadConnection>, asked: Vec<TaskQuery>) {
     let ids = asked.iter().map(|(id, _)| *id).collect();
-    let found = read(&connection, ids).await;
+    let found = read_tasks(&connection, ids).await;
     for (id, asker) in asked {
         let one = match &found {
-            Ok(found) => one(found, id),
-            Err(error) => Err(again(error)),
+            Ok(found) => result_for(found, id),
+            Err(error) => Err(duplicate(error)),
         };
         match asker {
             // The caller may have gone away.
-            Asker::Caller(reply) => drop(reply.send(one)),
-            Asker::Cache(begun) => {
+            QueryTarget::Caller(reply) => drop(reply.send(one)),
+            QueryTarget::Cache(begun) => {
                 // After a failure the entry stays, and ends by its age.
                 if let Ok(found) = one {
-                    connection.shared.cache.offer(id, found, begun);
+                    connection.shared.cache.store_result(id, found, begun);
                 }
             }
         }
     }
 }
 
-fn one(found: &HashMap<TaskId, Found>, id: TaskId) -> Found {
+fn result_for(found: &HashMap<TaskId, TaskResult>, id: TaskId) -> TaskResult {
     match found.get(&id) {
         Some(Ok(record)) => Ok(record.clone()),
-        Some(Err(error)) => Err(again(error)),
+        Some(Err(error)) => Err(duplicate(error)),
         None => Ok(None),
     }
 }
 
-async fn read(
-    connection: &Connection,
+async fn read_tasks(
+    connection: &ReadConnection,
     ids: BTreeSet<TaskId>,
-) -> Result<HashMap<TaskId, Found>, StoreError> {
+) -> Result<HashMap<TaskId, TaskResult>, StoreError> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let text = format!(
         "SELECT {} FROM tasks t WHERE id = ANY($1)",
         rows::columns("t")
     );
-    let rows = connection.query(Statement::new(text).texts(ids)).await?;
+    let rows = connection.query(SqlStatement::new(text).texts(ids)).await?;
     let mut found = HashMap::with_capacity(rows.len());
     for row in &rows {
         found.insert(

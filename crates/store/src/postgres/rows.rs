@@ -3,22 +3,22 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{Held, Record, References};
+use kinora_contract::lifecycle::{StoredLease, TaskRecord, ReferenceState};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Priority, State, Task, TaskId};
+use kinora_contract::{Priority, TaskState, Task, TaskId};
 use serde_json::{from_str, to_string};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
-use super::fault::{Done, Fault, corrupt};
-use super::session::Statement;
-use crate::sql::{int, phase_name};
+use super::fault::{PostgresResult, PostgresFault, corrupt};
+use super::session::SqlStatement;
+use crate::sql::{to_sql_int, phase_name};
 use crate::{StoreError, sql};
 
 /// Places of tasks in the queue, as the partial indexes name them.
 pub(super) const CLAIMABLE: i16 = 1;
-pub(super) const WANTED: i16 = 2;
-const AWAY: i16 = 3;
+pub(super) const UNFETCHED: i16 = 2;
+const FETCHING: i16 = 3;
 pub(super) const RUNNING: i16 = 4;
 
 /// Tells null from other values of a column.
@@ -126,7 +126,7 @@ pub(super) fn columns(table: &str) -> String {
 
 impl Written {
     /// Adds a row. Sends no texts that equal those of the row `before`.
-    pub(super) fn add(&mut self, record: &Record, before: Option<&Record>) -> Done<()> {
+    pub(super) fn add(&mut self, record: &TaskRecord, before: Option<&TaskRecord>) -> PostgresResult<()> {
         let task = &record.task;
         // Specs and metadata are by far the largest columns and rarely change. NULL keeps the stored text
         // (`coalesce` in `update`).
@@ -141,9 +141,9 @@ impl Written {
             Some(to_string(&task.metadata)?)
         };
         let (artifact, failure) = match &task.state {
-            State::Completed(artifact) => (Some(to_string(artifact)?), None),
-            State::Failed(failure) => (None, Some(to_string(failure)?)),
-            State::Waiting | State::Running | State::Expired => (None, None),
+            TaskState::Completed(artifact) => (Some(to_string(artifact)?), None),
+            TaskState::Failed(failure) => (None, Some(to_string(failure)?)),
+            TaskState::Waiting | TaskState::Running | TaskState::Expired => (None, None),
         };
         let warnings = if task.warnings.is_empty() {
             None
@@ -169,37 +169,37 @@ impl Written {
         self.attempt.push(task.attempt.into());
         self.engine.push(task.engine.clone());
         self.priority.push(task.priority.rank());
-        self.created_at_ms.push(int(task.created_at_ms));
-        self.started_at_ms.push(task.started_at_ms.map(int));
-        self.finished_at_ms.push(task.finished_at_ms.map(int));
-        self.expires_at_ms.push(task.expires_at_ms.map(int));
+        self.created_at_ms.push(to_sql_int(task.created_at_ms));
+        self.started_at_ms.push(task.started_at_ms.map(to_sql_int));
+        self.finished_at_ms.push(task.finished_at_ms.map(to_sql_int));
+        self.expires_at_ms.push(task.expires_at_ms.map(to_sql_int));
         self.spec_version.push(task.spec.version.into());
-        self.cost.push(int(task.spec.cost()));
+        self.cost.push(to_sql_int(task.spec.cost()));
         self.trace.push(task.trace.map(|trace| trace.to_string()));
     }
 
-    fn add_record(&mut self, record: &Record) {
+    fn add_record(&mut self, record: &TaskRecord) {
         let held = record.lease.as_ref();
-        self.seq.push(int(record.seq));
-        self.place.push(place(record));
+        self.seq.push(to_sql_int(record.seq));
+        self.place.push(queue_place(record));
         self.deaths.push(record.deaths.into());
-        self.lease_token.push(held.map(|held| int(held.token)));
+        self.lease_token.push(held.map(|held| to_sql_int(held.token)));
         self.lease_until_ms
-            .push(held.map(|held| int(held.until_ms)));
+            .push(held.map(|held| to_sql_int(held.until_ms)));
         self.lease_until_steady_ms
-            .push(held.map(|held| int(held.ends_ms)));
+            .push(held.map(|held| to_sql_int(held.ends_ms)));
         self.worker.push(held.map(|held| held.worker.clone()));
         let ticket = record.ticket.as_deref();
         self.ticket
             .push(ticket.map(|ticket| ticket.as_bytes().to_vec()));
-        self.reference_bytes.push(int(record.reference_bytes));
-        self.charged_bytes.push(int(record.charged_bytes));
+        self.reference_bytes.push(to_sql_int(record.reference_bytes));
+        self.charged_bytes.push(to_sql_int(record.charged_bytes));
         let (state, until_ms, token) = match record.references {
-            References::AtHand => (0, None, None),
-            References::Wanted { .. } => (1, None, None),
-            References::Away {
+            ReferenceState::AtHand => (0, None, None),
+            ReferenceState::Wanted { .. } => (1, None, None),
+            ReferenceState::Away {
                 until_ms, token, ..
-            } => (2, Some(int(until_ms)), token.map(int)),
+            } => (2, Some(to_sql_int(until_ms)), token.map(to_sql_int)),
         };
         self.fetch_state.push(state);
         self.fetch_tries.push(record.references.tries().into());
@@ -213,14 +213,14 @@ impl Written {
 
     /// Adds the rows. A new task leaves half of the columns empty, which would cost the server more
     /// than their share.
-    pub(super) fn insert(self) -> Statement {
+    pub(super) fn insert(self) -> SqlStatement {
         let names = self.filled();
         let text = format!(
             "INSERT INTO tasks ({}) SELECT * FROM unnest({})",
             names.join(", "),
-            places(names.len())
+            placeholders(names.len())
         );
-        self.bind(&names, Statement::new(text))
+        self.bind(&names, SqlStatement::new(text))
     }
 
     /// Whether there is anything to overwrite.
@@ -229,7 +229,7 @@ impl Written {
     }
 
     /// Overwrites the columns that differ from `before`, which contains the same rows as stored.
-    pub(super) fn update(self, before: &Self) -> Statement {
+    pub(super) fn update(self, before: &Self) -> SqlStatement {
         // Only columns that changed in some row: PostgreSQL can then update most rows without touching an
         // index (a heap-only tuple). Columns that changed in one row are written with equal values in the
         // others, which does no harm under the rows' locks.
@@ -242,20 +242,20 @@ impl Written {
         names.insert(0, "id");
         let text = format!(
             "UPDATE tasks t SET {set} FROM unnest({}) AS n({}) WHERE t.id = n.id",
-            places(names.len()),
+            placeholders(names.len()),
             names.join(", ")
         );
-        self.bind(&names, Statement::new(text))
+        self.bind(&names, SqlStatement::new(text))
     }
 }
 
 /// The placeholders of this many parameters.
-fn places(count: usize) -> String {
+fn placeholders(count: usize) -> String {
     let all: Vec<String> = (1..=count).map(|at| format!("${at}")).collect();
     all.join(", ")
 }
 
-fn place(record: &Record) -> Option<i16> {
+fn queue_place(record: &TaskRecord) -> Option<i16> {
     if record.is_terminal() {
         return None;
     }
@@ -263,35 +263,35 @@ fn place(record: &Record) -> Option<i16> {
         return Some(RUNNING);
     }
     Some(match record.references {
-        References::AtHand => CLAIMABLE,
-        References::Wanted { .. } => WANTED,
-        References::Away { .. } => AWAY,
+        ReferenceState::AtHand => CLAIMABLE,
+        ReferenceState::Wanted { .. } => UNFETCHED,
+        ReferenceState::Away { .. } => FETCHING,
     })
 }
 
 /// The id of the row's task.
-pub(super) fn id(row: &Row) -> Done<TaskId> {
-    parse_id(Cursor::new(row).next()?)
+pub(super) fn id(row: &Row) -> PostgresResult<TaskId> {
+    parse_id(RowCursor::new(row).next()?)
 }
 
 /// A stored id.
-pub(super) fn parse_id(text: &str) -> Done<TaskId> {
+pub(super) fn parse_id(text: &str) -> PostgresResult<TaskId> {
     text.parse()
         .map_err(|error| corrupt(format!("{text}: {error}")))
 }
 
 /// Reads a row of [`columns`]. A row of a version newer than this program is an error, never a
 /// misreading.
-pub(super) fn read(row: &Row) -> Done<Arc<Record>> {
-    let mut at = Cursor::new(row);
+pub(super) fn read(row: &Row) -> PostgresResult<Arc<TaskRecord>> {
+    let mut at = RowCursor::new(row);
     let id = parse_id(at.next()?)?;
     read_rest(&mut at, id).map_err(|fault| match fault {
-        Fault::Job(StoreError::Corrupt(text)) => corrupt(format!("{id}: {text}")),
+        PostgresFault::Job(StoreError::Corrupt(text)) => corrupt(format!("{id}: {text}")),
         other => other,
     })
 }
 
-fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
+fn read_rest(at: &mut RowCursor<'_>, id: TaskId) -> PostgresResult<Arc<TaskRecord>> {
     let seq = at.number()?;
     let project = at.next()?;
     let _model: &str = at.next()?;
@@ -299,16 +299,16 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
     let _place: Option<i16> = at.next()?;
     let progress: i16 = at.next()?;
     let progress = u8::try_from(progress).map_err(|_| corrupt("progress".to_owned()))?;
-    let (attempt, deaths, engine) = (at.small()?, at.small()?, at.next()?);
+    let (attempt, deaths, engine) = (at.number_u32()?, at.number_u32()?, at.next()?);
     let created_at_ms = at.number()?;
-    let (started_at_ms, finished_at_ms, expires_at_ms) = (at.maybe()?, at.maybe()?, at.maybe()?);
+    let (started_at_ms, finished_at_ms, expires_at_ms) = (at.optional_number()?, at.optional_number()?, at.optional_number()?);
     let lease = read_lease(at)?;
     let state = read_state(phase, at)?;
     let warnings: Option<&str> = at.next()?;
     let ticket: Option<&[u8]> = at.next()?;
     let ticket = ticket.map(|ticket| Arc::from(String::from_utf8_lossy(ticket)));
-    let trace = sql::trace(at.next()?);
-    let version = at.small()?;
+    let trace = sql::parse_trace(at.next()?);
+    let version = at.number_u32()?;
     if version > SPEC_VERSION {
         return Err(corrupt(format!(
             "its spec has version {version}, this program knows {SPEC_VERSION}"
@@ -332,7 +332,7 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
         trace,
     };
     let _cost: i64 = at.next()?;
-    Ok(Arc::new(Record {
+    Ok(Arc::new(TaskRecord {
         seq,
         task: Arc::new(task),
         lease,
@@ -345,15 +345,15 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
 }
 
 /// Parses a stored class.
-fn priority(rank: i16) -> Done<Priority> {
+fn priority(rank: i16) -> PostgresResult<Priority> {
     Priority::from_rank(rank).ok_or_else(|| corrupt(format!("unknown priority {rank}")))
 }
 
-fn read_lease(at: &mut Cursor<'_>) -> Done<Option<Held>> {
-    let token = at.maybe()?;
-    let (until_ms, ends_ms) = (at.maybe()?, at.maybe()?);
+fn read_lease(at: &mut RowCursor<'_>) -> PostgresResult<Option<StoredLease>> {
+    let token = at.optional_number()?;
+    let (until_ms, ends_ms) = (at.optional_number()?, at.optional_number()?);
     let worker: Option<String> = at.next()?;
-    Ok(token.map(|token| Held {
+    Ok(token.map(|token| StoredLease {
         token,
         until_ms: until_ms.unwrap_or(0),
         ends_ms: ends_ms.unwrap_or(0),
@@ -361,15 +361,15 @@ fn read_lease(at: &mut Cursor<'_>) -> Done<Option<Held>> {
     }))
 }
 
-fn read_state(phase: &str, at: &mut Cursor<'_>) -> Done<State> {
+fn read_state(phase: &str, at: &mut RowCursor<'_>) -> PostgresResult<TaskState> {
     let artifact: Option<&str> = at.next()?;
     let failure: Option<&str> = at.next()?;
     Ok(match (phase, artifact, failure) {
-        ("waiting", ..) => State::Waiting,
-        ("running", ..) => State::Running,
-        ("completed", Some(artifact), _) => State::Completed(from_str(artifact)?),
-        ("failed", _, Some(failure)) => State::Failed(from_str(failure)?),
-        ("expired", ..) => State::Expired,
+        ("waiting", ..) => TaskState::Waiting,
+        ("running", ..) => TaskState::Running,
+        ("completed", Some(artifact), _) => TaskState::Completed(from_str(artifact)?),
+        ("failed", _, Some(failure)) => TaskState::Failed(from_str(failure)?),
+        ("expired", ..) => TaskState::Expired,
         _ => {
             return Err(corrupt(format!(
                 "its phase {phase:?} and its fields do not agree"
@@ -378,14 +378,14 @@ fn read_state(phase: &str, at: &mut Cursor<'_>) -> Done<State> {
     })
 }
 
-fn read_references(at: &mut Cursor<'_>) -> Done<References> {
+fn read_references(at: &mut RowCursor<'_>) -> PostgresResult<ReferenceState> {
     let state: i16 = at.next()?;
-    let tries = at.small()?;
-    let (until_ms, token) = (at.maybe()?, at.maybe()?);
+    let tries = at.number_u32()?;
+    let (until_ms, token) = (at.optional_number()?, at.optional_number()?);
     Ok(match state {
-        0 => References::AtHand,
-        1 => References::Wanted { tries },
-        2 => References::Away {
+        0 => ReferenceState::AtHand,
+        1 => ReferenceState::Wanted { tries },
+        2 => ReferenceState::Away {
             tries,
             until_ms: until_ms.unwrap_or(0),
             token,
@@ -395,12 +395,12 @@ fn read_references(at: &mut Cursor<'_>) -> Done<References> {
 }
 
 /// Reads the columns of a row one after another.
-struct Cursor<'a> {
+struct RowCursor<'a> {
     row: &'a Row,
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> RowCursor<'a> {
     const fn new(row: &'a Row) -> Self {
         Self::at(row, 0)
     }
@@ -410,7 +410,7 @@ impl<'a> Cursor<'a> {
         Self { row, at }
     }
 
-    fn next<T: FromSql<'a>>(&mut self) -> Done<T> {
+    fn next<T: FromSql<'a>>(&mut self) -> PostgresResult<T> {
         let at = self.at;
         self.at += 1;
         self.row
@@ -418,31 +418,31 @@ impl<'a> Cursor<'a> {
             .map_err(|error| corrupt(format!("a task's row: {error}")))
     }
 
-    fn number(&mut self) -> Done<u64> {
+    fn number(&mut self) -> PostgresResult<u64> {
         let value: i64 = self.next()?;
         unsigned(value)
     }
 
-    fn maybe(&mut self) -> Done<Option<u64>> {
+    fn optional_number(&mut self) -> PostgresResult<Option<u64>> {
         let value: Option<i64> = self.next()?;
         value.map(unsigned).transpose()
     }
 
-    fn small(&mut self) -> Done<u32> {
+    fn number_u32(&mut self) -> PostgresResult<u32> {
         let value: i64 = self.next()?;
         u32::try_from(value).map_err(|_| corrupt("a number is out of its range".to_owned()))
     }
 }
 
-fn unsigned(value: i64) -> Done<u64> {
+fn unsigned(value: i64) -> PostgresResult<u64> {
     u64::try_from(value).map_err(|_| corrupt("a number is negative".to_owned()))
 }
 
 /// The system column `xmin`. Comparable between connections to one server, as long as it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::postgres) struct Version(u32);
+pub(in crate::postgres) struct RowVersion(u32);
 
-impl Version {
+impl RowVersion {
     /// The version of rows written by the transaction with this number (`txid_current`).
     pub(in crate::postgres) const fn of_transaction(number: u64) -> Self {
         // `txid_current` has an epoch in its upper half; `xmin` is the lower half.
@@ -450,7 +450,7 @@ impl Version {
     }
 }
 
-impl<'a> FromSql<'a> for Version {
+impl<'a> FromSql<'a> for RowVersion {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         Ok(Self(u32::from_be_bytes(raw.try_into()?)))
     }

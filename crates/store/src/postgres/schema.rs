@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
-use super::connect::Connector;
-use super::fault::told;
-use super::session::{BEGIN, SYNCED, Statement};
+use super::connect::ServerConnector;
+use super::fault::message_of;
+use super::session::{BEGIN, SYNCED, SqlStatement};
 use crate::OpenError;
 
 /// The migrations in order; the version of a schema is the number of those applied.
@@ -43,11 +43,11 @@ pub(super) async fn check(client: &Client) -> Result<(), OpenError> {
 
 /// The name of the unfinished import into the store, if any.
 pub(super) async fn unfinished_import(client: &Client) -> Result<Option<String>, OpenError> {
-    let there = Statement::new("SELECT 1 WHERE to_regclass('unfinished_import') IS NOT NULL");
+    let there = SqlStatement::new("SELECT 1 WHERE to_regclass('unfinished_import') IS NOT NULL");
     if there.run(client).await.map_err(unavailable)?.is_empty() {
         return Ok(None);
     }
-    let found = Statement::new("SELECT export FROM unfinished_import");
+    let found = SqlStatement::new("SELECT export FROM unfinished_import");
     let found = found.run(client).await.map_err(unavailable)?;
     let name = found.first().map(|row| row.try_get(0)).transpose();
     name.map_err(unavailable)
@@ -56,11 +56,11 @@ pub(super) async fn unfinished_import(client: &Client) -> Result<Option<String>,
 /// Refuses a schema that this program cannot use: an earlier one, or a later one that requires a
 /// later program.
 pub(super) async fn check_version(client: &Client) -> Result<(), OpenError> {
-    let Schema { found, usable_from } = read(client).await?;
-    judge(found, usable_from, known_version())
+    let SchemaState { found, usable_from } = read(client).await?;
+    check_usable(found, usable_from, known_version())
 }
 
-fn judge(found: u32, usable_from: u32, known: u32) -> Result<(), OpenError> {
+fn check_usable(found: u32, usable_from: u32, known: u32) -> Result<(), OpenError> {
     match found {
         found if found < known => Err(OpenError::Unmigrated { found, known }),
         found if found > known && usable_from > known => {
@@ -72,29 +72,29 @@ fn judge(found: u32, usable_from: u32, known: u32) -> Result<(), OpenError> {
 
 /// The version of a database's schema.
 #[derive(Default)]
-pub(super) struct Schema {
+pub(super) struct SchemaState {
     /// The version; 0 without a schema.
     found: u32,
     /// The first version whose programs can use it.
     usable_from: u32,
 }
 
-async fn read(client: &Client) -> Result<Schema, OpenError> {
-    let found = Statement::new("SELECT version, usable_from FROM schema_version")
+async fn read(client: &Client) -> Result<SchemaState, OpenError> {
+    let found = SqlStatement::new("SELECT version, usable_from FROM schema_version")
         .run(client)
         .await;
     let rows = match found {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
-            return Ok(Schema::default());
+            return Ok(SchemaState::default());
         }
         found => found.map_err(unavailable)?,
     };
     let Some(row) = rows.first() else {
-        return Ok(Schema::default());
+        return Ok(SchemaState::default());
     };
     let found: i64 = row.try_get(0).map_err(unavailable)?;
     let usable_from: i64 = row.try_get(1).map_err(unavailable)?;
-    Ok(Schema {
+    Ok(SchemaState {
         found: u32::try_from(found).unwrap_or(u32::MAX),
         usable_from: u32::try_from(usable_from).unwrap_or(u32::MAX),
     })
@@ -102,7 +102,7 @@ async fn read(client: &Client) -> Result<Schema, OpenError> {
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn unavailable(error: tokio_postgres::Error) -> OpenError {
-    OpenError::Unavailable(told(&error).into())
+    OpenError::Unavailable(message_of(&error).into())
 }
 
 /// Advisory lock under which the changes of a migration are made: the bytes of "kinora".
@@ -120,17 +120,17 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Brings the schema up to date. Returns the version before and after.
-pub(super) async fn migrate(connector: &Connector) -> Result<(u32, u32), OpenError> {
+pub(super) async fn migrate(connector: &ServerConnector) -> Result<(u32, u32), OpenError> {
     let guard = connector.connect().await?;
-    take_guard(&guard).await?;
+    acquire_guard(&guard).await?;
     let client = connector.connect().await?;
-    let versions = change(&client).await?;
-    build(&client).await?;
+    let versions = apply_changes(&client).await?;
+    build_indexes(&client).await?;
     Ok(versions)
 }
 
 /// Waits until no other process migrates. Closing the connection releases the guard.
-async fn take_guard(client: &Client) -> Result<(), OpenError> {
+async fn acquire_guard(client: &Client) -> Result<(), OpenError> {
     // A lock of the transaction, not of the session: a pooler could give the session's connection to
     // others between two statements. An open READ COMMITTED transaction holds no snapshot in between, so it
     // delays neither vacuum nor the building of indexes.
@@ -153,13 +153,13 @@ async fn take_guard(client: &Client) -> Result<(), OpenError> {
 }
 
 /// Why an attempt to change the schema failed.
-enum Missed {
+enum MigrationFailure {
     /// Others hold a lock.
     Locked(Error),
     Failed(OpenError),
 }
 
-impl From<Error> for Missed {
+impl From<Error> for MigrationFailure {
     fn from(error: Error) -> Self {
         let locked = [
             SqlState::LOCK_NOT_AVAILABLE,
@@ -173,17 +173,17 @@ impl From<Error> for Missed {
 }
 
 /// Makes all changes except indexes, once their locks are free.
-async fn change(client: &Client) -> Result<(u32, u32), OpenError> {
+async fn apply_changes(client: &Client) -> Result<(u32, u32), OpenError> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        match try_change(client).await {
+        match try_apply_changes(client).await {
             Ok(versions) => return Ok(versions),
-            Err(Missed::Failed(error)) => return Err(error),
-            Err(Missed::Locked(error)) if attempts == ATTEMPTS_MAX => {
+            Err(MigrationFailure::Failed(error)) => return Err(error),
+            Err(MigrationFailure::Locked(error)) if attempts == ATTEMPTS_MAX => {
                 return Err(unavailable(error));
             }
-            Err(Missed::Locked(_)) => {
+            Err(MigrationFailure::Locked(_)) => {
                 client
                     .batch_execute("ROLLBACK")
                     .await
@@ -196,7 +196,7 @@ async fn change(client: &Client) -> Result<(u32, u32), OpenError> {
 
 /// Makes them in one transaction. It records the version, the first version whose programs can use the
 /// schema, and the version up to which indexes are built (null: by a program that built them at once).
-async fn try_change(client: &Client) -> Result<(u32, u32), Missed> {
+async fn try_apply_changes(client: &Client) -> Result<(u32, u32), MigrationFailure> {
     let begin = format!(
         "{BEGIN}; SELECT {SYNCED}, pg_advisory_xact_lock({LOCK}); SET LOCAL lock_timeout = {LOCK_WAIT_MS}"
     );
@@ -205,17 +205,17 @@ async fn try_change(client: &Client) -> Result<(u32, u32), Missed> {
                 ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS usable_from bigint NOT NULL DEFAULT 1, \
                 ADD COLUMN IF NOT EXISTS indexed bigint";
     client.batch_execute(make).await?;
-    let Schema { found, usable_from } = read(client).await.map_err(Missed::Failed)?;
+    let SchemaState { found, usable_from } = read(client).await.map_err(MigrationFailure::Failed)?;
     let known = known_version();
     if found > known {
         // A later program has migrated it: nothing to do, if that left it usable for this one.
         client.batch_execute("ROLLBACK").await?;
-        let usable = judge(found, usable_from, known).map_err(Missed::Failed);
+        let usable = check_usable(found, usable_from, known).map_err(MigrationFailure::Failed);
         return usable.map(|()| (found, found));
     }
     for migration in MIGRATIONS.iter().skip(found as usize) {
         client
-            .batch_execute(&at_once(migration, found == 0))
+            .batch_execute(&transaction_part(migration, found == 0))
             .await?;
     }
     let indexed = match found {
@@ -232,8 +232,8 @@ async fn try_change(client: &Client) -> Result<(u32, u32), Missed> {
 
 /// Builds and removes indexes that are due, each in a statement of its own, including those that an
 /// interrupted migration has left.
-async fn build(client: &Client) -> Result<(), OpenError> {
-    let indexed = Statement::new("SELECT coalesce(indexed, version) FROM schema_version");
+async fn build_indexes(client: &Client) -> Result<(), OpenError> {
+    let indexed = SqlStatement::new("SELECT coalesce(indexed, version) FROM schema_version");
     let rows = indexed.run(client).await.map_err(unavailable)?;
     let indexed = rows.first().map(|row| row.try_get::<_, i64>(0));
     let indexed = indexed.transpose().map_err(unavailable)?.unwrap_or(0);
@@ -241,8 +241,8 @@ async fn build(client: &Client) -> Result<(), OpenError> {
         if version <= indexed {
             continue;
         }
-        for statement in migration.lines().filter(|line| is_beside(line)) {
-            run_beside(client, statement).await.map_err(unavailable)?;
+        for statement in migration.lines().filter(|line| is_concurrent(line)) {
+            run_concurrently(client, statement).await.map_err(unavailable)?;
         }
         let note = format!("UPDATE schema_version SET indexed = {version}");
         client.batch_execute(&note).await.map_err(unavailable)?;
@@ -251,18 +251,18 @@ async fn build(client: &Client) -> Result<(), OpenError> {
 }
 
 /// Whether this line of a migration builds or removes an index concurrently.
-fn is_beside(line: &str) -> bool {
+fn is_concurrent(line: &str) -> bool {
     ["CREATE INDEX CONCURRENTLY ", "DROP INDEX CONCURRENTLY "]
         .iter()
         .any(|begin| line.starts_with(begin))
 }
 
 /// The part of a migration for its transaction: for new tables all of it, with indexes built at once.
-fn at_once(migration: &str, is_first: bool) -> String {
+fn transaction_part(migration: &str, is_first: bool) -> String {
     let lines = migration.lines();
-    let lines = lines.filter(|line| is_first || !is_beside(line));
+    let lines = lines.filter(|line| is_first || !is_concurrent(line));
     let lines = lines.map(|line| {
-        if is_beside(line) {
+        if is_concurrent(line) {
             line.replacen(" CONCURRENTLY", "", 1)
         } else {
             line.to_owned()
@@ -272,10 +272,10 @@ fn at_once(migration: &str, is_first: bool) -> String {
 }
 
 /// Builds or removes one index, unless that is done already.
-async fn run_beside(client: &Client, statement: &str) -> Result<(), Error> {
+async fn run_concurrently(client: &Client, statement: &str) -> Result<(), Error> {
     let name = statement.split([' ', ';']).nth(3).unwrap_or_default();
     let found = format!("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{name}')");
-    let rows = Statement::new(&found).run(client).await?;
+    let rows = SqlStatement::new(&found).run(client).await?;
     let is_valid = rows
         .first()
         .map(|row| row.try_get::<_, bool>(0))
@@ -305,10 +305,10 @@ mod tests {
                 .lines()
                 .filter(|line| line.contains("CONCURRENTLY"))
             {
-                assert!(is_beside(line) && line.ends_with(';'), "{line}");
+                assert!(is_concurrent(line) && line.ends_with(';'), "{line}");
             }
-            assert!(!at_once(migration, true).contains("CONCURRENTLY"));
-            assert!(!at_once(migration, false).contains("CONCURRENTLY"));
+            assert!(!transaction_part(migration, true).contains("CONCURRENTLY"));
+            assert!(!transaction_part(migration, false).contains("CONCURRENTLY"));
         }
     }
 
@@ -329,7 +329,7 @@ mod tests {
                     && line.starts_with("CREATE")
                     && made.contains(table)
                 {
-                    assert!(is_beside(line), "{line}");
+                    assert!(is_concurrent(line), "{line}");
                     built += 1;
                 }
             }

@@ -2,23 +2,23 @@
 
 use tokio_postgres::types::Type;
 
-use super::fault::{Done, Fault, corrupt};
-use super::reads::Reader;
-use super::session::Statement;
-use crate::sql::{Dialect, Query, Question, Row, Script as _, Unreadable, Value};
+use super::fault::{PostgresResult, PostgresFault, corrupt};
+use super::reads::StoreReader;
+use super::session::SqlStatement;
+use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript as _, UnreadableValue, SqlValue};
 use crate::tables::operators::ReadOverview;
-use crate::{Overview, StoreError};
+use crate::{ServiceOverview, StoreError};
 
 /// The rows that `question` finds, converted by its reader.
-pub(super) async fn ask<T>(reader: &Reader, question: Question<T>) -> Result<Vec<T>, StoreError> {
+pub(super) async fn ask<T>(reader: &StoreReader, question: TypedQuery<T>) -> Result<Vec<T>, StoreError> {
     let found = reader.query(question.query.into()).await?;
     Ok(read(&found, question.read)?)
 }
 
 /// The state of a store for operators.
-pub(super) async fn overview(reader: &Reader) -> Result<Overview, StoreError> {
+pub(super) async fn overview(reader: &StoreReader) -> Result<ServiceOverview, StoreError> {
     let read = ReadOverview {
-        dialect: Dialect::Postgres,
+        dialect: SqlDialect::Postgres,
         now: reader.present().await?,
     };
     let mut answers = Vec::new();
@@ -28,45 +28,45 @@ pub(super) async fn overview(reader: &Reader) -> Result<Overview, StoreError> {
     Ok(read.output(&answers)?)
 }
 
-fn read<T>(found: &[tokio_postgres::Row], read: fn(&Row) -> Result<T, Unreadable>) -> Done<Vec<T>> {
+fn read<T>(found: &[tokio_postgres::Row], read: fn(&SqlRow) -> Result<T, UnreadableValue>) -> PostgresResult<Vec<T>> {
     Ok(rows(found)?.iter().map(read).collect::<Result<_, _>>()?)
 }
 
 /// Rows in the form that both databases share.
-pub(super) fn rows(found: &[tokio_postgres::Row]) -> Done<Vec<Row>> {
+pub(super) fn rows(found: &[tokio_postgres::Row]) -> PostgresResult<Vec<SqlRow>> {
     found.iter().map(row).collect()
 }
 
-pub(super) fn row(found: &tokio_postgres::Row) -> Done<Row> {
+pub(super) fn row(found: &tokio_postgres::Row) -> PostgresResult<SqlRow> {
     let values = (0..found.len()).map(|at| {
         Ok(match *found.columns()[at].type_() {
-            Type::INT2 => Value::Int(found.try_get::<_, Option<i16>>(at)?.map(Into::into)),
-            Type::INT4 => Value::Int(found.try_get::<_, Option<i32>>(at)?.map(Into::into)),
-            Type::INT8 => Value::Int(found.try_get(at)?),
-            Type::BOOL => Value::Int(found.try_get::<_, Option<bool>>(at)?.map(Into::into)),
-            Type::BYTEA => Value::Bytes(found.try_get(at)?),
-            _ => Value::Text(found.try_get(at)?),
+            Type::INT2 => SqlValue::Int(found.try_get::<_, Option<i16>>(at)?.map(Into::into)),
+            Type::INT4 => SqlValue::Int(found.try_get::<_, Option<i32>>(at)?.map(Into::into)),
+            Type::INT8 => SqlValue::Int(found.try_get(at)?),
+            Type::BOOL => SqlValue::Int(found.try_get::<_, Option<bool>>(at)?.map(Into::into)),
+            Type::BYTEA => SqlValue::Bytes(found.try_get(at)?),
+            _ => SqlValue::Text(found.try_get(at)?),
         })
     });
-    Ok(Row(values.collect::<Done<_>>()?))
+    Ok(SqlRow(values.collect::<PostgresResult<_>>()?))
 }
 
-impl From<Query> for Statement {
-    fn from(query: Query) -> Self {
+impl From<SqlQuery> for SqlStatement {
+    fn from(query: SqlQuery) -> Self {
         let statement = Self::new(query.text);
         query
             .values
             .into_iter()
             .fold(statement, |statement, value| match value {
-                Value::Int(number) => statement.bind(number, Type::INT8),
-                Value::Text(text) => statement.bind(text, Type::TEXT),
-                Value::Bytes(bytes) => statement.bind(bytes, Type::BYTEA),
+                SqlValue::Int(number) => statement.bind(number, Type::INT8),
+                SqlValue::Text(text) => statement.bind(text, Type::TEXT),
+                SqlValue::Bytes(bytes) => statement.bind(bytes, Type::BYTEA),
             })
     }
 }
 
-impl From<Unreadable> for Fault {
-    fn from(Unreadable(text): Unreadable) -> Self {
+impl From<UnreadableValue> for PostgresFault {
+    fn from(UnreadableValue(text): UnreadableValue) -> Self {
         corrupt(text)
     }
 }

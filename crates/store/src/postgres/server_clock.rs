@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::{Clock, Reading, SteadyMs, UnixMs};
+use kinora_contract::{Clock, ClockReading, SteadyMs, UnixMs};
 
-use crate::Time;
-use crate::present::{EarlierClock, Present};
+use crate::TimeSource;
+use crate::present_time::{EarlierClock, PresentTime};
 
 /// Difference between two readings that is a step. A healthy worker's lease has more time left.
 const STEP_MS: u64 = 1_000;
@@ -19,7 +19,7 @@ const CLOCKS_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct ServerClock {
     clock: Arc<dyn Clock>,
-    time: Time,
+    time: TimeSource,
     /// Oldest first; the last one is the present one.
     known: Mutex<VecDeque<KnownClock>>,
 }
@@ -35,7 +35,7 @@ struct KnownClock {
 }
 
 impl ServerClock {
-    pub(super) fn new(clock: Arc<dyn Clock>, time: Time) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, time: TimeSource) -> Self {
         Self {
             clock,
             time,
@@ -44,18 +44,18 @@ impl ServerClock {
     }
 
     /// Steady time, to pass to [`ServerClock::present`] with the answer of a request that is sent now.
-    pub(super) fn asked(&self) -> SteadyMs {
+    pub(super) fn start_reading(&self) -> SteadyMs {
         self.clock.steady_ms()
     }
 
     /// The present time, if the options say that the process's own clock counts.
-    pub(super) fn own(&self) -> Option<Present> {
-        (self.time == Time::Clock).then(|| Present::steady(self.clock.read()))
+    pub(super) fn local_present(&self) -> Option<PresentTime> {
+        (self.time == TimeSource::Clock).then(|| PresentTime::steady(self.clock.read()))
     }
 
-    /// The present time, from the server's answer `wall_ms` to a request that was sent at `asked`.
-    pub(super) fn present(&self, wall_ms: UnixMs, asked: SteadyMs) -> Present {
-        if let Some(own) = self.own() {
+    /// The present time, from the server's answer `wall_ms` to a request that was sent at `start_reading`.
+    pub(super) fn present(&self, wall_ms: UnixMs, asked: SteadyMs) -> PresentTime {
+        if let Some(own) = self.local_present() {
             return own;
         }
         // The server read its clock at some time between request and answer, so the difference of the two
@@ -82,11 +82,11 @@ impl ServerClock {
             shows_ms: asked.saturating_add_signed(earlier.least_ms),
             set_ms_ago: answered.saturating_sub(ended),
         });
-        let now = Reading {
+        let now = ClockReading {
             wall_ms,
             steady_ms: asked,
         };
-        Present::of_server(now, earlier.collect())
+        PresentTime::from_server(now, earlier.collect())
     }
 }
 

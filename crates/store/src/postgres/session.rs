@@ -14,19 +14,19 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
-use super::fault::{Done, corrupt};
+use super::fault::{PostgresResult, corrupt};
 
 /// The driver's handle of a named statement at the server.
-type Name = tokio_postgres::Statement;
+type NamedStatement = tokio_postgres::Statement;
 
 /// A connection of a lane or a reader.
-pub(super) struct Session {
+pub(super) struct ServerSession {
     client: Client,
     /// `None`: statements have no names here.
-    names: Option<Mutex<Names<Name>>>,
+    names: Option<Mutex<StatementNames<NamedStatement>>>,
 }
 
-impl Deref for Session {
+impl Deref for ServerSession {
     type Target = Client;
 
     fn deref(&self) -> &Client {
@@ -34,7 +34,7 @@ impl Deref for Session {
     }
 }
 
-impl Session {
+impl ServerSession {
     pub(super) fn new(client: Client, has_names: bool) -> Self {
         Self {
             client,
@@ -42,12 +42,12 @@ impl Session {
         }
     }
 
-    /// As [`Statement::run`].
-    pub(super) async fn run(&self, statement: &Statement) -> Result<Vec<Row>, Error> {
-        let name = match self.uses(statement) {
-            Use::Unnamed => return statement.run(self).await,
-            Use::Named(name) => name,
-            Use::New => self.name(statement).await?,
+    /// As [`SqlStatement::run`].
+    pub(super) async fn run(&self, statement: &SqlStatement) -> Result<Vec<Row>, Error> {
+        let name = match self.statement_use(statement) {
+            StatementUse::Unnamed => return statement.run(self).await,
+            StatementUse::Named(name) => name,
+            StatementUse::New => self.prepare_name(statement).await?,
         };
         statement.run_as(self, &name).await
     }
@@ -55,11 +55,11 @@ impl Session {
     /// As [`Self::run`], outside a transaction. A connection through a pooler keeps no setting of ours, so the
     /// query brings `jit = off` along in a transaction of its own. Otherwise the server may overestimate a
     /// query over several tables, and spend a second compiling what then runs in a millisecond.
-    pub(super) async fn read(&self, statement: &Statement) -> Result<Vec<Row>, Error> {
+    pub(super) async fn read(&self, statement: &SqlStatement) -> Result<Vec<Row>, Error> {
         if self.names.is_some() {
             return self.run(statement).await;
         }
-        let [begin, setting, end] = [BEGIN, "SET LOCAL jit = off", "COMMIT"].map(Statement::new);
+        let [begin, setting, end] = [BEGIN, "SET LOCAL jit = off", "COMMIT"].map(SqlStatement::new);
         // A statement is sent when its future is first polled, and join4 polls all four in one go. So they
         // leave as one pipeline, and no statement of another caller gets into this transaction.
         let sent = join4(
@@ -73,14 +73,14 @@ impl Session {
 
     /// Sends all statements at once, and returns the rows of each. They run in order; after a failure in a
     /// transaction the rest fails too.
-    pub(super) async fn run_all(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>, Error> {
-        let mut uses: Vec<Use<Name>> = statements.iter().map(|one| self.uses(one)).collect();
+    pub(super) async fn run_all(&self, statements: &[SqlStatement]) -> Result<Vec<Vec<Row>>, Error> {
+        let mut uses: Vec<StatementUse<NamedStatement>> = statements.iter().map(|one| self.statement_use(one)).collect();
         // Names come first, in a round trip of their own. Preparing in the middle would delay later
         // statements until its answer, and other callers' statements could get in between.
         let new = statements.iter().zip(&mut uses);
-        let new = new.filter(|(_, of)| matches!(of, Use::New));
+        let new = new.filter(|(_, of)| matches!(of, StatementUse::New));
         let named = new.map(async |(statement, of)| {
-            *of = Use::Named(self.name(statement).await?);
+            *of = StatementUse::Named(self.prepare_name(statement).await?);
             Ok(())
         });
         join_all(named)
@@ -91,28 +91,28 @@ impl Session {
             .iter()
             .zip(&uses)
             .map(async |(statement, of)| match of {
-                Use::Named(name) => statement.run_as(self, name).await,
-                Use::New | Use::Unnamed => statement.run(self).await,
+                StatementUse::Named(name) => statement.run_as(self, name).await,
+                StatementUse::New | StatementUse::Unnamed => statement.run(self).await,
             });
         join_all(sent).await.into_iter().collect()
     }
 
-    fn uses(&self, statement: &Statement) -> Use<Name> {
+    fn statement_use(&self, statement: &SqlStatement) -> StatementUse<NamedStatement> {
         let Some(names) = &self.names else {
-            return Use::Unnamed;
+            return StatementUse::Unnamed;
         };
         let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
-        match names.uses(statement.sql()) {
-            Use::Named(name) if !statement.has_types(name.params()) => Use::Unnamed,
+        match names.count_use(statement.sql()) {
+            StatementUse::Named(name) if !statement.has_types(name.params()) => StatementUse::Unnamed,
             found => found,
         }
     }
 
-    async fn name(&self, statement: &Statement) -> Result<Name, Error> {
+    async fn prepare_name(&self, statement: &SqlStatement) -> Result<NamedStatement, Error> {
         let name = statement.prepare(self).await?;
         if let Some(names) = &self.names {
             let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
-            names.keep(statement.sql(), name.clone());
+            names.store(statement.sql(), name.clone());
         }
         Ok(name)
     }
@@ -128,7 +128,7 @@ const TEXTS_MAX: usize = 128;
 
 /// How a statement is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Use<N> {
+enum StatementUse<N> {
     Unnamed,
     /// Without a name so far; it gets one now.
     New,
@@ -137,50 +137,50 @@ enum Use<N> {
 
 /// The statements sent on a connection. Dropping a name frees it at the server.
 #[derive(Debug)]
-struct Names<N>(HashMap<String, Known<N>>);
+struct StatementNames<N>(HashMap<String, KnownText<N>>);
 
 #[derive(Debug)]
-struct Known<N> {
+struct KnownText<N> {
     uses: u32,
     name: Option<N>,
 }
 
-impl<N> Default for Names<N> {
+impl<N> Default for StatementNames<N> {
     fn default() -> Self {
         Self(HashMap::new())
     }
 }
 
-impl<N: Clone> Names<N> {
+impl<N: Clone> StatementNames<N> {
     /// Counts a use of this text; returns how to send it.
-    fn uses(&mut self, sql: &str) -> Use<N> {
+    fn count_use(&mut self, sql: &str) -> StatementUse<N> {
         let Some(known) = self.0.get_mut(sql) else {
-            self.make_room();
-            let first = Known {
+            self.evict();
+            let first = KnownText {
                 uses: 1,
                 name: None,
             };
             self.0.insert(sql.to_owned(), first);
-            return Use::Unnamed;
+            return StatementUse::Unnamed;
         };
         known.uses += 1;
         if known.uses > USES_MAX {
-            *known = Known {
+            *known = KnownText {
                 uses: USES_MIN,
                 name: None,
             };
         }
-        known.name.clone().map_or(Use::New, Use::Named)
+        known.name.clone().map_or(StatementUse::New, StatementUse::Named)
     }
 
-    fn keep(&mut self, sql: &str, name: N) {
+    fn store(&mut self, sql: &str, name: N) {
         if let Some(known) = self.0.get_mut(sql) {
             known.name = Some(name);
         }
     }
 
     /// Forgets texts without a name first, then all.
-    fn make_room(&mut self) {
+    fn evict(&mut self) {
         if self.0.len() >= TEXTS_MAX {
             self.0.retain(|_, known| known.name.is_some());
         }
@@ -215,32 +215,32 @@ pub(super) fn runtime() -> io::Result<Handle> {
 
 /// Statements to send together. Each has a place, at which its answer is found.
 #[derive(Default)]
-pub(super) struct Asked(Vec<Statement>);
+pub(super) struct QueryPipeline(Vec<SqlStatement>);
 
-impl Asked {
-    pub(super) fn add(&mut self, statement: Statement) -> usize {
+impl QueryPipeline {
+    pub(super) fn add(&mut self, statement: SqlStatement) -> usize {
         self.0.push(statement);
         self.0.len() - 1
     }
 
     /// Adds a statement if it is needed: each costs the server some work.
-    pub(super) fn when(
+    pub(super) fn add_if(
         &mut self,
         is_needed: bool,
-        statement: impl FnOnce() -> Statement,
+        statement: impl FnOnce() -> SqlStatement,
     ) -> Option<usize> {
         is_needed.then(|| self.add(statement()))
     }
 
-    pub(super) async fn send(self, session: &Session) -> Result<Answers, Error> {
-        session.run_all(&self.0).await.map(Answers)
+    pub(super) async fn send(self, session: &ServerSession) -> Result<PipelineAnswers, Error> {
+        session.run_all(&self.0).await.map(PipelineAnswers)
     }
 }
 
 /// The rows that statements returned.
-pub(super) struct Answers(Vec<Vec<Row>>);
+pub(super) struct PipelineAnswers(Vec<Vec<Row>>);
 
-impl Answers {
+impl PipelineAnswers {
     /// The rows of one statement; none of one that was not sent.
     pub(super) fn take(&mut self, place: Option<usize>) -> Vec<Row> {
         let answer = place.and_then(|place| self.0.get_mut(place));
@@ -257,12 +257,12 @@ pub(super) const SYNCED: &str = "set_config('synchronous_commit', \
                                  replace(current_setting('synchronous_commit'), 'off', 'on'), true)";
 
 /// A statement to be sent.
-pub(super) struct Statement {
+pub(super) struct SqlStatement {
     text: String,
     values: Vec<(Box<dyn ToSql + Send + Sync>, Type)>,
 }
 
-impl Statement {
+impl SqlStatement {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -277,7 +277,7 @@ impl Statement {
     }
 
     pub(super) fn int(self, value: u64) -> Self {
-        self.bind(crate::sql::int(value), Type::INT8)
+        self.bind(crate::sql::to_sql_int(value), Type::INT8)
     }
 
     pub(super) fn ints(self, values: Vec<i64>) -> Self {
@@ -319,7 +319,7 @@ impl Statement {
         client.prepare_typed(&self.text, &types).await
     }
 
-    /// As [`Statement::run`], by name.
+    /// As [`SqlStatement::run`], by name.
     async fn run_as(
         &self,
         client: &Client,
@@ -334,12 +334,12 @@ impl Statement {
 }
 
 /// Asks for the server's clock.
-pub(super) fn ask_present() -> Statement {
-    Statement::new("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+pub(super) fn select_time() -> SqlStatement {
+    SqlStatement::new("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 }
 
 /// The server's clock, from the first column of an answer.
-pub(super) fn read_present(rows: &[Row]) -> Done<UnixMs> {
+pub(super) fn read_time(rows: &[Row]) -> PostgresResult<UnixMs> {
     let Some(row) = rows.first() else {
         return Err(corrupt("the server tells no time".to_owned()));
     };
@@ -350,7 +350,7 @@ pub(super) fn read_present(rows: &[Row]) -> Done<UnixMs> {
 /// fails too.
 pub(super) async fn run_all(
     client: &Client,
-    statements: &[Statement],
+    statements: &[SqlStatement],
 ) -> Result<Vec<Vec<Row>>, Error> {
     let sent = statements.iter().map(|statement| statement.run(client));
     let done = futures_util::future::join_all(sent).await;
@@ -363,15 +363,15 @@ mod tests {
 
     #[test]
     fn a_text_has_a_name_from_its_second_use_on_and_a_new_one_now_and_then() {
-        let mut names = Names::default();
-        assert_eq!(names.uses("one"), Use::Unnamed);
+        let mut names = StatementNames::default();
+        assert_eq!(names.count_use("one"), StatementUse::Unnamed);
         let mut given = 0;
         for _ in 1..2 * USES_MAX {
-            if names.uses("one") == Use::New {
+            if names.count_use("one") == StatementUse::New {
                 given += 1;
-                names.keep("one", given);
+                names.store("one", given);
             } else {
-                assert_eq!(names.uses("one"), Use::Named(given));
+                assert_eq!(names.count_use("one"), StatementUse::Named(given));
             }
         }
         assert!((2..=6).contains(&given), "{given}");
@@ -379,21 +379,21 @@ mod tests {
 
     #[test]
     fn p08_a_connection_knows_a_bounded_number_of_texts() {
-        let mut names = Names::default();
+        let mut names = StatementNames::default();
         for number in 0..10_000 {
             let sql = number.to_string();
-            names.uses(&sql);
-            if number % 3 == 0 && names.uses(&sql) == Use::New {
-                names.keep(&sql, number);
+            names.count_use(&sql);
+            if number % 3 == 0 && names.count_use(&sql) == StatementUse::New {
+                names.store(&sql, number);
             }
             assert!(names.0.len() <= TEXTS_MAX);
         }
         // Statements used once do not evict statements used often.
-        let mut names = Names::default();
-        names.uses("often");
-        names.uses("often");
-        names.keep("often", 1);
-        (0..1_000).for_each(|number| _ = names.uses(&number.to_string()));
-        assert_eq!(names.uses("often"), Use::Named(1));
+        let mut names = StatementNames::default();
+        names.count_use("often");
+        names.count_use("often");
+        names.store("often", 1);
+        (0..1_000).for_each(|number| _ = names.count_use(&number.to_string()));
+        assert_eq!(names.count_use("often"), StatementUse::Named(1));
     }
 }

@@ -6,74 +6,74 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kinora_contract::lifecycle::{Hints, Record};
+use kinora_contract::lifecycle::{WakeHints, TaskRecord};
 use kinora_contract::{Clock, TaskId};
 use tokio_postgres::Row;
 
-use super::cache::{Begun, Cache};
-use super::notices::Notices;
-use super::rows::Version;
+use super::cache::{ReadStamp, PollCache};
+use super::notices::NoticeQueue;
+use super::rows::RowVersion;
 use super::server_clock::ServerClock;
-use super::session::Statement;
-use crate::changes::Signals;
-use crate::queue::{Change, QueueEstimates};
-use crate::{Outage, PostgresOptions, TaskChange, metered};
+use super::session::SqlStatement;
+use crate::changes::WakeSignals;
+use crate::queue::{RecordChange, QueueEstimates};
+use crate::{OutageLog, PostgresOptions, TaskChange, commit_metrics};
 
 /// The changes of a committed transaction.
 #[derive(Debug, Default)]
-pub(super) struct Committed {
-    pub(super) changes: Vec<Change>,
+pub(super) struct CommittedChanges {
+    pub(super) changes: Vec<RecordChange>,
     /// Version of the rows written by the transaction, if known.
-    pub(super) version: Option<Version>,
+    pub(super) version: Option<RowVersion>,
     pub(super) waiting: i64,
     pub(super) bytes: i64,
 }
 
 /// The shared state; one instance for each store handle.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedState {
     pub(super) options: PostgresOptions,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) server_clock: ServerClock,
-    pub(super) summed: Summed,
-    pub(super) cache: Cache,
-    pub(super) runs: Runs,
+    pub(super) totals: TotalsCache,
+    pub(super) cache: PollCache,
+    pub(super) runs: RunningTasks,
     pub(super) estimates: QueueEstimates,
-    pub(super) notices: Notices,
-    pub(super) signals: Signals,
+    pub(super) notices: NoticeQueue,
+    pub(super) signals: WakeSignals,
     writable: AtomicBool,
-    outage: Outage,
+    outage: OutageLog,
 }
 
-impl Shared {
+impl SharedState {
     pub(super) fn new(options: &PostgresOptions, clock: &Arc<dyn Clock>) -> Self {
         Self {
             options: options.clone(),
             clock: clock.clone(),
             server_clock: ServerClock::new(clock.clone(), options.time),
-            summed: Summed::new(clock.clone(), options.totals_ms_max),
-            cache: Cache::new(clock.clone(), options),
-            runs: Runs::default(),
+            totals: TotalsCache::new(clock.clone(), options.totals_ms_max),
+            cache: PollCache::new(clock.clone(), options),
+            runs: RunningTasks::default(),
             estimates: QueueEstimates::new(clock.clone()),
-            notices: Notices::default(),
-            signals: Signals::default(),
+            notices: NoticeQueue::default(),
+            signals: WakeSignals::default(),
             writable: AtomicBool::new(true),
-            outage: Outage::of("store writes", clock),
+            outage: OutageLog::new("store writes", clock),
         }
     }
 
     /// Shows the changes of a commit to this process and announces them to others; `begun` is the start of its
     /// transaction.
-    pub(super) fn publish(&self, committed: Committed, begun: Begun) {
-        metered::committed(&committed.changes);
+    pub(super) fn publish(&self, committed: CommittedChanges, begun: ReadStamp) {
+        commit_metrics::committed(&committed.changes);
         // The cache before the signals, so that a client that wakes finds the new state.
-        self.summed.follow(committed.waiting, committed.bytes);
-        self.cache.put_all(&committed.changes, begun);
-        self.runs.follow(&committed.changes, committed.version);
-        let mut hints = Hints::default();
+        self.totals.apply_commit(committed.waiting, committed.bytes);
+        self.cache.store_changes(&committed.changes, begun);
+        self.runs.apply_commit(&committed.changes, committed.version);
+        let mut hints = WakeHints::default();
         for change in &committed.changes {
             self.estimates.apply(change);
-            hints = hints.or(change.hints());
+            hints = hints.union(change.hints());
         }
         self.signals.wake(hints);
         // Two lists for other processes. They keep ended tasks even during an outage, so a change of one (a
@@ -85,7 +85,7 @@ impl Shared {
         let news = committed.changes.iter().filter(|change| change.is_news());
         let news: Vec<TaskId> = news.map(|change| change.id).collect();
         for id in &news {
-            self.signals.followers.tell(TaskChange::Of(*id));
+            self.signals.followers.notify(TaskChange::Of(*id));
         }
         self.notices
             .add(hints, remembered.map(|change| change.id), news);
@@ -100,20 +100,20 @@ impl Shared {
     pub(super) fn set_writable(&self, failure: Option<&str>) {
         self.writable.store(failure.is_none(), Ordering::Release);
         match failure {
-            Some(failure) => self.outage.note_failure(&failure),
-            None => self.outage.note_success(),
+            Some(failure) => self.outage.record_failure(&failure),
+            None => self.outage.record_success(),
         }
     }
 }
 
 /// Waiting tasks and stored bytes, of all projects.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Totals {
+pub(super) struct QueueTotals {
     pub(super) waiting: u64,
     pub(super) bytes: u64,
 }
 
-impl Totals {
+impl QueueTotals {
     pub(super) const fn add(&mut self, waiting: i64, bytes: i64) {
         self.waiting = self.waiting.saturating_add_signed(waiting);
         self.bytes = self.bytes.saturating_add_signed(bytes);
@@ -122,20 +122,20 @@ impl Totals {
 
 /// The last sums read.
 #[derive(Debug)]
-pub(super) struct Summed {
+pub(super) struct TotalsCache {
     clock: Arc<dyn Clock>,
     age_max: Duration,
-    last: Mutex<Last>,
+    last: Mutex<LastTotals>,
 }
 
 #[derive(Debug, Default)]
-struct Last {
-    totals: Totals,
+struct LastTotals {
+    totals: QueueTotals,
     /// Time of the reading, by the process's steady clock.
     read: Option<Duration>,
 }
 
-impl Summed {
+impl TotalsCache {
     fn new(clock: Arc<dyn Clock>, age_ms_max: u64) -> Self {
         Self {
             clock,
@@ -145,26 +145,26 @@ impl Summed {
     }
 
     /// The sums, if they are recent enough.
-    pub(super) fn fresh(&self) -> Option<Totals> {
+    pub(super) fn fresh(&self) -> Option<QueueTotals> {
         let last = self.last();
         let age = self.clock.steady().saturating_sub(last.read?);
         (age < self.age_max).then_some(last.totals)
     }
 
     /// Queries them.
-    pub(super) fn ask() -> Statement {
-        Statement::new(
+    pub(super) fn select_totals() -> SqlStatement {
+        SqlStatement::new(
             "SELECT coalesce(sum(waiting), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM projects",
         )
     }
 
     /// Keeps the answer.
-    pub(super) fn keep(&self, row: &Row) -> Result<Totals, tokio_postgres::Error> {
-        let totals = Totals {
+    pub(super) fn store(&self, row: &Row) -> Result<QueueTotals, tokio_postgres::Error> {
+        let totals = QueueTotals {
             waiting: row.try_get::<_, i64>(0)?.unsigned_abs(),
             bytes: row.try_get::<_, i64>(1)?.unsigned_abs(),
         };
-        *self.last() = Last {
+        *self.last() = LastTotals {
             totals,
             read: Some(self.clock.steady()),
         };
@@ -172,31 +172,31 @@ impl Summed {
     }
 
     /// Adds a commit of this process.
-    fn follow(&self, waiting: i64, bytes: i64) {
+    fn apply_commit(&self, waiting: i64, bytes: i64) {
         self.last().totals.add(waiting, bytes);
     }
 
-    fn last(&self) -> MutexGuard<'_, Last> {
+    fn last(&self) -> MutexGuard<'_, LastTotals> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Maximum number of remembered tasks; beyond it all are forgotten, and read again when needed.
-const KEPT_MAX: usize = 4_096;
+const REMEMBERED_MAX: usize = 4_096;
 
 /// Running tasks that this process has claimed or renewed, with the versions of their rows. A claim has to
 /// know what its worker runs: it reads ids and versions, and only the records that are missing here.
 #[derive(Debug, Default)]
-pub(super) struct Runs(Mutex<HashMap<TaskId, (Version, Arc<Record>)>>);
+pub(super) struct RunningTasks(Mutex<HashMap<TaskId, (RowVersion, Arc<TaskRecord>)>>);
 
-impl Runs {
+impl RunningTasks {
     /// Applies a commit of this process.
-    fn follow(&self, changes: &[Change], version: Option<Version>) {
-        let mut kept = self.kept();
+    fn apply_commit(&self, changes: &[RecordChange], version: Option<RowVersion>) {
+        let mut kept = self.lock();
         for change in changes {
             match (&change.after, version) {
                 (Some(after), Some(version)) if after.is_running() => {
-                    if kept.len() >= KEPT_MAX {
+                    if kept.len() >= REMEMBERED_MAX {
                         kept.clear();
                     }
                     kept.insert(change.id, (version, after.clone()));
@@ -207,45 +207,45 @@ impl Runs {
     }
 
     /// The record of this version.
-    pub(super) fn get(&self, id: TaskId, version: Version) -> Option<Arc<Record>> {
-        let kept = self.kept();
+    pub(super) fn get(&self, id: TaskId, version: RowVersion) -> Option<Arc<TaskRecord>> {
+        let kept = self.lock();
         let (known, record) = kept.get(&id)?;
         (*known == version).then(|| record.clone())
     }
 
     /// Forgets all tasks: another server may use the same versions for other rows.
     pub(super) fn clear(&self) {
-        self.kept().clear();
+        self.lock().clear();
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<TaskId, (Version, Arc<Record>)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, (RowVersion, Arc<TaskRecord>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::State;
-    use kinora_contract::lifecycle::Held;
+    use kinora_contract::TaskState;
+    use kinora_contract::lifecycle::StoredLease;
 
     use super::*;
     use crate::conformance::fixtures::{NOW, id, task};
 
-    fn changed(number: u64, is_running: bool) -> Change {
+    fn changed(number: u64, is_running: bool) -> RecordChange {
         let mut task = task(number, "one").accepted(id(number), NOW);
         let mut lease = None;
         if is_running {
-            task.state = State::Running;
-            lease = Some(Held {
+            task.state = TaskState::Running;
+            lease = Some(StoredLease {
                 token: 1,
                 worker: "worker".to_owned(),
                 until_ms: NOW,
                 ends_ms: NOW,
             });
         }
-        let mut record = Record::accepted(number, task);
+        let mut record = TaskRecord::accepted(number, task);
         record.lease = lease;
-        Change {
+        RecordChange {
             id: id(number),
             before: None,
             after: Some(Arc::new(record)),
@@ -254,13 +254,13 @@ mod tests {
 
     #[test]
     fn a_record_is_known_in_its_version_while_it_runs() {
-        let (runs, versions) = (Runs::default(), [7, 8].map(Version::of_transaction));
-        runs.follow(&[changed(1, true)], Some(versions[0]));
+        let (runs, versions) = (RunningTasks::default(), [7, 8].map(RowVersion::of_transaction));
+        runs.apply_commit(&[changed(1, true)], Some(versions[0]));
         assert!(runs.get(id(1), versions[0]).is_some());
         assert!(runs.get(id(1), versions[1]).is_none());
-        runs.follow(&[changed(1, false)], Some(versions[1]));
+        runs.apply_commit(&[changed(1, false)], Some(versions[1]));
         assert!(runs.get(id(1), versions[1]).is_none());
-        runs.follow(&[changed(1, true)], None);
+        runs.apply_commit(&[changed(1, true)], None);
         assert!(
             versions
                 .iter()
@@ -270,10 +270,10 @@ mod tests {
 
     #[test]
     fn p08_a_bounded_number_is_known() {
-        let (runs, version) = (Runs::default(), Version::of_transaction(7));
-        for number in 0..3 * KEPT_MAX as u64 {
-            runs.follow(&[changed(number, true)], Some(version));
-            assert!(runs.kept().len() <= KEPT_MAX);
+        let (runs, version) = (RunningTasks::default(), RowVersion::of_transaction(7));
+        for number in 0..3 * REMEMBERED_MAX as u64 {
+            runs.apply_commit(&[changed(number, true)], Some(version));
+            assert!(runs.lock().len() <= REMEMBERED_MAX);
         }
     }
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use kinora_contract::{Priority, Stopwatch, TaskId};
 use tokio::sync::OwnedMutexGuard;
 
-use super::fault::Fault;
-use super::reads::Reader;
+use super::fault::PostgresFault;
+use super::reads::StoreReader;
 use super::rows::parse_id;
-use super::session::Statement;
-use super::shared::Shared;
+use super::session::SqlStatement;
+use super::shared::SharedState;
 use crate::StoreError;
-use crate::queue::{POSITIONS_MAX, QueuePlace, QueueSnapshot, RunningEntry, Turns, WaitingEntry};
+use crate::queue::{POSITIONS_MAX, QueuePlace, QueueSnapshot, RunningEntry, ProjectTurns, WaitingEntry};
 
 /// Maximum number of tasks of each model that are read in each place of the queue, shared evenly by
 /// the projects: tasks further back have no position.
@@ -24,47 +24,47 @@ const REST: u32 = 10;
 
 /// Time of the last reading of the queue.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Snapshots {
-    last: Arc<Mutex<Option<Taken>>>,
+pub(super) struct SnapshotRefresher {
+    last: Arc<Mutex<Option<LastReading>>>,
     /// One reads at a time.
-    reading: Arc<Reading>,
+    reading: Arc<ReadingLock>,
 }
 
-type Reading = tokio::sync::Mutex<()>;
+type ReadingLock = tokio::sync::Mutex<()>;
 
 /// A reading of the queue.
 #[derive(Clone, Debug)]
-struct Taken {
+struct LastReading {
     since: Stopwatch,
     took: Duration,
 }
 
 /// The age of the last reading, which decides whether to read again.
-enum Age {
+enum ReadingAge {
     Young,
     /// Still shown, while the next reading is made.
     Middle,
     Old,
 }
 
-impl Snapshots {
+impl SnapshotRefresher {
     /// Reads the queue, if the last reading is too old.
     pub(super) async fn refresh(
         &self,
-        reader: &Arc<Reader>,
-        shared: &Arc<Shared>,
+        reader: &Arc<StoreReader>,
+        shared: &Arc<SharedState>,
     ) -> Result<(), StoreError> {
         let held = match self.age(shared) {
-            Age::Young => return Ok(()),
-            Age::Middle => match self.reading.clone().try_lock_owned() {
+            ReadingAge::Young => return Ok(()),
+            ReadingAge::Middle => match self.reading.clone().try_lock_owned() {
                 Ok(held) => Some(held),
                 Err(_) => return Ok(()),
             },
-            Age::Old => None,
+            ReadingAge::Old => None,
         };
         let is_early = held.is_some();
         let (snapshots, from, to) = (self.clone(), reader.clone(), shared.clone());
-        let refreshed = async move { snapshots.refresh_there(held, &from, &to).await };
+        let refreshed = async move { snapshots.refresh_now(held, &from, &to).await };
         if is_early {
             reader.connector().spawn(async move {
                 // The next caller that finds the last one too old tries again.
@@ -72,14 +72,14 @@ impl Snapshots {
             });
             return Ok(());
         }
-        reader.connector().answer(refreshed).await
+        reader.connector().run(refreshed).await
     }
 
-    async fn refresh_there(
+    async fn refresh_now(
         &self,
         held: Option<OwnedMutexGuard<()>>,
-        reader: &Reader,
-        shared: &Shared,
+        reader: &StoreReader,
+        shared: &SharedState,
     ) -> Result<(), StoreError> {
         let is_early = held.is_some();
         let _held = match held {
@@ -87,43 +87,43 @@ impl Snapshots {
             // All callers that need a new reading wait here for the first one, and then use its result.
             None => self.reading.clone().lock_owned().await,
         };
-        if !is_early && !matches!(self.age(shared), Age::Old) {
+        if !is_early && !matches!(self.age(shared), ReadingAge::Old) {
             return Ok(());
         }
         let since = Stopwatch::start(&shared.clock);
-        let snapshot = read(reader).await?;
+        let snapshot = read_queue(reader).await?;
         shared.estimates.replace(snapshot);
         let took = since.elapsed();
-        *self.last() = Some(Taken { since, took });
+        *self.last() = Some(LastReading { since, took });
         Ok(())
     }
 
-    fn age(&self, shared: &Shared) -> Age {
+    fn age(&self, shared: &SharedState) -> ReadingAge {
         let age_max = Duration::from_millis(shared.options.positions_ms_max);
         let last = self.last();
-        let Some(Taken { since, took }) = last.as_ref().filter(|_| !age_max.is_zero()) else {
-            return Age::Old;
+        let Some(LastReading { since, took }) = last.as_ref().filter(|_| !age_max.is_zero()) else {
+            return ReadingAge::Old;
         };
         // A queue that takes 2 s to read is read every 20 s, whatever the setting: the database spends at most
         // a tenth of a connection on positions.
         let (age, age_max) = (since.elapsed(), age_max.max(REST * *took));
         if age < age_max / 2 {
-            Age::Young
+            ReadingAge::Young
         } else if age < age_max {
-            Age::Middle
+            ReadingAge::Middle
         } else {
-            Age::Old
+            ReadingAge::Old
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Taken>> {
+    fn last(&self) -> MutexGuard<'_, Option<LastReading>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The query for the heads of the projects' lines. It uses the index of each model's line, so that the work
 /// does not grow with the queue.
-fn ask() -> Statement {
+fn select_queue() -> SqlStatement {
     let columns =
         "p.name, p.turn, t.id, t.seq, t.model, t.cost, t.place, t.progress, q.turn_now, t.priority";
     // The recursion is a loose index scan (<https://wiki.postgresql.org/wiki/Loose_indexscan>): the first
@@ -151,25 +151,25 @@ fn ask() -> Statement {
              WHERE t.place = {place} LIMIT $1)"
         )
     });
-    Statement::new([lines, few].concat().join(" UNION ALL "))
+    SqlStatement::new([lines, few].concat().join(" UNION ALL "))
 }
 
-async fn read(reader: &Reader) -> Result<QueueSnapshot, StoreError> {
-    let rows = reader.query(ask().int(READ_MAX).int(POSITIONS_MAX)).await?;
+async fn read_queue(reader: &StoreReader) -> Result<QueueSnapshot, StoreError> {
+    let rows = reader.query(select_queue().int(READ_MAX).int(POSITIONS_MAX)).await?;
     let (mut waiting, mut running, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     let mut now = 0;
     for row in &rows {
         let number = |at: usize| -> Result<u64, StoreError> {
-            let value: i64 = row.try_get(at).map_err(Fault::from)?;
+            let value: i64 = row.try_get(at).map_err(PostgresFault::from)?;
             Ok(value.unsigned_abs())
         };
-        let project: Arc<str> = row.try_get::<_, &str>(0).map_err(Fault::from)?.into();
+        let project: Arc<str> = row.try_get::<_, &str>(0).map_err(PostgresFault::from)?.into();
         turns.push((project.clone(), number(1)?));
-        let id: TaskId = parse_id(row.try_get(2).map_err(Fault::from)?)?;
-        let model: String = row.try_get(4).map_err(Fault::from)?;
+        let id: TaskId = parse_id(row.try_get(2).map_err(PostgresFault::from)?)?;
+        let model: String = row.try_get(4).map_err(PostgresFault::from)?;
         let (place, progress): (i16, i16) = (
-            row.try_get(6).map_err(Fault::from)?,
-            row.try_get(7).map_err(Fault::from)?,
+            row.try_get(6).map_err(PostgresFault::from)?,
+            row.try_get(7).map_err(PostgresFault::from)?,
         );
         now = number(8)?;
         let cost = number(5)?;
@@ -186,7 +186,7 @@ async fn read(reader: &Reader) -> Result<QueueSnapshot, StoreError> {
                 project,
                 place: QueuePlace {
                     // A later program may have stored one that is unknown here.
-                    priority: Priority::from_rank(row.try_get(9).map_err(Fault::from)?)
+                    priority: Priority::from_rank(row.try_get(9).map_err(PostgresFault::from)?)
                         .unwrap_or_default(),
                     seq: number(3)?,
                 },
@@ -199,6 +199,6 @@ async fn read(reader: &Reader) -> Result<QueueSnapshot, StoreError> {
     Ok(QueueSnapshot {
         waiting,
         running,
-        turns: Turns::stored(now, turns),
+        turns: ProjectTurns::from_stored(now, turns),
     })
 }

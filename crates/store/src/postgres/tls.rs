@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use kinora_http::Roots;
+use kinora_http::TrustedRoots;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -16,7 +16,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as Encrypted;
 
-use super::address::Address;
+use super::address::ServerAddress;
 use crate::OpenError;
 
 /// Advice to operators on a failed encryption.
@@ -52,14 +52,14 @@ pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
 
 /// Makes encrypted connections to servers whose certificate is trusted.
 #[derive(Clone)]
-pub(super) struct Tls(Arc<ClientConfig>);
+pub(super) struct TlsSettings(Arc<ClientConfig>);
 
-impl Tls {
+impl TlsSettings {
     /// Builds it from the address.
-    pub(super) fn of(address: &Address) -> Result<Self, OpenError> {
+    pub(super) fn from_address(address: &ServerAddress) -> Result<Self, OpenError> {
         let roots = match &address.roots {
-            None => Roots::public(),
-            Some(file) => Roots::none().with_file(file).map_err(|error| {
+            None => TrustedRoots::public(),
+            Some(file) => TrustedRoots::none().with_file(file).map_err(|error| {
                 let text = format!("the certificates in {}: {error}", file.display());
                 OpenError::Unavailable(text.into())
             })?,
@@ -70,16 +70,16 @@ impl Tls {
     }
 }
 
-impl<S> MakeTlsConnect<S> for Tls
+impl<S> MakeTlsConnect<S> for TlsSettings
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Stream<S>;
-    type TlsConnect = Connect;
+    type Stream = EncryptedStream<S>;
+    type TlsConnect = TlsHandshake;
     type Error = rustls::pki_types::InvalidDnsNameError;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<Connect, Self::Error> {
-        Ok(Connect {
+    fn make_tls_connect(&mut self, host: &str) -> Result<TlsHandshake, Self::Error> {
+        Ok(TlsHandshake {
             connector: TlsConnector::from(self.0.clone()),
             name: ServerName::try_from(host.to_owned())?,
         })
@@ -87,37 +87,37 @@ where
 }
 
 /// One handshake.
-pub(super) struct Connect {
+pub(super) struct TlsHandshake {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
 
-impl<S> TlsConnect<S> for Connect
+impl<S> TlsConnect<S> for TlsHandshake
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Stream<S>;
+    type Stream = EncryptedStream<S>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream<S>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<EncryptedStream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let stream = self.connector.connect(self.name, stream).await?;
-            Ok(Stream(stream))
+            Ok(EncryptedStream(stream))
         })
     }
 }
 
 /// An encrypted connection.
-pub(super) struct Stream<S>(Encrypted<S>);
+pub(super) struct EncryptedStream<S>(Encrypted<S>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for EncryptedStream<S> {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for EncryptedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -127,7 +127,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{Hints, Record};
+use kinora_contract::lifecycle::{WakeHints, TaskRecord};
 use kinora_contract::{Priority, TaskId};
 
-use crate::Glance;
+use crate::TaskGlance;
 
 /// A task's place among those of its project: the smallest is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub(crate) struct QueuePlace {
 
 impl QueuePlace {
     /// The place of this task.
-    pub(crate) fn of(record: &Record) -> Self {
+    pub(crate) fn from_record(record: &TaskRecord) -> Self {
         Self {
             priority: record.task.priority,
             seq: record.seq,
@@ -33,13 +33,13 @@ impl QueuePlace {
 /// A record before and after. Applied in reverse, it undoes the change. `before` is set only for
 /// unfinished tasks: finished ones have no place in the queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub(crate) struct RecordChange {
     pub(crate) id: TaskId,
-    pub(crate) before: Option<Arc<Record>>,
-    pub(crate) after: Option<Arc<Record>>,
+    pub(crate) before: Option<Arc<TaskRecord>>,
+    pub(crate) after: Option<Arc<TaskRecord>>,
 }
 
-impl Change {
+impl RecordChange {
     /// Whether clients see a difference. The expiry or removal of an ended task does not count.
     pub(crate) fn is_news(&self) -> bool {
         let before = self.before.as_ref().filter(|before| !before.is_terminal());
@@ -47,12 +47,12 @@ impl Change {
             (None, None) => false,
             (None, Some(after)) => !after.is_terminal(),
             (Some(_), None) => true,
-            (Some(before), Some(after)) => Glance::of(&before.task) != Glance::of(&after.task),
+            (Some(before), Some(after)) => TaskGlance::from_task(&before.task) != TaskGlance::from_task(&after.task),
         }
     }
 
     /// The parties that the change may concern.
-    pub(crate) fn hints(&self) -> Hints {
-        Hints::of(self.before.as_deref(), self.after.as_deref())
+    pub(crate) fn hints(&self) -> WakeHints {
+        WakeHints::between(self.before.as_deref(), self.after.as_deref())
     }
 }

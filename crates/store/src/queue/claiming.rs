@@ -2,43 +2,43 @@
 //! running tasks and, repeatedly, the task whose turn it is ([`super::Turns`], [`super::Share`]),
 //! and stores the claimed ones.
 //!
-//! A claim stops at a task that must run alone ([`judge_death`]): nothing is claimed beside one, and
+//! A claim stops at a task that must run alone ([`evaluate_death`]): nothing is claimed beside one, and
 //! while one waits for its worker to finish everything else, that worker claims nothing. A process that
 //! may be in a crash loop claims none of them. A task whose job runs at another server is never the
 //! cause of a death.
 
 use std::collections::HashMap;
 
-use kinora_contract::lifecycle::{Event, Held, Record, Verdict, judge_death, runs_alone};
+use kinora_contract::lifecycle::{TaskEvent, StoredLease, TaskRecord, DeathVerdict, evaluate_death, runs_alone};
 use kinora_contract::{TaskId, UnixMs};
 
-use crate::present::Present;
-use crate::{Claim, ClaimRequest, LongTasks};
+use crate::present_time::PresentTime;
+use crate::{ClaimedTask, ClaimRequest, LongTasks};
 
 /// A claim in progress.
 #[derive(Debug)]
-pub(crate) struct Claiming<'a> {
+pub(crate) struct ClaimProgress<'a> {
     request: &'a ClaimRequest,
-    now: Present,
+    now: PresentTime,
     /// Whether the worker ran anything before the claim.
     was_busy: bool,
     /// Whether nothing more may be claimed in addition to the worker's tasks.
     is_closed: bool,
     /// The long tasks that may still be claimed.
     long_tasks: Option<LongTasks>,
-    claims: Vec<Claim>,
+    claims: Vec<ClaimedTask>,
 }
 
-impl<'a> Claiming<'a> {
+impl<'a> ClaimProgress<'a> {
     /// Begins a claim, given the `running` tasks of all workers; `awaited` is the task that waits
-    /// for this worker to be empty ([`Next::awaits`]).
+    /// for this worker to be empty ([`WaitingAlone::awaits`]).
     pub(crate) fn begin<'r>(
         request: &'a ClaimRequest,
-        now: &Present,
-        running: impl Iterator<Item = &'r Record>,
-        awaited: Option<&Record>,
+        now: &PresentTime,
+        running: impl Iterator<Item = &'r TaskRecord>,
+        awaited: Option<&TaskRecord>,
     ) -> Self {
-        let runs = runs_of(running, request, now);
+        let runs = worker_runs(running, request, now);
         Self {
             request,
             now: now.clone(),
@@ -53,16 +53,16 @@ impl<'a> Claiming<'a> {
     /// held back until it can get a task of its own models that must run alone.
     pub(crate) fn leads_to_task<'r>(
         request: &ClaimRequest,
-        now: &Present,
-        running: impl Iterator<Item = &'r Record>,
-        awaited: Option<&Record>,
+        now: &PresentTime,
+        running: impl Iterator<Item = &'r TaskRecord>,
+        awaited: Option<&TaskRecord>,
         has_next: bool,
     ) -> bool {
         // A task of the caller's own models that waits for an idle worker is a task to come for.
         // One of other models only holds the worker back: a claim for these models would get
         // nothing.
         let awaited = awaited.filter(|one| !request.models.contains(&one.task.spec.model));
-        has_next && Claiming::begin(request, now, running, awaited).is_open()
+        has_next && ClaimProgress::begin(request, now, running, awaited).is_open()
     }
 
     /// Whether another task may be claimed.
@@ -80,36 +80,36 @@ impl<'a> Claiming<'a> {
     ///
     /// # Errors
     /// The hint to store in the second case.
-    pub(crate) fn admit(&mut self, next: &Record) -> Result<(), Next> {
+    pub(crate) fn admit(&mut self, next: &TaskRecord) -> Result<(), WaitingAlone> {
         // Closed in both cases: a task that runs alone is the last one of its claim, and one that
         // cannot run yet ends the claim, so that no later task takes the worker away from it.
-        self.is_closed = must_wait(next, self.request);
+        self.is_closed = must_run_alone(next, self.request);
         let is_busy = self.was_busy || !self.claims.is_empty();
         if self.is_closed && is_busy {
-            return Err(Next::of(self.request, next));
+            return Err(WaitingAlone::new(self.request, next));
         }
         Ok(())
     }
 
     /// The event that claims one task under this token.
-    pub(crate) fn event(&self, token: u64) -> Event {
-        Event::Claimed {
-            held: self.request.held(token, &self.now),
+    pub(crate) fn event(&self, token: u64) -> TaskEvent {
+        TaskEvent::Claimed {
+            held: self.request.stored_lease(token, &self.now),
             now_ms: self.now.wall_ms,
         }
     }
 
     /// Records a claimed task.
-    pub(crate) fn add(&mut self, claimed: &Record, token: u64) {
+    pub(crate) fn add(&mut self, claimed: &TaskRecord, token: u64) {
         // Each long task of this claim takes one of the slots that long tasks may fill.
         if let Some(long) = &mut self.long_tasks {
             long.charge(claimed);
         }
-        self.claims.push(Claim::of(claimed, token));
+        self.claims.push(ClaimedTask::new(claimed, token));
     }
 
     /// The claimed tasks.
-    pub(crate) fn claims(self) -> Vec<Claim> {
+    pub(crate) fn claims(self) -> Vec<ClaimedTask> {
         self.claims
     }
 }
@@ -121,13 +121,13 @@ const JUDGED_MS: UnixMs = 0;
 /// A task that waits for its worker to be idle, so that it can run alone. Only a hint: claims check
 /// whether it still holds.
 #[derive(Clone, Debug)]
-pub(crate) struct Next {
+pub(crate) struct WaitingAlone {
     worker: String,
     task: TaskId,
 }
 
-impl Next {
-    fn of(request: &ClaimRequest, record: &Record) -> Self {
+impl WaitingAlone {
+    fn new(request: &ClaimRequest, record: &TaskRecord) -> Self {
         Self {
             worker: request.worker.clone(),
             task: record.task.id,
@@ -135,12 +135,12 @@ impl Next {
     }
 
     /// Restores a stored hint.
-    pub(crate) const fn stored(worker: String, task: TaskId) -> Self {
+    pub(crate) const fn from_stored(worker: String, task: TaskId) -> Self {
         Self { worker, task }
     }
 
     /// The worker and the task, to store.
-    pub(crate) fn parts(self) -> (String, TaskId) {
+    pub(crate) fn into_parts(self) -> (String, TaskId) {
         (self.worker, self.task)
     }
 
@@ -151,11 +151,11 @@ impl Next {
 }
 
 /// The running tasks of the requesting worker, among all running tasks.
-fn runs_of<'a>(
-    running: impl Iterator<Item = &'a Record>,
+fn worker_runs<'a>(
+    running: impl Iterator<Item = &'a TaskRecord>,
     request: &ClaimRequest,
-    now: &Present,
-) -> Vec<&'a Record> {
+    now: &PresentTime,
+) -> Vec<&'a TaskRecord> {
     // A run whose lease has ended is lost already and waits for the sweep: it must not hold back the worker
     // that came back under the same name.
     running
@@ -167,10 +167,10 @@ fn runs_of<'a>(
         .collect()
 }
 
-/// Whether a worker with these `runs`, which `next` waits for ([`Next::awaits`]), may claim nothing
+/// Whether a worker with these `runs`, which `next` waits for ([`WaitingAlone::awaits`]), may claim nothing
 /// for now.
-fn is_held_back(runs: &[&Record], next: Option<&Record>, request: &ClaimRequest) -> bool {
-    let is_awaited = next.is_some_and(|next| next.is_claimable() && must_wait(next, request));
+fn is_held_back(runs: &[&TaskRecord], next: Option<&TaskRecord>, request: &ClaimRequest) -> bool {
+    let is_awaited = next.is_some_and(|next| next.is_claimable() && must_run_alone(next, request));
     runs.iter().any(|record| {
         // `attempt` includes this run.
         let before = record.task.attempt.saturating_sub(1);
@@ -179,22 +179,22 @@ fn is_held_back(runs: &[&Record], next: Option<&Record>, request: &ClaimRequest)
 }
 
 /// Whether this waiting task's next attempt runs alone.
-pub(crate) fn must_wait(record: &Record, request: &ClaimRequest) -> bool {
+pub(crate) fn must_run_alone(record: &TaskRecord, request: &ClaimRequest) -> bool {
     runs_alone(record.deaths, record.task.attempt, request.attempts_max)
 }
 
 /// Whether this waiting task's next attempt must wait until the worker's process is known not to be in
 /// a crash loop.
-pub(crate) fn is_too_early(record: &Record, request: &ClaimRequest) -> bool {
-    !request.is_settled && must_wait(record, request)
+pub(crate) fn is_too_early(record: &TaskRecord, request: &ClaimRequest) -> bool {
+    !request.is_settled && must_run_alone(record, request)
 }
 
 /// Number of running tasks per worker.
-pub(crate) struct Company(HashMap<String, usize>);
+pub(crate) struct WorkerRuns(HashMap<String, usize>);
 
-impl Company {
+impl WorkerRuns {
     /// Counts all running tasks.
-    pub(crate) fn of<'a>(running: impl Iterator<Item = &'a Record>) -> Self {
+    pub(crate) fn from_running<'a>(running: impl Iterator<Item = &'a TaskRecord>) -> Self {
         let mut workers = HashMap::new();
         for lease in running.filter_map(|record| record.lease.as_ref()) {
             *workers.entry(lease.worker.clone()).or_default() += 1;
@@ -203,10 +203,10 @@ impl Company {
     }
 
     /// The consequence of its worker's death for this running task.
-    pub(crate) fn judge(&self, record: &Record, attempts_max: u32) -> Verdict {
+    pub(crate) fn evaluate(&self, record: &TaskRecord, attempts_max: u32) -> DeathVerdict {
         // The work is done by another server, so this process did not die of it.
         if record.ticket.is_some() {
-            return Verdict::Spared;
+            return DeathVerdict::Spared;
         }
         let lease = record.lease.as_ref();
         let alone = lease.is_none_or(|lease| {
@@ -215,13 +215,13 @@ impl Company {
             // dead worker may have been requeued, so the count says nothing.
             lease.until_ms == JUDGED_MS || running <= 1
         });
-        judge_death(record.task.attempt, attempts_max, alone)
+        evaluate_death(record.task.attempt, attempts_max, alone)
     }
 }
 
 /// The lease of a lost task, until the next sweep.
-pub(crate) fn judged(lease: &Held) -> Held {
-    Held {
+pub(crate) fn mark_evaluated(lease: &StoredLease) -> StoredLease {
+    StoredLease {
         until_ms: JUDGED_MS,
         ..lease.clone()
     }

@@ -6,7 +6,7 @@
 //! - **`Retry-After`** of a full queue: the mean service time of a task, times the tasks that must
 //!   start before there is a place, over the number of slots; of a full project, times the projects
 //!   that take turns with it. Clients that were refused before wait for the places before it
-//!   ([`Promises`]).
+//!   ([`PlacePromises`]).
 //!
 //! An example: 2 slots, tasks of 10 s, a queue that is full with 100 waiting tasks, 3 clients refused
 //! before. The fourth place becomes free after 4 x 10 s / 2 = 20 s, and `Retry-After` is 25 s: the same
@@ -19,15 +19,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use board::Board;
+use board::QueueBoard;
 pub(crate) use board::{POSITIONS_MAX, QueueSnapshot, RunningEntry, WaitingEntry};
-use kinora_contract::lifecycle::Record;
+use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::{Clock, TaskId, UnixMs};
 
-use super::change::Change;
-use crate::tasks::Full;
-use crate::{ClaimRequest, Insertion, QueueBounds, RetryAfter};
+use super::change::RecordChange;
+use crate::tasks::ExceededLimit;
+use crate::{ClaimRequest, InsertOutcome, QueueBounds, RetryAfter};
 
 /// With up to this many waiting tasks, positions are recalculated after every change.
 const SHORT: usize = 64;
@@ -38,18 +38,18 @@ const AGE_MAX: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct QueueEstimates {
     clock: Arc<dyn Clock>,
-    board: Mutex<Board>,
-    positions: Mutex<Positions>,
+    board: Mutex<QueueBoard>,
+    positions: Mutex<CachedPositions>,
     /// Whether the queue has changed since the positions were calculated.
     is_outdated: AtomicBool,
-    promises: Mutex<Promises>,
+    promises: Mutex<PlacePromises>,
     /// Whether there are promises; if not, submits need not ask.
     has_promises: AtomicBool,
 }
 
 /// The positions as last calculated.
 #[derive(Debug, Default)]
-struct Positions {
+struct CachedPositions {
     ahead: HashMap<TaskId, u64>,
     /// Number of waiting tasks at the time of the calculation.
     waiting: usize,
@@ -70,7 +70,7 @@ impl QueueEstimates {
     }
 
     /// Follows a committed change.
-    pub(crate) fn apply(&self, change: &Change) {
+    pub(crate) fn apply(&self, change: &RecordChange) {
         if self.board().apply(change, self.clock.steady()) {
             self.outdate();
         }
@@ -95,7 +95,7 @@ impl QueueEstimates {
 
     /// How many tasks are expected to start before this one, while it waits for its first worker;
     /// `None` if that is unknown.
-    pub(crate) fn position(&self, record: &Record) -> Option<u64> {
+    pub(crate) fn position(&self, record: &TaskRecord) -> Option<u64> {
         if !record.awaits_first_worker() {
             return None;
         }
@@ -109,7 +109,7 @@ impl QueueEstimates {
         if (is_short || is_old) && self.is_outdated.swap(false, Ordering::AcqRel) {
             // Locks in the order positions, board; no other code holds both.
             let board = self.board();
-            *positions = Positions {
+            *positions = CachedPositions {
                 ahead: board.positions(),
                 waiting: board.waiting_count,
                 made: now,
@@ -131,7 +131,7 @@ impl QueueEstimates {
     pub(crate) fn admitted(&self, project: &str, now_ms: UnixMs) {
         if self.has_promises.load(Ordering::Acquire) {
             let mut promises = lock(&self.promises);
-            promises.keep(project, now_ms);
+            promises.fulfil(project, now_ms);
             self.has_promises
                 .store(!promises.is_empty(), Ordering::Release);
         }
@@ -143,31 +143,31 @@ impl QueueEstimates {
         project: &str,
         now_ms: UnixMs,
         bounds: QueueBounds,
-        full: Full,
-    ) -> Insertion {
+        full: ExceededLimit,
+    ) -> InsertOutcome {
         match full {
-            Full::Quota(quota) => Insertion::QuotaFull(quota),
-            Full::Queue => {
+            ExceededLimit::Quota(quota) => InsertOutcome::QuotaFull(quota),
+            ExceededLimit::Queue => {
                 // The board was refreshed after the refusal: places that became free meanwhile are
                 // counted here.
                 let free = self.free_in_queue(bounds.waiting_max);
-                Insertion::QueueFull(
-                    self.promise(|promises| promises.of_queue(project, now_ms, free)),
+                InsertOutcome::QueueFull(
+                    self.promise(|promises| promises.promise_queue_place(project, now_ms, free)),
                 )
             }
-            Full::Project => {
+            ExceededLimit::Project => {
                 let free = self.free_for_project(project, bounds.project_unfinished_max);
-                Insertion::ProjectFull(
-                    self.promise(|promises| promises.of_project(project, now_ms, free)),
+                InsertOutcome::ProjectFull(
+                    self.promise(|promises| promises.promise_project_place(project, now_ms, free)),
                 )
             }
         }
     }
 
     /// When there is room in the queue, which was full with `waiting_max` tasks.
-    fn free_in_queue(&self, waiting_max: u64) -> Vacancies {
+    fn free_in_queue(&self, waiting_max: u64) -> FreePlaces {
         let board = self.board();
-        Vacancies {
+        FreePlaces {
             free: waiting_max.saturating_sub(board.waiting_count as u64),
             interval_ms: board.interval_ms() as u64,
         }
@@ -175,22 +175,22 @@ impl QueueEstimates {
 
     /// When the project may have one more task, of which it had `unfinished_max`: one of its tasks
     /// ends when each of the other projects has had a turn.
-    fn free_for_project(&self, project: &str, unfinished_max: u64) -> Vacancies {
+    fn free_for_project(&self, project: &str, unfinished_max: u64) -> FreePlaces {
         let board = self.board();
-        Vacancies {
+        FreePlaces {
             free: unfinished_max.saturating_sub(board.unfinished(project) as u64),
             interval_ms: (board.interval_ms() * board.projects() as f64) as u64,
         }
     }
 
-    fn promise(&self, promise: impl FnOnce(&mut Promises) -> RetryAfter) -> RetryAfter {
+    fn promise(&self, promise: impl FnOnce(&mut PlacePromises) -> RetryAfter) -> RetryAfter {
         let mut promises = lock(&self.promises);
         // Set under the lock: a submit that reads `false` comes before this promise.
         self.has_promises.store(true, Ordering::Release);
         promise(&mut promises)
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
+    fn board(&self) -> MutexGuard<'_, QueueBoard> {
         lock(&self.board)
     }
 }
@@ -212,20 +212,20 @@ const AFTER_MAX_MS: u64 = RETRY_AFTER_SECONDS_MAX * 1000;
 
 /// Promised places.
 #[derive(Debug, Default)]
-struct Promises {
+struct PlacePromises {
     /// Places in the shared queue, by due time.
-    queue: Vec<Promise>,
+    queue: Vec<QueuePromise>,
     /// Due times of each project's own places.
     own: HashMap<Arc<str>, Vec<UnixMs>>,
 }
 
 #[derive(Debug)]
-struct Promise {
+struct QueuePromise {
     project: Arc<str>,
     due_ms: UnixMs,
 }
 
-impl Promises {
+impl PlacePromises {
     fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.own.is_empty()
     }
@@ -240,7 +240,7 @@ impl Promises {
     }
 
     /// Records that the project returned and was admitted.
-    fn keep(&mut self, project: &str, now_ms: UnixMs) {
+    fn fulfil(&mut self, project: &str, now_ms: UnixMs) {
         self.forget_past(now_ms);
         if let Some(at) = self.queue.iter().position(|one| &*one.project == project) {
             self.queue.remove(at);
@@ -255,7 +255,7 @@ impl Promises {
     }
 
     /// Promises the project a place in the queue.
-    fn of_queue(&mut self, project: &str, now_ms: UnixMs, vacancies: Vacancies) -> RetryAfter {
+    fn promise_queue_place(&mut self, project: &str, now_ms: UnixMs, vacancies: FreePlaces) -> RetryAfter {
         self.forget_past(now_ms);
         // A client that returned in time and is refused keeps its place before later promises.
         if let Some(at) = self
@@ -280,7 +280,7 @@ impl Promises {
     }
 
     /// Promises one of the project's own places.
-    fn of_project(&mut self, project: &str, now_ms: UnixMs, vacancies: Vacancies) -> RetryAfter {
+    fn promise_project_place(&mut self, project: &str, now_ms: UnixMs, vacancies: FreePlaces) -> RetryAfter {
         self.forget_past(now_ms);
         let own = self.own.entry(project.into()).or_default();
         // As in the shared queue: a client that returned in time keeps its place before later
@@ -308,7 +308,7 @@ impl Promises {
 
     fn insert(&mut self, project: &str, due_ms: UnixMs, now_ms: UnixMs) -> RetryAfter {
         let project = project.into();
-        self.queue.push(Promise { project, due_ms });
+        self.queue.push(QueuePromise { project, due_ms });
         self.queue.sort_by_key(|one| one.due_ms);
         retry(due_ms, now_ms)
     }
@@ -330,14 +330,14 @@ impl Promises {
 
 /// When places become free: some are by now, and the others follow at an interval.
 #[derive(Clone, Copy, Debug)]
-struct Vacancies {
+struct FreePlaces {
     /// Places that have become free since the refusal was decided.
     free: u64,
     /// Milliseconds from one further place to the next.
     interval_ms: u64,
 }
 
-impl Vacancies {
+impl FreePlaces {
     /// Milliseconds until there is room for one more than `ahead`, with a margin: a client that returns
     /// late gets in, and one that returns early is refused again.
     fn after_ms(self, ahead: usize) -> u64 {

@@ -1,42 +1,42 @@
 //! The queue in memory: waiting and running tasks, and their counts. It is a function of the
 //! unfinished records: applying a change in reverse undoes it, so a failed transaction leaves no
-//! trace. Only the clocks of [`Turns`] and the task that waits to run alone are state of their own.
+//! trace. Only the clocks of [`ProjectTurns`] and the task that waits to run alone are state of their own.
 //!
-//! Waiting tasks are in [`Lines`]: for each model, the projects by rank, and the tasks of each project
+//! Waiting tasks are in [`ModelLines`]: for each model, the projects by rank, and the tasks of each project
 //! by place. So the next task is found among the heads of a few lines, not among all tasks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{Record, References};
+use kinora_contract::lifecycle::{TaskRecord, ReferenceState};
 use kinora_contract::{LeaseMs, TaskId};
 
-use super::change::{Change, QueuePlace};
+use super::change::{RecordChange, QueuePlace};
 use super::claiming;
-use super::turns::{Share, Turns};
+use super::turns::{SlotShare, ProjectTurns};
 use crate::{ClaimRequest, LongTasks};
 
 /// All unfinished tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
-    records: HashMap<TaskId, Arc<Record>>,
+pub(crate) struct QueueIndex {
+    records: HashMap<TaskId, Arc<TaskRecord>>,
     running: HashSet<TaskId>,
-    projects: HashMap<Arc<str>, Counts>,
-    turns: Turns,
+    projects: HashMap<Arc<str>, ProjectCounts>,
+    turns: ProjectTurns,
     /// Claimable tasks, by the turn of their project.
-    claimable: Lines<u64>,
+    claimable: ModelLines<u64>,
     /// Tasks whose references must be fetched.
-    fetchable: Lines<FetchRank>,
+    fetchable: ModelLines<FetchRank>,
     /// Paused fetches, by the end of their pause.
     away: BTreeSet<(LeaseMs, TaskId)>,
     waiting: u64,
     /// A task that waits for its worker to be empty.
-    pub(crate) alone: Option<claiming::Next>,
+    pub(crate) alone: Option<claiming::WaitingAlone>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct ProjectCounts {
     unfinished: u64,
     fetching: u64,
     /// The token of its last fetch: smaller means longer ago.
@@ -46,17 +46,17 @@ struct Counts {
 /// Rank of a project for fetches: by its fetches in progress, then by its last turn.
 type FetchRank = (u64, u64);
 
-impl Index {
+impl QueueIndex {
     /// For a store that reads only a part of the queue for each claim: no tasks, but the clocks of
     /// the projects and the tokens of their last fetches.
-    pub(crate) fn part(
-        turns: Turns,
+    pub(crate) fn partial(
+        turns: ProjectTurns,
         last_fetches: impl IntoIterator<Item = (Arc<str>, u64)>,
     ) -> Self {
         let projects = last_fetches.into_iter().map(|(project, last_fetch)| {
-            let counts = Counts {
+            let counts = ProjectCounts {
                 last_fetch,
-                ..Counts::default()
+                ..ProjectCounts::default()
             };
             (project, counts)
         });
@@ -68,17 +68,17 @@ impl Index {
     }
 
     /// The turns of the projects.
-    pub(crate) const fn turns(&self) -> &Turns {
+    pub(crate) const fn turns(&self) -> &ProjectTurns {
         &self.turns
     }
 
     /// All unfinished tasks.
-    pub(crate) fn records(&self) -> impl Iterator<Item = &Arc<Record>> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Arc<TaskRecord>> {
         self.records.values()
     }
 
     /// The unfinished task with this id.
-    pub(crate) fn get(&self, id: TaskId) -> Option<&Arc<Record>> {
+    pub(crate) fn get(&self, id: TaskId) -> Option<&Arc<TaskRecord>> {
         self.records.get(&id)
     }
 
@@ -93,12 +93,12 @@ impl Index {
     }
 
     /// All running tasks.
-    pub(crate) fn running(&self) -> impl Iterator<Item = &Arc<Record>> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Arc<TaskRecord>> {
         self.running.iter().filter_map(|id| self.records.get(id))
     }
 
     /// The task that waits for the requesting worker to be empty.
-    pub(crate) fn awaiting(&self, request: &ClaimRequest) -> Option<&Arc<Record>> {
+    pub(crate) fn awaiting(&self, request: &ClaimRequest) -> Option<&Arc<TaskRecord>> {
         self.get(self.alone.as_ref()?.awaits(request)?)
     }
 
@@ -109,9 +109,9 @@ impl Index {
         &self,
         request: &ClaimRequest,
         long: Option<LongTasks>,
-    ) -> Option<&Arc<Record>> {
-        let (models, share) = (&request.models, Share::of(request));
-        let runs = self.runs_of(&request.worker);
+    ) -> Option<&Arc<TaskRecord>> {
+        let (models, share) = (&request.models, SlotShare::from_request(request));
+        let runs = self.worker_runs(&request.worker);
         let next = self.claimable.next(models, |project, id| {
             let running = runs.get(project).copied().unwrap_or(0);
             if !share.allows(running, || self.claimable.others_wait(models, project)) {
@@ -120,7 +120,7 @@ impl Index {
             // The project waits with its first task. If it took a later one instead, short tasks could
             // pass a long one for ever.
             !self.records.get(&id).is_some_and(|record| {
-                long.is_some_and(|long| long.hold_back(record))
+                long.is_some_and(|long| long.holds_back(record))
                     || claiming::is_too_early(record, request)
             })
         });
@@ -128,7 +128,7 @@ impl Index {
     }
 
     /// Number of tasks of each project that this worker runs.
-    fn runs_of(&self, worker: &str) -> HashMap<&str, u64> {
+    fn worker_runs(&self, worker: &str) -> HashMap<&str, u64> {
         let mut runs = HashMap::new();
         for record in self.running() {
             if record
@@ -143,7 +143,7 @@ impl Index {
     }
 
     /// The next task whose references must be fetched.
-    pub(crate) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<Record>> {
+    pub(crate) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<TaskRecord>> {
         let next = self.fetchable.next(models, |project, _| {
             self.counts(project).fetching < project_max as u64
         });
@@ -151,7 +151,7 @@ impl Index {
     }
 
     /// Up to `limit` tasks whose pause before the next fetch has ended at `lease_ms`.
-    pub(crate) fn back(&self, lease_ms: LeaseMs, limit: usize) -> Vec<Arc<Record>> {
+    pub(crate) fn due_fetches(&self, lease_ms: LeaseMs, limit: usize) -> Vec<Arc<TaskRecord>> {
         self.away
             .iter()
             .take_while(|(until, _)| *until <= lease_ms)
@@ -162,13 +162,13 @@ impl Index {
     }
 
     /// Applies a change.
-    pub(crate) fn apply(&mut self, change: &Change) {
+    pub(crate) fn apply(&mut self, change: &RecordChange) {
         self.follow(change, |turns, project| turns.apply(project, change));
     }
 
     /// Reverts the last change.
-    pub(crate) fn undo(&mut self, change: &Change) {
-        let back = Change {
+    pub(crate) fn undo(&mut self, change: &RecordChange) {
+        let back = RecordChange {
             id: change.id,
             before: change.after.clone(),
             after: change.before.clone(),
@@ -178,7 +178,7 @@ impl Index {
 
     /// Replaces the record before a change by the one after it, in every line and count. The turns are
     /// charged in between by `take_turn`, since undoing a charge is not charging in reverse.
-    fn follow(&mut self, change: &Change, take_turn: impl FnOnce(&mut Turns, &Arc<str>)) {
+    fn follow(&mut self, change: &RecordChange, take_turn: impl FnOnce(&mut ProjectTurns, &Arc<str>)) {
         let (before, after) = (&change.before, &change.after);
         let Some(record) = before.as_ref().or(after.as_ref()) else {
             return;
@@ -213,7 +213,7 @@ impl Index {
             .forget_past(|project| self.projects.contains_key(project));
     }
 
-    fn counts(&self, project: &str) -> Counts {
+    fn counts(&self, project: &str) -> ProjectCounts {
         self.projects.get(project).copied().unwrap_or_default()
     }
 
@@ -225,14 +225,14 @@ impl Index {
 
     fn ranks(&self, project: &str) -> (u64, FetchRank) {
         let counts = self.counts(project);
-        let turn = self.turns.of(project);
+        let turn = self.turns.position(project);
         (turn, (counts.fetching, counts.last_fetch))
     }
 
-    fn count(&mut self, record: &Record, project: &Arc<str>, by: i64) {
+    fn count(&mut self, record: &TaskRecord, project: &Arc<str>, by: i64) {
         let counts = self.projects.entry(project.clone()).or_default();
         counts.unfinished = counts.unfinished.saturating_add_signed(by);
-        if let Some(token) = record.references.fetch().filter(|_| record.is_waiting()) {
+        if let Some(token) = record.references.fetch_token().filter(|_| record.is_waiting()) {
             counts.fetching = counts.fetching.saturating_add_signed(by);
             // Tokens only grow, so the largest is that of the last fetch. Not undone: a turn that was taken
             // and failed counts as taken.
@@ -240,7 +240,7 @@ impl Index {
         }
     }
 
-    fn join(&mut self, record: &Arc<Record>, project: &Arc<str>, ranks: (u64, FetchRank)) {
+    fn join(&mut self, record: &Arc<TaskRecord>, project: &Arc<str>, ranks: (u64, FetchRank)) {
         let id = record.task.id;
         self.records.insert(id, record.clone());
         if record.is_running() {
@@ -250,15 +250,15 @@ impl Index {
         self.waiting += 1;
         let spot = spot(record, project);
         match record.references {
-            References::AtHand => self.claimable.join(spot, ranks.0, id),
-            References::Wanted { .. } => self.fetchable.join(spot, ranks.1, id),
-            References::Away { until_ms, .. } => {
+            ReferenceState::AtHand => self.claimable.join(spot, ranks.0, id),
+            ReferenceState::Wanted { .. } => self.fetchable.join(spot, ranks.1, id),
+            ReferenceState::Away { until_ms, .. } => {
                 self.away.insert((until_ms, id));
             }
         }
     }
 
-    fn leave(&mut self, record: &Arc<Record>, project: &Arc<str>, ranks: (u64, FetchRank)) {
+    fn leave(&mut self, record: &Arc<TaskRecord>, project: &Arc<str>, ranks: (u64, FetchRank)) {
         let id = record.task.id;
         self.records.remove(&id);
         if self.running.remove(&id) {
@@ -267,32 +267,32 @@ impl Index {
         self.waiting -= 1;
         let spot = spot(record, project);
         match record.references {
-            References::AtHand => self.claimable.leave(spot, ranks.0),
-            References::Wanted { .. } => self.fetchable.leave(spot, ranks.1),
-            References::Away { until_ms, .. } => {
+            ReferenceState::AtHand => self.claimable.leave(spot, ranks.0),
+            ReferenceState::Wanted { .. } => self.fetchable.leave(spot, ranks.1),
+            ReferenceState::Away { until_ms, .. } => {
                 self.away.remove(&(until_ms, id));
             }
         }
     }
 }
 
-fn spot<'a>(record: &'a Record, project: &'a Arc<str>) -> Spot<'a> {
-    Spot {
+fn spot<'a>(record: &'a TaskRecord, project: &'a Arc<str>) -> LinePosition<'a> {
+    LinePosition {
         model: &record.task.spec.model,
         project,
-        place: QueuePlace::of(record),
+        place: QueuePlace::from_record(record),
     }
 }
 
 /// Waiting tasks.
 #[derive(Debug)]
-struct Lines<R> {
-    models: HashMap<String, Line<R>>,
+struct ModelLines<R> {
+    models: HashMap<String, ModelLine<R>>,
 }
 
 /// The tasks of one model.
 #[derive(Debug)]
-struct Line<R> {
+struct ModelLine<R> {
     projects: HashMap<Arc<str>, BTreeMap<QueuePlace, TaskId>>,
     /// Rank of the project, order of acceptance of its first task, project.
     order: BTreeSet<(R, u64, Arc<str>)>,
@@ -300,13 +300,13 @@ struct Line<R> {
 
 /// The position of a waiting task.
 #[derive(Clone, Copy, Debug)]
-struct Spot<'a> {
+struct LinePosition<'a> {
     model: &'a str,
     project: &'a Arc<str>,
     place: QueuePlace,
 }
 
-impl<R> Default for Lines<R> {
+impl<R> Default for ModelLines<R> {
     fn default() -> Self {
         Self {
             models: HashMap::new(),
@@ -314,7 +314,7 @@ impl<R> Default for Lines<R> {
     }
 }
 
-impl<R: Copy + Ord + Debug> Lines<R> {
+impl<R: Copy + Ord + Debug> ModelLines<R> {
     /// The first task of these models, among the projects that may have one.
     fn next(&self, models: &[String], may: impl Fn(&str, TaskId) -> bool) -> Option<TaskId> {
         // Of each model's line only the first project that may have a task is a candidate; the
@@ -345,7 +345,7 @@ impl<R: Copy + Ord + Debug> Lines<R> {
         projects.any(|other| &**other != project)
     }
 
-    fn join(&mut self, spot: Spot<'_>, rank: R, id: TaskId) {
+    fn join(&mut self, spot: LinePosition<'_>, rank: R, id: TaskId) {
         // `entry` needs an owned key: look up first, so that the name is copied only for a model's first task.
         let line = match self.models.get_mut(spot.model) {
             Some(line) => line,
@@ -356,7 +356,7 @@ impl<R: Copy + Ord + Debug> Lines<R> {
         });
     }
 
-    fn leave(&mut self, spot: Spot<'_>, rank: R) {
+    fn leave(&mut self, spot: LinePosition<'_>, rank: R) {
         if let Some(line) = self.models.get_mut(spot.model) {
             line.reorder(spot.project, rank, rank, |tasks| {
                 tasks.remove(&spot.place);
@@ -377,7 +377,7 @@ impl<R: Copy + Ord + Debug> Lines<R> {
     }
 }
 
-impl<R> Default for Line<R> {
+impl<R> Default for ModelLine<R> {
     fn default() -> Self {
         Self {
             projects: HashMap::new(),
@@ -386,7 +386,7 @@ impl<R> Default for Line<R> {
     }
 }
 
-impl<R: Copy + Ord> Line<R> {
+impl<R: Copy + Ord> ModelLine<R> {
     /// Changes a project's tasks and moves the project to its new position.
     fn reorder(
         &mut self,

@@ -9,10 +9,10 @@ mod estimates;
 mod index;
 mod turns;
 
-pub(crate) use change::{Change, QueuePlace};
-pub(crate) use claiming::Claiming;
+pub(crate) use change::{RecordChange, QueuePlace};
+pub(crate) use claiming::ClaimProgress;
 pub(crate) use estimates::{
     POSITIONS_MAX, QueueEstimates, QueueSnapshot, RunningEntry, WaitingEntry,
 };
-pub(crate) use index::Index;
-pub(crate) use turns::Turns;
+pub(crate) use index::QueueIndex;
+pub(crate) use turns::ProjectTurns;

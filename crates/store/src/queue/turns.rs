@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::change::Change;
+use super::change::RecordChange;
 use crate::ClaimRequest;
 
 /// Projects without tasks are removed when there are this many more than at the last check.
@@ -19,15 +19,15 @@ const PAST_MAX: usize = 1_024;
 
 /// The clocks, in cost units.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns {
-    /// The start of each project's next task, unless [`Turns::now`] is later.
+pub(crate) struct ProjectTurns {
+    /// The start of each project's next task, unless [`ProjectTurns::now`] is later.
     clocks: HashMap<Arc<str>, u64>,
     /// The start of the last started task: no project that waited all along is behind it.
     now: u64,
     forget_at: usize,
 }
 
-impl Default for Turns {
+impl Default for ProjectTurns {
     fn default() -> Self {
         Self {
             clocks: HashMap::new(),
@@ -37,9 +37,9 @@ impl Default for Turns {
     }
 }
 
-impl Turns {
+impl ProjectTurns {
     /// Restores stored clocks.
-    pub(crate) fn stored(now: u64, clocks: impl IntoIterator<Item = (Arc<str>, u64)>) -> Self {
+    pub(crate) fn from_stored(now: u64, clocks: impl IntoIterator<Item = (Arc<str>, u64)>) -> Self {
         Self {
             clocks: clocks.into_iter().collect(),
             now,
@@ -54,21 +54,21 @@ impl Turns {
     }
 
     /// The project's position: the smallest is next.
-    pub(crate) fn of(&self, project: &str) -> u64 {
+    pub(crate) fn position(&self, project: &str) -> u64 {
         self.clocks.get(project).copied().unwrap_or(0)
     }
 
     /// Charges a claim. The charge remains even if the task is given back, and even for a forgiven
     /// attempt: otherwise its project would be next again, and a task that this machine cannot run
     /// now would block all others.
-    pub(crate) fn apply(&mut self, project: &Arc<str>, change: &Change) {
+    pub(crate) fn apply(&mut self, project: &Arc<str>, change: &RecordChange) {
         if let Some(cost) = claimed_cost(change) {
             self.charge(project, cost);
         }
     }
 
     /// Reverts the charge of a claim whose transaction failed.
-    pub(crate) fn undo(&mut self, project: &Arc<str>, change: &Change) {
+    pub(crate) fn undo(&mut self, project: &Arc<str>, change: &RecordChange) {
         if let Some(cost) = claimed_cost(change) {
             let clock = self.clocks.entry(project.clone()).or_default();
             *clock = clock.saturating_sub(cost);
@@ -79,7 +79,7 @@ impl Turns {
     pub(crate) fn charge(&mut self, project: &Arc<str>, cost: u64) {
         // A project that was idle is behind `now`. It starts level with the others: it gets the
         // next turn, but not all the turns that it did not use.
-        let start = self.of(project).max(self.now);
+        let start = self.position(project).max(self.now);
         self.now = start;
         self.clocks
             .insert(project.clone(), start.saturating_add(cost));
@@ -102,7 +102,7 @@ impl Turns {
 }
 
 /// The cost of a change for its project: the task's cost if it is claimed.
-fn claimed_cost(change: &Change) -> Option<u64> {
+fn claimed_cost(change: &RecordChange) -> Option<u64> {
     let (before, after) = (change.before.as_ref()?, change.after.as_ref()?);
     let is_claimed = before.is_waiting() && after.is_running();
     is_claimed.then(|| after.task.spec.cost())
@@ -110,15 +110,15 @@ fn claimed_cost(change: &Change) -> Option<u64> {
 
 /// A worker's slots, and the limit set by its operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
+pub(crate) struct SlotShare {
     pub(crate) slots: usize,
     /// 0 has the meaning in [`crate::ClaimRequest::project_slots_max`].
     pub(crate) project_max: usize,
 }
 
-impl Share {
+impl SlotShare {
     /// The share in a worker's request.
-    pub(crate) fn of(request: &ClaimRequest) -> Self {
+    pub(crate) fn from_request(request: &ClaimRequest) -> Self {
         Self {
             slots: request.slots,
             project_max: request.project_slots_max,
@@ -150,9 +150,9 @@ mod tests {
     use super::*;
 
     /// Serves the next project of `waiting`, `count` times; returns the projects served.
-    fn serve(turns: &mut Turns, waiting: &[(&str, u64)], count: usize) -> Vec<String> {
-        let next = |turns: &Turns| {
-            let late = |(project, _): &&(&str, u64)| turns.of(project);
+    fn serve(turns: &mut ProjectTurns, waiting: &[(&str, u64)], count: usize) -> Vec<String> {
+        let next = |turns: &ProjectTurns| {
+            let late = |(project, _): &&(&str, u64)| turns.position(project);
             *waiting.iter().min_by_key(late).unwrap()
         };
         let served = (0..count).map(|_| {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn cheap_tasks_have_as_many_more_turns_as_they_are_cheaper() {
-        let mut turns = Turns::default();
+        let mut turns = ProjectTurns::default();
         let served = serve(&mut turns, &[("heavy", 100), ("light", 10)], 110);
         let heavy = served.iter().filter(|one| *one == "heavy").count();
         assert_eq!(heavy, 10);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_newcomer_is_next_and_saves_up_nothing() {
-        let mut turns = Turns::default();
+        let mut turns = ProjectTurns::default();
         serve(&mut turns, &[("old", 10)], 50);
         let served = serve(&mut turns, &[("old", 10), ("new", 10)], 6);
         assert_eq!(served[0], "new");
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn past_projects_are_forgotten_and_debts_are_not() {
-        let mut turns = Turns::default();
+        let mut turns = ProjectTurns::default();
         turns.charge(&"debtor".into(), 1_000_000);
         for number in 0..5_000 {
             turns.charge(&format!("{number}").as_str().into(), 1);
@@ -193,12 +193,12 @@ mod tests {
             turns.forget_past(|project| project == "busy");
         }
         assert!(turns.clocks.len() < 3 * PAST_MAX, "{}", turns.clocks.len());
-        assert!(turns.of("debtor") >= 1_000_000 && turns.of("busy") > 0);
+        assert!(turns.position("debtor") >= 1_000_000 && turns.position("busy") > 0);
     }
 
     #[test]
     fn one_slot_is_left_where_others_wait() {
-        let share = |slots, project_max| Share { slots, project_max };
+        let share = |slots, project_max| SlotShare { slots, project_max };
         for (slots, alone, beside) in [(1, usize::MAX, 1), (2, usize::MAX, 1), (8, usize::MAX, 7)] {
             assert_eq!(share(slots, 0).max(false), alone);
             assert_eq!(share(slots, 0).max(true), beside);

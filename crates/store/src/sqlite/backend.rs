@@ -6,37 +6,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::Record;
-use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
+use kinora_contract::lifecycle::TaskRecord;
+use kinora_contract::{ClockReading as ClockReading, TaskId, UnixMs};
 
-use super::fault::Done;
-use super::reads::{Reading, Unreadable};
-use super::transaction::Batch;
-use super::workers::{ROW_AGE_MAX, millis};
+use super::fault::SqliteResult;
+use super::reads::{PageReading, UnreadableRow};
+use super::transaction::WriterTransaction;
+use super::worker_registry::{ROW_AGE_MAX, millis};
 use super::writer::WriterStep;
 use super::{SqliteStore, read_overview, stopped};
-use crate::backend::{Backend, Operation, Tables};
-use crate::changes::Signals;
+use crate::backend::{StoreBackend, StoreOperation, StoreTables};
+use crate::changes::WakeSignals;
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
-use crate::sql::{Dialect, Question, Script};
+use crate::sql::{SqlDialect, TypedQuery, SqlScript};
 use crate::tables::keys::RecordUses;
-use crate::tables::workers::{Announce, Withdraw};
+use crate::tables::workers::{AnnounceWorker, WithdrawWorker};
 use crate::tables::{operators, workers};
 use crate::{
-    Announcement, ApiKey, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, LivingWorker,
-    Overview, Page, PageRequest, StoreError, Usage, Workers,
+    WorkerAnnouncement, ApiKey, QueueCounts, EndedTasks, EndedRequest, TaskGlance, IdempotencyKey, Lease, LivingWorker,
+    ServiceOverview, TaskPage, PageRequest, StoreError, QuotaUsage, WorkerDirectory,
 };
 
-impl Tables for SqliteStore {
-    const DIALECT: Dialect = Dialect::Sqlite;
+impl StoreTables for SqliteStore {
+    const DIALECT: SqlDialect = SqlDialect::Sqlite;
 
-    async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
+    async fn ask<T: Send + 'static>(&self, question: TypedQuery<T>) -> Result<Vec<T>, StoreError> {
         self.read(None, move |readers, _| readers.ask(&question))
             .await
     }
 
-    async fn run<S: Script>(&self, script: S) -> Result<S::Output, StoreError> {
+    async fn run<S: SqlScript>(&self, script: S) -> Result<S::Output, StoreError> {
         self.writer.call(script).await
     }
 
@@ -46,12 +46,12 @@ impl Tables for SqliteStore {
         sha256: &[u8; 32],
         now_ms: UnixMs,
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        if let Some(key) = self.keys.known(sha256, now_ms) {
+        if let Some(key) = self.keys.cached(sha256, now_ms) {
             return Ok(Some(key));
         }
         // Unknown keys queue at another place, so that a client that tries keys at random does not
         // delay those whose keys are only due for a check.
-        let place = usize::from(!self.keys.remembers(sha256));
+        let place = usize::from(!self.keys.is_cached(sha256));
         let (keys, sha256) = (self.keys.clone(), *sha256);
         let found = self.key_reading[place].run(move || keys.find(&sha256, now_ms));
         Ok(found.await.map_err(stopped)??)
@@ -64,12 +64,12 @@ impl Tables for SqliteStore {
     }
 
     fn forget_keys(&self) {
-        self.keys.refresh();
+        self.keys.expire();
     }
 }
 
-impl Backend for SqliteStore {
-    async fn commit<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+impl StoreBackend for SqliteStore {
+    async fn commit<O: StoreOperation>(&self, operation: O) -> Result<O::Output, StoreError> {
         self.writer.call(operation).await
     }
 
@@ -81,7 +81,7 @@ impl Backend for SqliteStore {
         self.clock.now_ms()
     }
 
-    fn signals(&self) -> &Signals {
+    fn signals(&self) -> &WakeSignals {
         &self.memory.signals
     }
 
@@ -102,7 +102,7 @@ impl Backend for SqliteStore {
         Some(self.unclean_starts)
     }
 
-    async fn settle_start(&self) -> Result<(), StoreError> {
+    async fn confirm_start(&self) -> Result<(), StoreError> {
         self.writer.call(ResetUncleanStarts).await
     }
 
@@ -115,7 +115,7 @@ impl Backend for SqliteStore {
         &self,
         project: Option<&str>,
         id: TaskId,
-    ) -> Result<Option<Arc<Record>>, StoreError> {
+    ) -> Result<Option<Arc<TaskRecord>>, StoreError> {
         if let Ok(record) = self.memory.cache.get(id) {
             return Ok(Some(record));
         }
@@ -126,7 +126,7 @@ impl Backend for SqliteStore {
     async fn find_all(
         &self,
         ids: &[TaskId],
-    ) -> Result<Vec<Result<Option<Arc<Record>>, StoreError>>, StoreError> {
+    ) -> Result<Vec<Result<Option<Arc<TaskRecord>>, StoreError>>, StoreError> {
         let cached: Option<Vec<_>> = ids
             .iter()
             .map(|id| self.memory.cache.get(*id).ok())
@@ -143,7 +143,7 @@ impl Backend for SqliteStore {
     }
 
     /// Waiting tasks are in memory.
-    async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<Record>>>, StoreError> {
+    async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<TaskRecord>>>, StoreError> {
         let found = ids.iter().map(|id| self.memory.cache.get(*id).ok());
         Ok(found.collect())
     }
@@ -151,8 +151,8 @@ impl Backend for SqliteStore {
     async fn find_twin(
         &self,
         project: &str,
-        idempotency: &Idempotency,
-    ) -> Result<Option<Arc<Record>>, StoreError> {
+        idempotency: &IdempotencyKey,
+    ) -> Result<Option<Arc<TaskRecord>>, StoreError> {
         let (owner, idempotency) = (project.to_owned(), idempotency.clone());
         self.read(Some(project), move |readers, memory| {
             readers.find_twin(memory, &owner, &idempotency)
@@ -160,43 +160,43 @@ impl Backend for SqliteStore {
         .await
     }
 
-    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
+    async fn list(&self, request: PageRequest) -> Result<TaskPage, StoreError> {
         // A hundred tasks may have to come from disk, so not on a thread that serves others.
         let (readers, memory) = (self.readers.clone(), self.memory.clone());
         let read = tokio::task::spawn_blocking(move || readers.list(&memory, &request));
-        let Reading { page, unreadable } = read.await.map_err(stopped)??;
-        for Unreadable { seq, error } in unreadable {
+        let PageReading { page, unreadable } = read.await.map_err(stopped)??;
+        for UnreadableRow { seq, error } in unreadable {
             tracing::error!(seq, error, "unreadable task left out of a list");
         }
         Ok(page)
     }
 
-    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<TaskGlance>>, StoreError> {
         let mut glances = Vec::with_capacity(ids.len());
         for id in ids {
             // Few of the requested tasks have ended, and fewer have left memory.
             let found = self.find(None, *id).await?;
-            glances.push(found.and_then(|record| Glance::of(&record.task)));
+            glances.push(found.and_then(|record| TaskGlance::from_task(&record.task)));
         }
         Ok(glances)
     }
 
-    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
-        let own = self.memory.unfinished.of(project).into_iter();
-        let glances = own.filter_map(|id| Glance::of(&self.memory.cache.get(id).ok()?.task));
+    async fn unfinished(&self, project: &str) -> Result<Vec<TaskGlance>, StoreError> {
+        let own = self.memory.unfinished.ids_of(project).into_iter();
+        let glances = own.filter_map(|id| TaskGlance::from_task(&self.memory.cache.get(id).ok()?.task));
         // The list and the cache are published one after the other, so a task of the list may have
         // ended in the cache.
         Ok(glances.filter(|glance| !glance.has_ended()).collect())
     }
 
-    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+    async fn ended(&self, request: EndedRequest) -> Result<EndedTasks, StoreError> {
         let now_ms = self.clock.now_ms();
         let from_ms = ended_from(request.since_ms, now_ms);
         let ask = operators::ended(&request, from_ms);
         let found = self
             .read(Some(&request.project), move |readers, _| readers.ask(&ask))
             .await?;
-        Ok(Ended {
+        Ok(EndedTasks {
             tasks: found.into_iter().rev().flatten().collect(),
             from_ms,
             // A transaction reads the clock at its start, but its changes are readable only after
@@ -214,27 +214,27 @@ impl Backend for SqliteStore {
         // A running task is in memory, so its lease can be checked there.
         self.memory.previews.put(lease, preview, || {
             let record = self.memory.cache.get(lease.task).ok();
-            Record::judge_lease(record.as_deref(), lease).is_ok()
+            TaskRecord::check_lease(record.as_deref(), lease).is_ok()
         });
         Ok(())
     }
 
-    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
+    async fn usage(&self, project: &str) -> Result<QuotaUsage, StoreError> {
         self.writer.call(ReadUsage(project.to_owned())).await
     }
 
-    async fn counts(&self) -> Result<Counts, StoreError> {
+    async fn counts(&self) -> Result<QueueCounts, StoreError> {
         self.writer.call(CountTasks).await
     }
 
-    async fn overview(&self) -> Result<Overview, StoreError> {
+    async fn overview(&self) -> Result<ServiceOverview, StoreError> {
         let script = read_overview(self.clock.read());
         let overview = self
             .read(None, move |readers, _| readers.read_all(&script))
             .await?;
         // Memory has the current state; the rows are for other processes.
         let workers = self.living().await?;
-        Ok(Overview {
+        Ok(ServiceOverview {
             workers,
             ..overview
         })
@@ -250,7 +250,7 @@ impl Backend for SqliteStore {
     }
 
     async fn write_key_uses(&self) {
-        let uses = self.keys.take_uses();
+        let uses = self.keys.drain_uses();
         if !uses.is_empty() {
             // Lost if the store is unavailable: the time of last use is only information.
             let _ = self.writer.call(RecordUses(uses)).await;
@@ -259,25 +259,25 @@ impl Backend for SqliteStore {
 }
 
 #[async_trait]
-impl Workers for SqliteStore {
-    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+impl WorkerDirectory for SqliteStore {
+    async fn announce(&self, worker: &WorkerAnnouncement, for_ms: u64) -> Result<(), StoreError> {
         let (now, length) = (self.clock.steady(), Duration::from_millis(for_ms));
         if self.workers.announce(worker, length, now) {
             // The row lasts longer than the announcement, since not every renewal rewrites it.
             let row_ms = for_ms.saturating_add(millis(ROW_AGE_MAX));
-            self.writer.call(Announce(worker.clone(), row_ms)).await?;
-            self.workers.note_written(&worker.id, now);
+            self.writer.call(AnnounceWorker(worker.clone(), row_ms)).await?;
+            self.workers.record_written(&worker.id, now);
         }
         Ok(())
     }
 
     async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
         self.workers.withdraw(id);
-        self.writer.call(Withdraw(id.to_owned())).await
+        self.writer.call(WithdrawWorker(id.to_owned())).await
     }
 
     async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
-        let running = self.ask(workers::running(Dialect::Sqlite)).await?;
+        let running = self.ask(workers::running(SqlDialect::Sqlite)).await?;
         let running = running.into_iter().collect();
         Ok(self.workers.living(self.clock.steady(), &running))
     }
@@ -292,10 +292,10 @@ impl Workers for SqliteStore {
 struct ReadUsage(String);
 
 impl WriterStep for ReadUsage {
-    type Output = Usage;
+    type Output = QuotaUsage;
 
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<Usage> {
-        Ok(batch.standing().usages.of(&self.0))
+    fn apply(&self, batch: &mut WriterTransaction<'_>) -> SqliteResult<QuotaUsage> {
+        Ok(batch.state().usages.project_usage(&self.0))
     }
 }
 
@@ -304,11 +304,11 @@ impl WriterStep for ReadUsage {
 struct CountTasks;
 
 impl WriterStep for CountTasks {
-    type Output = Counts;
+    type Output = QueueCounts;
 
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<Counts> {
+    fn apply(&self, batch: &mut WriterTransaction<'_>) -> SqliteResult<QueueCounts> {
         let unfinished = batch.queue().records().map(|record| &**record);
-        Ok(Counts::of(unfinished, batch.now.wall_ms))
+        Ok(QueueCounts::from_records(unfinished, batch.now.wall_ms))
     }
 }
 
@@ -319,7 +319,7 @@ struct ResetUncleanStarts;
 impl WriterStep for ResetUncleanStarts {
     type Output = ();
 
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+    fn apply(&self, batch: &mut WriterTransaction<'_>) -> SqliteResult<()> {
         let mut query = batch.conn.prepare_cached(
             "UPDATE counters SET value = 0 WHERE name = 'unclean_starts' AND value > 0",
         )?;

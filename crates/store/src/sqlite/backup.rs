@@ -10,9 +10,9 @@ use kinora_contract::{Artifact, TaskId, VideoSpec};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::from_str;
 
-use super::fault::{Done, Fault};
-use super::{recover, schema, script};
-use kinora_contract::lifecycle::reference_keys_of;
+use super::fault::{SqliteResult, SqliteFault};
+use super::{recovery, schema, script};
+use kinora_contract::lifecycle::reference_keys_for;
 
 use crate::tables::keys;
 use crate::{
@@ -47,11 +47,11 @@ impl BackupSource for SqliteSource {
         })?;
         self.conn
             .execute("VACUUM INTO ?1", [name])
-            .map_err(Fault::from)?;
-        let copy = Connection::open(to).map_err(Fault::from)?;
+            .map_err(SqliteFault::from)?;
+        let copy = Connection::open(to).map_err(SqliteFault::from)?;
         // The running tasks of a restored copy did not die with a worker: they continued in the
         // original, and must not count an attempt.
-        recover::note_copy(&copy)?;
+        recovery::mark_copy(&copy)?;
         drop(copy);
         // SQLite does not report whether it has synced the copy.
         let synced = File::open(to).and_then(|file| file.sync_all());
@@ -63,18 +63,18 @@ impl BackupSource for SqliteSource {
         let phase = self
             .conn
             .query_row(phase, [task.to_string()], |row| row.get::<_, String>(0));
-        let phase = phase.optional().map_err(Fault::from)?;
+        let phase = phase.optional().map_err(SqliteFault::from)?;
         Ok(phase.is_some_and(|phase| phase == "completed"))
     }
 }
 
 /// A snapshot. It is read-only, and has the schema of the original store.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct BackupSnapshot {
     conn: Connection,
 }
 
-impl Snapshot {
+impl BackupSnapshot {
     pub(crate) fn open(file: &Path) -> Result<Self, OpenError> {
         let conn = schema::open_snapshot(file)?;
         Ok(Self { conn })
@@ -85,16 +85,16 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::Corrupt`] with the damage.
     pub fn check(&self) -> Result<(), StoreError> {
-        let strange = schema::has_strange_parts(&self.conn)
+        let strange = schema::has_unknown_parts(&self.conn)
             .map_err(|error| StoreError::Unavailable(Box::new(error)))?;
         if strange {
             let message = "it has a trigger, a view or a virtual table that is not Kinora's";
-            return Err(Fault::Corrupt(message.to_owned()).into());
+            return Err(SqliteFault::Corrupt(message.to_owned()).into());
         }
         Ok(self.complaints()?)
     }
 
-    fn complaints(&self) -> Done<()> {
+    fn complaints(&self) -> SqliteResult<()> {
         let mut query = self
             .conn
             .prepare(&format!("PRAGMA integrity_check({COMPLAINTS_MAX})"))?;
@@ -103,7 +103,7 @@ impl Snapshot {
         if lines == ["ok"] {
             return Ok(());
         }
-        Err(Fault::Corrupt(lines.join("; ")))
+        Err(SqliteFault::Corrupt(lines.join("; ")))
     }
 
     /// Version of its schema.
@@ -122,7 +122,7 @@ impl Snapshot {
     pub fn identity(&self) -> Result<Option<u64>, StoreError> {
         let sql = "SELECT value FROM counters WHERE name = 'identity'";
         let value = self.conn.query_row(sql, [], |row| row.get::<_, i64>(0));
-        let value = value.optional().map_err(Fault::from)?;
+        let value = value.optional().map_err(SqliteFault::from)?;
         Ok(value.map(i64::unsigned_abs))
     }
 
@@ -132,7 +132,7 @@ impl Snapshot {
     /// [`StoreError`] if it cannot be read.
     pub fn has_signing_key(&self) -> Result<bool, StoreError> {
         let there = self.conn.table_exists(None, "secrets");
-        if !there.map_err(Fault::from)? {
+        if !there.map_err(SqliteFault::from)? {
             return Ok(false);
         }
         Ok(!script::ask(&self.conn, &keys::signing_key())?.is_empty())
@@ -146,7 +146,7 @@ impl Snapshot {
         Ok(self.count()?)
     }
 
-    fn count(&self) -> Done<Counts> {
+    fn count(&self) -> SqliteResult<Counts> {
         let mut counts = Counts::default();
         let mut query = self
             .conn
@@ -177,7 +177,7 @@ impl Snapshot {
         mut each: impl FnMut(TaskFiles) -> Result<(), E>,
     ) -> Result<u64, E> {
         let mut unreadable = 0;
-        let sql = |error: rusqlite::Error| StoreError::from(Fault::from(error));
+        let sql = |error: rusqlite::Error| StoreError::from(SqliteFault::from(error));
         // Columns that every schema has.
         let mut query = self
             .conn
@@ -197,11 +197,11 @@ impl Snapshot {
     }
 }
 
-fn task_files(row: &Row<'_>) -> Done<TaskFiles> {
+fn task_files(row: &Row<'_>) -> SqliteResult<TaskFiles> {
     let id: String = row.get("id")?;
     let id: TaskId = id
         .parse()
-        .map_err(|_| Fault::Corrupt(format!("{id} is no task id")))?;
+        .map_err(|_| SqliteFault::Corrupt(format!("{id} is no task id")))?;
     let artifact: Option<String> = row.get("artifact")?;
     let artifact = artifact.as_deref().map(from_str::<Artifact>).transpose()?;
     let spec: VideoSpec = from_str(row.get_ref("spec")?.as_str()?)?;
@@ -212,7 +212,7 @@ fn task_files(row: &Row<'_>) -> Done<TaskFiles> {
         completed: artifact.is_some(),
         results: artifact.map_or_else(Vec::new, |made| made.files().map(Clone::clone).into()),
         references: if keeps_references {
-            reference_keys_of(id, &spec)
+            reference_keys_for(id, &spec)
         } else {
             Vec::new()
         },

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kinora_contract::TaskId;
-use kinora_contract::lifecycle::Record;
+use kinora_contract::lifecycle::TaskRecord;
 
 /// Number of locks, so that polls on several cores rarely contend.
 const SHARDS: usize = 32;
 
 /// Records of tasks by id, in shards with a lock each.
 #[derive(Debug)]
-pub(super) struct Cache {
-    shards: Vec<RwLock<Shard>>,
+pub(super) struct TaskCache {
+    shards: Vec<RwLock<CacheShard>>,
     hasher: RandomState,
     /// Bytes of a shard's finished tasks.
     finished_bytes_max: u64,
@@ -23,11 +23,11 @@ pub(super) struct Cache {
 
 /// The editions of all parts at one time.
 #[derive(Debug)]
-pub(super) struct Editions(Vec<u64>);
+pub(super) struct CacheEditions(Vec<u64>);
 
 #[derive(Debug, Default)]
-struct Shard {
-    slots: HashMap<TaskId, Slot>,
+struct CacheShard {
+    slots: HashMap<TaskId, CachedTask>,
     /// Finished tasks in the order in which they may be dropped.
     finished: VecDeque<TaskId>,
     /// Bytes of the finished records.
@@ -37,13 +37,13 @@ struct Shard {
 }
 
 #[derive(Debug)]
-struct Slot {
-    record: Arc<Record>,
+struct CachedTask {
+    record: Arc<TaskRecord>,
     /// Requested since the last eviction round.
     used: AtomicBool,
 }
 
-impl Cache {
+impl TaskCache {
     pub(super) fn new(finished_bytes_max: u64) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
@@ -52,8 +52,8 @@ impl Cache {
         }
     }
 
-    /// The record, or the edition to pass to [`Cache::offer`] with the record from disk.
-    pub(super) fn get(&self, id: TaskId) -> Result<Arc<Record>, u64> {
+    /// The record, or the edition to pass to [`TaskCache::offer`] with the record from disk.
+    pub(super) fn get(&self, id: TaskId) -> Result<Arc<TaskRecord>, u64> {
         let shard = self
             .shard(id)
             .read()
@@ -66,21 +66,21 @@ impl Cache {
         Ok(slot.record.clone())
     }
 
-    /// The edition of each part of the cache, for [`Cache::edition_of`].
-    pub(super) fn editions(&self) -> Editions {
+    /// The edition of each part of the cache, for [`TaskCache::edition_of`].
+    pub(super) fn editions(&self) -> CacheEditions {
         let shards = self.shards.iter();
         let shards = shards.map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner));
-        Editions(shards.map(|shard| shard.edition).collect())
+        CacheEditions(shards.map(|shard| shard.edition).collect())
     }
 
-    /// The edition to pass to [`Cache::offer`] with a record that was read after `editions` were
+    /// The edition to pass to [`TaskCache::offer`] with a record that was read after `editions` were
     /// taken.
-    pub(super) fn edition_of(&self, editions: &Editions, id: TaskId) -> u64 {
+    pub(super) fn edition_of(&self, editions: &CacheEditions, id: TaskId) -> u64 {
         editions.0[self.shard_number(id)]
     }
 
     /// Publishes a committed change.
-    pub(super) fn publish(&self, id: TaskId, record: Option<Arc<Record>>) {
+    pub(super) fn publish(&self, id: TaskId, record: Option<Arc<TaskRecord>>) {
         let mut shard = self
             .shard(id)
             .write()
@@ -95,8 +95,8 @@ impl Cache {
     }
 
     /// Keeps a record that a reader found on disk, unless a change was published meanwhile.
-    /// Unfinished tasks arrive only through [`Cache::publish`].
-    pub(super) fn offer(&self, id: TaskId, record: &Arc<Record>, edition: u64) {
+    /// Unfinished tasks arrive only through [`TaskCache::publish`].
+    pub(super) fn offer(&self, id: TaskId, record: &Arc<TaskRecord>, edition: u64) {
         let mut shard = self
             .shard(id)
             .write()
@@ -109,7 +109,7 @@ impl Cache {
         }
     }
 
-    fn shard(&self, id: TaskId) -> &RwLock<Shard> {
+    fn shard(&self, id: TaskId) -> &RwLock<CacheShard> {
         &self.shards[self.shard_number(id)]
     }
 
@@ -119,10 +119,10 @@ impl Cache {
     }
 }
 
-impl Shard {
-    fn put(&mut self, id: TaskId, record: Arc<Record>, finished_bytes_max: u64) {
+impl CacheShard {
+    fn put(&mut self, id: TaskId, record: Arc<TaskRecord>, finished_bytes_max: u64) {
         let bytes = finished_bytes(&record);
-        let slot = Slot {
+        let slot = CachedTask {
             record,
             used: AtomicBool::new(false),
         };
@@ -165,7 +165,7 @@ impl Shard {
 }
 
 /// Bytes counted for a record; zero for an unfinished one, which is never dropped.
-fn finished_bytes(record: &Record) -> u64 {
+fn finished_bytes(record: &TaskRecord) -> u64 {
     if !record.is_terminal() {
         0
     } else {
@@ -177,26 +177,26 @@ fn finished_bytes(record: &Record) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
-    use kinora_contract::lifecycle::Event;
+    use kinora_contract::lifecycle::TaskEvent;
     use kinora_contract::spec::SPEC_VERSION;
     use kinora_contract::{
-        FailureCode, FrameSize, Inputs, Priority, Seconds, Size, State, Task, VideoSpec,
+        FailureCode, FrameSize, VideoInputs, Priority, VideoLength, Size, TaskState, Task, VideoSpec,
     };
 
     use super::*;
 
     /// A task with 60 KB of URLs, as it stands after it has failed.
-    fn fat(number: u8) -> Arc<Record> {
+    fn fat(number: u8) -> Arc<TaskRecord> {
         let spec = VideoSpec {
             version: SPEC_VERSION,
             model: "model".to_owned(),
             prompt: "x".repeat(20_000),
             negative_prompt: Some("n".repeat(10_000)),
-            seconds: Seconds::Auto,
+            seconds: VideoLength::Auto,
             frame: FrameSize::Fixed(Size::new(640, 480)),
             seed: 1,
             generate_audio: true,
-            inputs: Inputs::References {
+            inputs: VideoInputs::References {
                 images: vec!["u".repeat(5_000); 12],
                 audios: Vec::new(),
             },
@@ -210,7 +210,7 @@ mod tests {
             spec,
             metadata: BTreeMap::new(),
             priority: Priority::Normal,
-            state: State::Waiting,
+            state: TaskState::Waiting,
             progress: 0,
             created_at_ms: 0,
             started_at_ms: None,
@@ -221,15 +221,15 @@ mod tests {
             warnings: Vec::new(),
             trace: None,
         };
-        let cancelled = Event::Cancelled {
+        let cancelled = TaskEvent::Cancelled {
             failure: FailureCode::Cancelled.into(),
             now_ms: 1,
             retention_ms: 1,
         };
-        changed(&Record::accepted(1, task), cancelled)
+        changed(&TaskRecord::accepted(1, task), cancelled)
     }
 
-    fn changed(record: &Record, event: Event) -> Arc<Record> {
+    fn changed(record: &TaskRecord, event: TaskEvent) -> Arc<TaskRecord> {
         Arc::new(record.apply(event).unwrap().after.unwrap())
     }
 
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_was_read_before_a_change_was_published_is_not_kept() {
-        let cache = Cache::new(1 << 20);
+        let cache = TaskCache::new(1 << 20);
         let (old, other) = (fat(1), fat(2));
         let editions = cache.editions();
         cache.publish(old.task.id, None);
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn finished_tasks_are_bounded_in_bytes_and_those_asked_for_stay() {
         let each = fat(0).memory_bytes();
-        let cache = Cache::new(4 * each * SHARDS as u64);
+        let cache = TaskCache::new(4 * each * SHARDS as u64);
         let first = fat(0);
         cache.publish(first.task.id, Some(first.clone()));
         for number in 1..=255 {
@@ -296,10 +296,10 @@ mod tests {
     /// A reader that looked at the disk before a change, and comes back after it.
     #[test]
     fn what_a_reader_found_before_a_change_does_not_come_back_after_it() {
-        let cache = Cache::new(u64::MAX);
+        let cache = TaskCache::new(u64::MAX);
         let old = fat(1);
         let id = old.task.id;
-        let new = changed(&old, Event::Postponed { expires_at_ms: 9 });
+        let new = changed(&old, TaskEvent::Postponed { expires_at_ms: 9 });
         for change in [Some(new.clone()), None] {
             cache.publish(id, None);
             let edition = cache.get(id).unwrap_err();

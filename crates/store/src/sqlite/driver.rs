@@ -7,33 +7,33 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use super::{
-    Inspector, SqliteBeside, SqliteExport, SqliteImport, SqliteOperations, SqliteSource,
+    SqliteInspector, SqliteTables, SqliteExport, SqliteImport, SqliteOperations, SqliteSource,
     SqliteStore,
 };
-use crate::driver::Driver;
+use crate::driver::StoreDriver;
 use crate::{
-    BackupSource, Export, Import, Inspection, KeyStore, OpenError, OpenOptions, Operations, Stores,
-    Webhooks,
+    BackupSource, StoreExport, StoreImport, StoreInspection, KeyStore, OpenError, OpenOptions, OperatorStore, StoreHandles,
+    WebhookStore,
 };
 
 /// `sqlite:` with a path: one file for one process.
 pub(crate) struct SqliteDriver;
 
 #[async_trait]
-impl Driver for SqliteDriver {
+impl StoreDriver for SqliteDriver {
     fn knows(&self, url: &str) -> bool {
         matches!(url.split_once(':'), Some(("sqlite", path)) if !path.is_empty())
     }
 
-    async fn open(&self, url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
-        let (file, options) = (path(url), options.clone());
+    async fn open(&self, url: &str, options: &OpenOptions) -> Result<StoreHandles, OpenError> {
+        let (file, options) = (file_path(url), options.clone());
         // Opening reads the whole queue and waits for the disk, so not on a thread of the runtime.
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&file, &options));
         let store = opened
             .await
             .map_err(|error| OpenError::Unavailable(Box::new(error)))?
-            .map_err(|error| at(url, error))?;
-        Ok(Stores::of(Arc::new(store)))
+            .map_err(|error| with_path(url, error))?;
+        Ok(StoreHandles::from_store(Arc::new(store)))
     }
 
     async fn migrate(&self, _: &str) -> Result<Option<(u32, u32)>, OpenError> {
@@ -42,13 +42,13 @@ impl Driver for SqliteDriver {
 
     fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
         Ok(Arc::new(
-            SqliteBeside::open(&path(url)).map_err(|error| at(url, error))?,
+            SqliteTables::open(&file_path(url)).map_err(|error| with_path(url, error))?,
         ))
     }
 
-    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
+    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn WebhookStore>, OpenError> {
         Ok(Arc::new(
-            SqliteBeside::open(&path(url)).map_err(|error| at(url, error))?,
+            SqliteTables::open(&file_path(url)).map_err(|error| with_path(url, error))?,
         ))
     }
 
@@ -61,9 +61,9 @@ impl Driver for SqliteDriver {
         &self,
         url: &str,
         clock: Arc<dyn Clock>,
-    ) -> Result<Arc<dyn Operations>, OpenError> {
+    ) -> Result<Arc<dyn OperatorStore>, OpenError> {
         Ok(Arc::new(
-            SqliteOperations::open(&path(url), clock).map_err(|error| at(url, error))?,
+            SqliteOperations::open(&file_path(url), clock).map_err(|error| with_path(url, error))?,
         ))
     }
 
@@ -71,39 +71,39 @@ impl Driver for SqliteDriver {
         false
     }
 
-    fn inspect(&self, url: &str) -> Result<Option<Inspection>, OpenError> {
-        let found = Inspector::open(&path(url)).map_err(|error| at(url, error))?;
-        Ok(found.map(Inspection::of))
+    fn inspect(&self, url: &str) -> Result<Option<StoreInspection>, OpenError> {
+        let found = SqliteInspector::open(&file_path(url)).map_err(|error| with_path(url, error))?;
+        Ok(found.map(StoreInspection::new))
     }
 
     fn open_source(&self, url: &str) -> Result<Box<dyn BackupSource>, OpenError> {
         Ok(Box::new(
-            SqliteSource::open(&path(url)).map_err(|error| at(url, error))?,
+            SqliteSource::open(&file_path(url)).map_err(|error| with_path(url, error))?,
         ))
     }
 
-    async fn open_export(&self, url: &str) -> Result<Box<dyn Export>, OpenError> {
+    async fn open_export(&self, url: &str) -> Result<Box<dyn StoreExport>, OpenError> {
         Ok(Box::new(
-            SqliteExport::open(&path(url)).map_err(|error| at(url, error))?,
+            SqliteExport::open(&file_path(url)).map_err(|error| with_path(url, error))?,
         ))
     }
 
-    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
+    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn StoreImport>, OpenError> {
         Ok(Box::new(
-            SqliteImport::begin(&path(url), export).map_err(|error| at(url, error))?,
+            SqliteImport::begin(&file_path(url), export).map_err(|error| with_path(url, error))?,
         ))
     }
 }
 
 /// The path in an address: `sqlite:kinora.db`, `sqlite:///srv/kinora.db`.
-fn path(url: &str) -> PathBuf {
+fn file_path(url: &str) -> PathBuf {
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
     path.strip_prefix("//").unwrap_or(path).into()
 }
 
 /// Names the file that could not be opened: the system does not, and SQLite only sometimes.
-fn at(url: &str, error: OpenError) -> OpenError {
-    let path = path(url).display().to_string();
+fn with_path(url: &str, error: OpenError) -> OpenError {
+    let path = file_path(url).display().to_string();
     match error {
         OpenError::Unavailable(cause) if !cause.to_string().contains(&path) => {
             OpenError::Unavailable(format!("{path}: {cause}").into())

@@ -12,13 +12,13 @@ use kinora_contract::Clock;
 use tempfile::TempDir;
 
 use super::SqliteStore;
-use crate::{OpenOptions, SqliteOptions, Stores};
+use crate::{OpenOptions, SqliteOptions, StoreHandles};
 
 /// The store, and its folder.
 #[derive(Debug)]
 pub struct EmbeddedStore {
     /// The interfaces of the store.
-    pub stores: Stores,
+    pub stores: StoreHandles,
     _folder: TempDir,
 }
 
@@ -35,7 +35,7 @@ impl EmbeddedStore {
         };
         let store = SqliteStore::open(&folder.path().join("kinora.db"), &options).unwrap();
         Self {
-            stores: Stores::of(Arc::new(store)),
+            stores: StoreHandles::from_store(Arc::new(store)),
             _folder: folder,
         }
     }

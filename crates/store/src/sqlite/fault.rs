@@ -8,7 +8,7 @@ use crate::StoreError;
 
 /// A failure inside this store.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum SqliteFault {
     /// SQLite failed; a retry may succeed.
     Sql(Error),
     /// Stored data cannot be read.
@@ -17,9 +17,9 @@ pub(super) enum Fault {
     GivenUp(String),
 }
 
-pub(super) type Done<T> = Result<T, Fault>;
+pub(super) type SqliteResult<T> = Result<T, SqliteFault>;
 
-impl fmt::Display for Fault {
+impl fmt::Display for SqliteFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sql(error) => error.fmt(f),
@@ -28,7 +28,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for SqliteFault {
     fn from(error: Error) -> Self {
         let unreadable = matches!(
             error,
@@ -49,23 +49,23 @@ impl From<Error> for Fault {
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteFault> for StoreError {
+    fn from(fault: SqliteFault) -> Self {
         match fault {
-            Fault::Sql(error) => Self::Unavailable(Box::new(error)),
-            Fault::Corrupt(text) => Self::Corrupt(text),
-            Fault::GivenUp(text) => Self::Unavailable(text.into()),
+            SqliteFault::Sql(error) => Self::Unavailable(Box::new(error)),
+            SqliteFault::Corrupt(text) => Self::Corrupt(text),
+            SqliteFault::GivenUp(text) => Self::Unavailable(text.into()),
         }
     }
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<serde_json::Error> for SqliteFault {
     fn from(error: serde_json::Error) -> Self {
         Self::Corrupt(error.to_string())
     }
 }
 
-impl From<rusqlite::types::FromSqlError> for Fault {
+impl From<rusqlite::types::FromSqlError> for SqliteFault {
     fn from(error: rusqlite::types::FromSqlError) -> Self {
         Self::Corrupt(error.to_string())
     }

@@ -12,24 +12,24 @@ use std::{fs, io};
 use rusqlite::Connection;
 
 use super::checkpoint;
-use super::checkpoint::Log;
+use super::checkpoint::CheckpointRequests;
 use super::schema::CHECKPOINT_PAGES;
 
 /// The open files of a store.
 #[derive(Debug)]
-pub(super) struct Files {
-    pub(super) log: Log,
-    presence: Presence,
+pub(super) struct StoreFiles {
+    pub(super) log: CheckpointRequests,
+    watch: FileWatch,
     /// A path to the open database that works even after its name was removed.
     open_database: PathBuf,
     /// Number of pages after which the writer itself runs a checkpoint.
     checkpoint_pages: u32,
     /// Whether a checkpoint succeeded since files were missing.
-    saved: bool,
+    is_saved: bool,
     /// Number of such attempts.
     tries: u32,
     /// Whether the missing files were logged.
-    told: bool,
+    is_reported: bool,
 }
 
 /// Number of checkpoint attempts before the operator learns of missing files: a reader may block
@@ -39,33 +39,33 @@ const TRIES: u32 = 8;
 const CHECKPOINT_PAGES_MIN: u32 = 256;
 const PAGE_BYTES: u64 = 4096;
 
-impl Files {
+impl StoreFiles {
     /// The files of the database at `path`, which a connection has open.
-    pub(super) fn of(path: &Path, database: &File, log: Log) -> std::io::Result<Self> {
+    pub(super) fn open(path: &Path, database: &File, log: CheckpointRequests) -> std::io::Result<Self> {
         let fd = database.as_raw_fd();
         Ok(Self {
             log,
-            presence: Presence::of(path)?,
+            watch: FileWatch::open(path)?,
             // On Linux this path opens the file itself, even after its last name was removed: the
             // only way to copy a removed database out of the running process.
             open_database: format!("/proc/{}/fd/{fd}", std::process::id()).into(),
             checkpoint_pages: CHECKPOINT_PAGES,
-            saved: false,
+            is_saved: false,
             tries: 0,
-            told: false,
+            is_reported: false,
         })
     }
 
     /// Why nothing may be committed at this time of the store's steady clock.
     pub(super) fn refusal(&mut self, conn: &Connection, now: Duration) -> Option<String> {
-        if self.presence.look(now) {
-            if self.presence.seen().crowded {
-                self.log.make_room();
+        if self.watch.check(now) {
+            if self.watch.status().is_log_large {
+                self.log.request_space();
             }
-            self.bound_log(conn);
-            self.tell(conn);
+            self.limit_log(conn);
+            self.report_missing(conn);
         }
-        let gone = &self.presence.seen().gone;
+        let gone = &self.watch.status().missing;
         (!gone.is_empty()).then(|| {
             format!(
                 "{} removed or replaced while the store is served",
@@ -76,8 +76,8 @@ impl Files {
 
     /// Limits the log to a part of the remaining space: restarted within it, the log cannot fill
     /// the disk however many changes come, as long as no reader blocks it.
-    fn bound_log(&mut self, conn: &Connection) {
-        let pages = checkpoint_pages(self.presence.seen().room_bytes);
+    fn limit_log(&mut self, conn: &Connection) {
+        let pages = checkpoint_pages(self.watch.status().space_bytes);
         if pages == self.checkpoint_pages {
             return;
         }
@@ -89,42 +89,42 @@ impl Files {
 
     /// Logs missing files once, with advice. First copies the log into the database, so that only the
     /// database can be missing.
-    fn tell(&mut self, conn: &Connection) {
-        let seen = self.presence.seen();
-        if seen.gone.is_empty() {
-            if self.told {
+    fn report_missing(&mut self, conn: &Connection) {
+        let seen = self.watch.status();
+        if seen.missing.is_empty() {
+            if self.is_reported {
                 tracing::info!("store files are back; accepting changes again");
             }
-            (self.saved, self.tries, self.told) = (false, 0, false);
+            (self.is_saved, self.tries, self.is_reported) = (false, 0, false);
             return;
         }
         // The log belongs to the removed files as well. With its contents in the database, one file
         // is enough to save everything, and if that one is still in place nothing is lost.
-        if !self.saved {
-            self.saved = checkpoint::carry_over(conn);
+        if !self.is_saved {
+            self.is_saved = checkpoint::run_checkpoint(conn);
             self.tries += 1;
         }
-        if self.told || !self.saved && self.tries < TRIES {
+        if self.is_reported || !self.is_saved && self.tries < TRIES {
             return;
         }
-        self.told = true;
+        self.is_reported = true;
         let advice = self.advice();
         tracing::error!(
-            files = seen.gone.join(", "),
-            saved = self.saved,
+            files = seen.missing.join(", "),
+            saved = self.is_saved,
             "files of the store were removed or replaced while it is served; changes are refused: {advice}"
         );
     }
 
     fn advice(&self) -> String {
-        if self.presence.seen().database_gone {
+        if self.watch.status().database_gone {
             return format!(
                 "copy {} before you stop the service, for it is the database; then stop the service, put the copy \
                  in the place of the database, remove what lies beside it as -wal and -shm, and start again",
                 self.open_database.display()
             );
         }
-        if self.saved {
+        if self.is_saved {
             return "restart the service; the database contains everything that was stored"
                 .to_owned();
         }
@@ -133,8 +133,8 @@ impl Files {
 
     /// Runs the last checkpoint: the database alone then contains the whole store, and no log remains
     /// that could contain removed texts.
-    pub(super) fn carry_over_last(&self, conn: &Connection) {
-        if !checkpoint::carry_over(conn) {
+    pub(super) fn run_last_checkpoint(&self, conn: &Connection) {
+        if !checkpoint::run_checkpoint(conn) {
             tracing::warn!(
                 "final checkpoint of the store failed: a copy of the database needs its -wal file too"
             );
@@ -164,83 +164,83 @@ const LOG_BYTES_MIN: u64 = 256 << 10;
 
 /// The files of an open store.
 #[derive(Debug)]
-struct Presence {
-    database: Opened,
-    log: Opened,
-    others: Vec<Opened>,
+struct FileWatch {
+    database: OpenedFile,
+    log: OpenedFile,
+    others: Vec<OpenedFile>,
     /// Time of the last check, by the store's steady clock.
-    looked: Option<Duration>,
-    seen: Seen,
+    checked_at: Option<Duration>,
+    status: FileStatus,
 }
 
 /// A path, and the device and inode that were opened there.
 #[derive(Debug)]
-struct Opened {
+struct OpenedFile {
     path: PathBuf,
     id: (u64, u64),
 }
 
 /// Result of a check of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct FileStatus {
     /// Names of the files that are missing or replaced.
-    gone: Vec<String>,
+    missing: Vec<String>,
     /// Whether the database itself is among them.
     database_gone: bool,
     /// Free bytes plus those of the log; `None` if the file system does not report them.
-    room_bytes: Option<u64>,
+    space_bytes: Option<u64>,
     /// Whether the log takes half or more of the remaining space: the database may need as much to
     /// absorb it.
-    crowded: bool,
+    is_log_large: bool,
 }
 
-impl Presence {
+impl FileWatch {
     /// The files of the database at `path`, whose log and index must exist.
-    fn of(path: &Path) -> io::Result<Self> {
+    fn open(path: &Path) -> io::Result<Self> {
         // SQLite follows a link to the database, and keeps its own files beside the target.
         let real = fs::canonicalize(path)?;
         Ok(Self {
-            database: Opened::at(path.to_owned())?,
-            log: Opened::beside(&real, "-wal")?,
+            database: OpenedFile::at(path.to_owned())?,
+            log: OpenedFile::beside(&real, "-wal")?,
             others: vec![
-                Opened::beside(&real, "-shm")?,
-                Opened::beside(path, ".lock")?,
+                OpenedFile::beside(&real, "-shm")?,
+                OpenedFile::beside(path, ".lock")?,
             ],
-            looked: None,
-            seen: Seen::default(),
+            checked_at: None,
+            status: FileStatus::default(),
         })
     }
 
     /// Checks, unless the last check is fresh at `now`; returns whether it did.
-    fn look(&mut self, now: Duration) -> bool {
+    fn check(&mut self, now: Duration) -> bool {
         // Several system calls are too many for each commit of a busy store. Changes of a quarter of a
         // second may go into a removed file, and the checkpoint below still saves them.
         let fresh = self
-            .looked
+            .checked_at
             .is_some_and(|looked| now.saturating_sub(looked) < FRESH);
         if !fresh {
-            self.seen = self.see();
-            self.looked = Some(now);
+            self.status = self.read_status();
+            self.checked_at = Some(now);
         }
         !fresh
     }
 
     /// Result of the last check.
-    const fn seen(&self) -> &Seen {
-        &self.seen
+    const fn status(&self) -> &FileStatus {
+        &self.status
     }
 
-    fn see(&self) -> Seen {
+    fn read_status(&self) -> FileStatus {
         let all = [&self.database, &self.log].into_iter().chain(&self.others);
         let gone = all.filter(|file| file.metadata().is_none());
         let names = gone.filter_map(|file| file.path.file_name());
         let log_bytes = self.log.metadata().map_or(0, |found| found.len());
         let free_bytes = self.free_bytes();
-        Seen {
-            gone: names.map(|name| name.display().to_string()).collect(),
+        FileStatus {
+            missing: names.map(|name| name.display().to_string()).collect(),
             database_gone: self.database.metadata().is_none(),
-            room_bytes: free_bytes.map(|free| free.saturating_add(log_bytes)),
-            crowded: log_bytes >= LOG_BYTES_MIN
+            space_bytes: free_bytes.map(|free| free.saturating_add(log_bytes)),
+            is_log_large: log_bytes >= LOG_BYTES_MIN
                 && free_bytes.is_some_and(|free| log_bytes >= free / 2),
         }
     }
@@ -252,7 +252,7 @@ impl Presence {
     }
 }
 
-impl Opened {
+impl OpenedFile {
     /// The file whose name is that of `path` with this suffix.
     fn beside(path: &Path, suffix: &str) -> io::Result<Self> {
         let mut name = path.as_os_str().to_owned();
@@ -261,7 +261,7 @@ impl Opened {
     }
 
     fn at(path: PathBuf) -> io::Result<Self> {
-        let id = id(&fs::metadata(&path)?);
+        let id = file_id(&fs::metadata(&path)?);
         Ok(Self { path, id })
     }
 
@@ -269,11 +269,11 @@ impl Opened {
     fn metadata(&self) -> Option<Metadata> {
         fs::metadata(&self.path)
             .ok()
-            .filter(|found| id(found) == self.id)
+            .filter(|found| file_id(found) == self.id)
     }
 }
 
-fn id(file: &Metadata) -> (u64, u64) {
+fn file_id(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
@@ -304,18 +304,18 @@ mod tests {
             fs::write(folder.path().join(name), name).unwrap();
         }
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        let presence = Presence::of(&link).unwrap();
-        let seen = presence.see();
-        assert!(seen.gone.is_empty() && !seen.database_gone && !seen.crowded);
-        assert!(seen.room_bytes.is_some());
+        let presence = FileWatch::open(&link).unwrap();
+        let seen = presence.read_status();
+        assert!(seen.missing.is_empty() && !seen.database_gone && !seen.is_log_large);
+        assert!(seen.space_bytes.is_some());
         // Kept open under another name, as a process keeps it: its number is not given to the next file.
         fs::rename(&real, folder.path().join("away.db")).unwrap();
         fs::remove_file(folder.path().join("real.db-wal")).unwrap();
-        let seen = presence.see();
-        assert_eq!(seen.gone, ["link.db", "real.db-wal"]);
+        let seen = presence.read_status();
+        assert_eq!(seen.missing, ["link.db", "real.db-wal"]);
         assert!(seen.database_gone);
         fs::write(&real, "another").unwrap();
-        assert!(presence.see().database_gone);
+        assert!(presence.read_status().database_gone);
     }
 
     #[test]
@@ -330,12 +330,12 @@ mod tests {
         ] {
             fs::write(folder.path().join(name), name).unwrap();
         }
-        let mut presence = Presence::of(&path).unwrap();
+        let mut presence = FileWatch::open(&path).unwrap();
         let begun = Duration::from_secs(7);
-        assert!(presence.look(begun));
+        assert!(presence.check(begun));
         fs::remove_file(&path).unwrap();
         let almost = begun + FRESH - Duration::from_millis(1);
-        assert!(!presence.look(almost) && !presence.seen().database_gone);
-        assert!(presence.look(begun + FRESH) && presence.seen().database_gone);
+        assert!(!presence.check(almost) && !presence.status().database_gone);
+        assert!(presence.check(begun + FRESH) && presence.status().database_gone);
     }
 }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use kinora_contract::{Clock, UnixMs};
 use rusqlite::Connection;
 
-use super::fault::Done;
+use super::fault::SqliteResult;
 use super::rows::counter;
 use super::schema;
 use super::script;
-use crate::sql::Dialect;
+use crate::sql::SqlDialect;
 use crate::tables::keys::{self, KeyUses};
 use crate::{ApiKey, OpenError, SqliteOptions};
 
@@ -30,14 +30,14 @@ pub(super) struct KeyReader {
     conn: Mutex<Connection>,
     /// Determines the age of the cache.
     clock: Arc<dyn Clock>,
-    known: RwLock<Known>,
+    cached: RwLock<CachedKeys>,
     /// Uses that are not written yet.
     uses: Mutex<KeyUses>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    keys: HashMap<[u8; 32], KnownKey>,
+struct CachedKeys {
+    keys: HashMap<[u8; 32], CachedKey>,
     /// Value of the counter `api_keys`.
     edition: u64,
     /// When the counter was read, by the store's steady clock.
@@ -45,7 +45,7 @@ struct Known {
 }
 
 #[derive(Debug)]
-struct KnownKey {
+struct CachedKey {
     key: Arc<ApiKey>,
     /// 0: never.
     used_at_ms: AtomicU64,
@@ -61,25 +61,25 @@ impl KeyReader {
         Ok(Self {
             conn,
             clock,
-            known: RwLock::default(),
+            cached: RwLock::default(),
             uses: Mutex::default(),
         })
     }
 
     /// The cached key, at most [`AGE_MAX`] old.
-    pub(super) fn known(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn cached(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
+        let known = self.cached.read().unwrap_or_else(PoisonError::into_inner);
         let one = known.keys.get(sha256)?;
         if !known.is_fresh(self.clock.steady()) {
             return None;
         }
-        self.note_use(one, now_ms);
+        self.record_use(one, now_ms);
         Some(one.key.clone())
     }
 
     /// Whether the key is cached, however old.
-    pub(super) fn remembers(&self, sha256: &[u8; 32]) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn is_cached(&self, sha256: &[u8; 32]) -> bool {
+        let known = self.cached.read().unwrap_or_else(PoisonError::into_inner);
         known.keys.contains_key(sha256)
     }
 
@@ -90,18 +90,18 @@ impl KeyReader {
     }
 
     /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
-    pub(super) fn find(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Done<Option<Arc<ApiKey>>> {
+    pub(super) fn find(&self, sha256: &[u8; 32], now_ms: UnixMs) -> SqliteResult<Option<Arc<ApiKey>>> {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked again under the lock: of many requests that waited here, the first one has read the
         // counter for all.
-        if let Some(key) = self.known(sha256, now_ms) {
+        if let Some(key) = self.cached(sha256, now_ms) {
             return Ok(Some(key));
         }
         // Read the counter before the key: a change between the two is noticed the next time.
         let checked = self.clock.steady();
         let edition = counter(&conn, "api_keys")?;
         let found = script::ask(&conn, &keys::find(sha256))?.pop().map(Arc::new);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.cached.write().unwrap_or_else(PoisonError::into_inner);
         // A change of any key clears all of them. Keys change by hand, a few times a day, and reading
         // one again takes microseconds.
         if known.edition != edition || known.keys.len() >= KNOWN_MAX {
@@ -110,20 +110,20 @@ impl KeyReader {
         known.edition = edition;
         known.checked = Some(checked);
         if let Some(key) = &found {
-            let one = KnownKey {
+            let one = CachedKey {
                 key: key.clone(),
                 used_at_ms: key.last_used_at_ms.unwrap_or(0).into(),
             };
-            self.note_use(&one, now_ms);
+            self.record_use(&one, now_ms);
             known.keys.insert(*sha256, one);
         }
         Ok(found)
     }
 
     /// Records a use of a key. Costs one atomic load, except once a minute.
-    fn note_use(&self, one: &KnownKey, now_ms: UnixMs) {
+    fn record_use(&self, one: &CachedKey, now_ms: UnixMs) {
         let noted_ms = one.used_at_ms.load(Ordering::Relaxed);
-        if !one.key.notes_use(noted_ms, now_ms) {
+        if !one.key.should_record_use(noted_ms, now_ms) {
             return;
         }
         // Two threads may both get here; the second entry then replaces the first.
@@ -133,25 +133,25 @@ impl KeyReader {
     }
 
     /// The uses recorded since the last call.
-    pub(super) fn take_uses(&self) -> KeyUses {
+    pub(super) fn drain_uses(&self) -> KeyUses {
         std::mem::take(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn list(&self) -> Done<Vec<ApiKey>> {
+    pub(super) fn list(&self) -> SqliteResult<Vec<ApiKey>> {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
-        script::ask(&conn, &keys::all(Dialect::Sqlite))
+        script::ask(&conn, &keys::all(SqlDialect::Sqlite))
     }
 
     /// Makes a change by this process visible now.
-    pub(super) fn refresh(&self) {
-        self.known
+    pub(super) fn expire(&self) {
+        self.cached
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .checked = None;
     }
 }
 
-impl Known {
+impl CachedKeys {
     fn is_fresh(&self, now: Duration) -> bool {
         self.checked
             .is_some_and(|checked| now.saturating_sub(checked) < AGE_MAX)

@@ -9,7 +9,7 @@ use crate::OpenError;
 
 /// Locks the store against a second serving process for as long as the returned files are open. The
 /// kernel releases the locks when the process ends, in whatever way.
-pub(super) fn lock(path: &Path) -> Result<Locks, OpenError> {
+pub(super) fn lock(path: &Path) -> Result<StoreLocks, OpenError> {
     make_folder(path)?;
     // Two locks: the one on the database keeps a second process out even if somebody removes the
     // `.lock` file, and the `.lock` file serves where the database does not exist yet or cannot be
@@ -18,7 +18,7 @@ pub(super) fn lock(path: &Path) -> Result<Locks, OpenError> {
     name.push(".lock");
     let beside = File::create(PathBuf::from(name)).map_err(unavailable)?;
     try_lock(&beside, path)?;
-    Ok(Locks {
+    Ok(StoreLocks {
         database: lock_database(path)?,
         beside,
     })
@@ -64,16 +64,16 @@ fn locks_are_apart(_file: &File) -> bool {
 /// Locks of a serving process. The database is locked too, so that nobody who removes the file beside
 /// it lets a second process in.
 #[derive(Debug)]
-pub(super) struct Locks {
+pub(super) struct StoreLocks {
     /// Must be closed after every connection: closing any descriptor of a file drops the locks that SQLite
     /// has on it (<https://sqlite.org/howtocorrupt.html>, 2.2).
     database: Option<File>,
     beside: File,
 }
 
-impl Locks {
+impl StoreLocks {
     /// The open database, locked now if it was made since.
-    pub(super) fn database(&mut self, path: &Path) -> Result<&File, OpenError> {
+    pub(super) fn open_database(&mut self, path: &Path) -> Result<&File, OpenError> {
         let locked = match self.database.take() {
             None => lock_database(path)?,
             locked => locked,
@@ -86,7 +86,7 @@ impl Locks {
 /// Unlocks explicitly instead of leaving it to the close. A child process that is starting has copies of
 /// all open files until its `exec`: after a close alone the store would stay locked until then, and this
 /// process could not open it again.
-impl Drop for Locks {
+impl Drop for StoreLocks {
     fn drop(&mut self) {
         for file in [Some(&self.beside), self.database.as_ref()]
             .into_iter()
@@ -121,9 +121,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let mut locks = lock(&path).unwrap();
-        assert!(locks.database(&path).is_err() && !path.exists());
+        assert!(locks.open_database(&path).is_err() && !path.exists());
         drop(open_writer(&path, &SqliteOptions::default()).unwrap());
-        locks.database(&path).unwrap();
+        locks.open_database(&path).unwrap();
         fs::remove_file(folder.path().join("store.db.lock")).unwrap();
         let second = lock(&path);
         assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");

@@ -5,60 +5,60 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kinora_contract::lifecycle::{Hints, Lease, Record};
+use kinora_contract::lifecycle::{WakeHints, Lease, TaskRecord};
 use kinora_contract::{Clock, TaskId};
 
-use super::cache::Cache;
-use crate::changes::Signals;
-use crate::queue::{Change, QueueEstimates};
-use crate::{TaskChange, metered};
+use super::cache::TaskCache;
+use crate::changes::WakeSignals;
+use crate::queue::{RecordChange, QueueEstimates};
+use crate::{TaskChange, commit_metrics};
 
 /// Shared by the writer and all readers.
 #[derive(Debug)]
-pub(super) struct Memory {
-    pub(super) cache: Cache,
+pub(super) struct StoreMemory {
+    pub(super) cache: TaskCache,
     pub(super) queue: QueueEstimates,
     /// Waiting tasks whose references are not stored.
-    unready: AtomicUsize,
+    unready_count: AtomicUsize,
     /// Whether the last commit succeeded.
     writable: AtomicBool,
     /// Whether the store's files are those that it opened.
     in_place: AtomicBool,
-    pub(super) previews: Previews,
-    pub(super) unfinished: Unfinished,
-    pub(super) signals: Signals,
+    pub(super) previews: TaskPreviews,
+    pub(super) unfinished: UnfinishedTasks,
+    pub(super) signals: WakeSignals,
 }
 
-impl Memory {
+impl StoreMemory {
     pub(super) fn new(finished_cached_bytes_max: u64, clock: Arc<dyn Clock>) -> Self {
         Self {
-            cache: Cache::new(finished_cached_bytes_max),
+            cache: TaskCache::new(finished_cached_bytes_max),
             queue: QueueEstimates::new(clock),
-            unready: AtomicUsize::new(0),
+            unready_count: AtomicUsize::new(0),
             writable: AtomicBool::new(true),
             in_place: AtomicBool::new(true),
-            previews: Previews::default(),
-            unfinished: Unfinished::default(),
-            signals: Signals::default(),
+            previews: TaskPreviews::default(),
+            unfinished: UnfinishedTasks::default(),
+            signals: WakeSignals::default(),
         }
     }
 
-    pub(super) fn publish(&self, changes: Vec<Change>) {
-        metered::committed(&changes);
+    pub(super) fn publish(&self, changes: Vec<RecordChange>) {
+        commit_metrics::committed(&changes);
         let hints = changes
             .iter()
-            .map(Change::hints)
-            .fold(Hints::default(), Hints::or);
+            .map(RecordChange::hints)
+            .fold(WakeHints::default(), WakeHints::union);
         for change in changes {
             self.queue.apply(&change);
-            self.note_references(&change);
+            self.count_unready(&change);
             self.cache.publish(change.id, change.after.clone());
             // After the cache, by which an arriving preview is checked. In the other order, a preview
             // could pass the check between the two steps and stay for ever.
-            self.previews.follow(&change);
-            self.unfinished.follow(&change);
+            self.previews.apply_change(&change);
+            self.unfinished.apply_change(&change);
             if change.is_news() {
-                self.signals.followers.tell(TaskChange::Of(change.id));
+                self.signals.followers.notify(TaskChange::Of(change.id));
             }
         }
         // Last, so that a worker that wakes sees the work, and once for all changes.
@@ -66,17 +66,17 @@ impl Memory {
     }
 
     /// Counts the waiting tasks whose references are not stored.
-    fn note_references(&self, change: &Change) {
+    fn count_unready(&self, change: &RecordChange) {
         match (is_unready(&change.before), is_unready(&change.after)) {
-            (false, true) => self.unready.fetch_add(1, Ordering::AcqRel),
-            (true, false) => self.unready.fetch_sub(1, Ordering::AcqRel),
+            (false, true) => self.unready_count.fetch_add(1, Ordering::AcqRel),
+            (true, false) => self.unready_count.fetch_sub(1, Ordering::AcqRel),
             _ => return,
         };
     }
 
     /// Whether a waiting task has references that are not stored.
     pub(super) fn has_unready(&self) -> bool {
-        self.unready.load(Ordering::Acquire) > 0
+        self.unready_count.load(Ordering::Acquire) > 0
     }
 
     pub(super) fn set_writable(&self, writable: bool) {
@@ -100,21 +100,21 @@ impl Memory {
 }
 
 /// Whether a task waits for references that are not stored.
-fn is_unready(record: &Option<Arc<Record>>) -> bool {
+fn is_unready(record: &Option<Arc<TaskRecord>>) -> bool {
     let record = record.as_ref().filter(|record| record.is_waiting());
     record.is_some_and(|record| !record.is_claimable())
 }
 
 /// The last preview of each running task.
 #[derive(Debug, Default)]
-pub(super) struct Previews {
-    of_tasks: Mutex<OfTasks>,
+pub(super) struct TaskPreviews {
+    by_task: Mutex<PreviewsByTask>,
 }
 
 /// Each with the token of its lease.
-type OfTasks = HashMap<TaskId, (u64, Arc<[u8]>)>;
+type PreviewsByTask = HashMap<TaskId, (u64, Arc<[u8]>)>;
 
-impl Previews {
+impl TaskPreviews {
     /// Replaces the preview under this lease, if the lease `is_held`; checked under the lock, so
     /// that none is stored after the end of its run was processed.
     pub(super) fn put(&self, lease: &Lease, preview: Arc<[u8]>, is_held: impl Fn() -> bool) {
@@ -130,7 +130,7 @@ impl Previews {
     }
 
     /// Drops the preview of a run that has ended.
-    fn follow(&self, change: &Change) {
+    fn apply_change(&self, change: &RecordChange) {
         let was = change.before.as_ref().and_then(|one| one.running_lease());
         let is = change.after.as_ref().and_then(|one| one.running_lease());
         if was.is_some() && was != is {
@@ -138,18 +138,18 @@ impl Previews {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, OfTasks> {
-        self.of_tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PreviewsByTask> {
+        self.by_task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Ids of the unfinished tasks of each project.
 #[derive(Debug, Default)]
-pub(super) struct Unfinished(Mutex<HashMap<String, BTreeSet<TaskId>>>);
+pub(super) struct UnfinishedTasks(Mutex<HashMap<String, BTreeSet<TaskId>>>);
 
-impl Unfinished {
+impl UnfinishedTasks {
     /// Applies a committed change.
-    fn follow(&self, change: &Change) {
+    fn apply_change(&self, change: &RecordChange) {
         let before = change.before.as_ref().filter(|one| !one.is_terminal());
         let after = change.after.as_ref().filter(|one| !one.is_terminal());
         match (before, after) {
@@ -178,7 +178,7 @@ impl Unfinished {
     }
 
     /// The tasks of a project, by creation.
-    pub(super) fn of(&self, project: &str) -> Vec<TaskId> {
+    pub(super) fn ids_of(&self, project: &str) -> Vec<TaskId> {
         let projects = self.lock();
         let own = projects.get(project).into_iter().flatten();
         own.copied().collect()

@@ -5,35 +5,35 @@
 
 mod backend;
 mod backup;
-mod beside;
+mod commands;
 mod cache;
 mod checkpoint;
 mod driver;
 #[cfg(feature = "conformance")]
 mod embedded;
-mod ending;
+mod thread_join;
 mod fault;
 mod files;
 mod key_reader;
 mod locks;
-mod mark;
+mod high_water_mark;
 mod memory;
 mod moves;
-mod opening;
+mod open_checks;
 mod options;
 mod reads;
-mod recover;
+mod recovery;
 mod rows;
 mod schema;
 mod script;
 #[cfg(test)]
 mod tests;
 mod transaction;
-mod workers;
+mod worker_registry;
 mod writer;
 
-pub use backup::{Snapshot, SqliteSource};
-pub(crate) use beside::{Inspector, SqliteBeside, SqliteOperations};
+pub use backup::{BackupSnapshot, SqliteSource};
+pub(crate) use commands::{SqliteInspector, SqliteTables, SqliteOperations};
 pub(crate) use driver::SqliteDriver;
 #[cfg(feature = "conformance")]
 pub use embedded::EmbeddedStore;
@@ -43,50 +43,50 @@ pub use options::SqliteOptions;
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_contract::{Clock, Reading};
+use kinora_contract::{Clock, ClockReading};
 
-use crate::present::Present;
-use crate::sql::Dialect;
+use crate::present_time::PresentTime;
+use crate::sql::SqlDialect;
 use crate::tables::operators::ReadOverview;
-use crate::{Holds, OpenError, OpenOptions, Store, StoreError};
-use checkpoint::{Checkpointer, Log};
-use fault::{Done, Fault};
-use files::Files;
+use crate::{StoreContents, OpenError, OpenOptions, Store, StoreError};
+use checkpoint::{CheckpointThread, CheckpointRequests};
+use fault::{SqliteResult, SqliteFault};
+use files::StoreFiles;
 use key_reader::KeyReader;
-use kinora_system::pool::Pool;
-use mark::Mark;
-use memory::Memory;
-use reads::Readers;
-use reads::Shares;
-use workers::Registry;
-use writer::{Kept, Writer};
+use kinora_system::pool::BlockingPool;
+use high_water_mark::HighWaterMark;
+use memory::StoreMemory;
+use reads::ReaderPool;
+use reads::ProjectShares;
+use worker_registry::WorkerRegistry;
+use writer::{WriterResources, WriterHandle};
 
 /// Maximum number of runtime threads for a store's reads, without pages of lists.
-pub const THREADS: usize = reads::CONNECTIONS + 2;
+pub const THREADS: usize = reads::READ_CONNECTIONS + 2;
 
 /// Tasks and keys in one SQLite file, served by this process alone.
 #[derive(Debug)]
 pub struct SqliteStore {
-    memory: Arc<Memory>,
+    memory: Arc<StoreMemory>,
     clock: Arc<dyn Clock>,
     identity: u64,
-    holds: Holds,
+    holds: StoreContents,
     // Fields drop in this order. The readers close first, so that none of them holds a page of the
     // log during the writer's last checkpoint; SQLite removes the log with the last connection.
-    readers: Arc<Readers>,
+    readers: Arc<ReaderPool>,
     /// Threads for reads that memory cannot answer, shared among the projects.
-    reading: Shares,
+    reading: ProjectShares,
     keys: Arc<KeyReader>,
-    workers: Registry,
+    workers: WorkerRegistry,
     /// Places at the single connection for keys: one for recently known keys, and one for all
     /// others, so that unknown keys do not delay known ones.
-    key_reading: [Pool; 2],
+    key_reading: [BlockingPool; 2],
     unclean_starts: u64,
-    _checkpointer: Checkpointer,
-    writer: Writer,
+    _checkpointer: CheckpointThread,
+    writer: WriterHandle,
     /// Unlocks the store; last, since another process may write from then on. The writer's thread
     /// also has it, in case the store stops waiting for that thread.
-    _locks: Arc<locks::Locks>,
+    _locks: Arc<locks::StoreLocks>,
 }
 
 impl SqliteStore {
@@ -104,7 +104,7 @@ impl SqliteStore {
         // This connection stays open until the writer's works. If that one is refused, it is then not
         // the last to close: SQLite runs a checkpoint with the last one, and a refusal must change
         // nothing.
-        let checked = opening::judge(path, options, clock)?;
+        let checked = open_checks::check_before_open(path, options, clock)?;
         if let Some(conn) = &checked {
             schema::refuse_unfinished_import(conn)?;
         }
@@ -112,42 +112,42 @@ impl SqliteStore {
         drop(checked);
         // The log of a killed process may have filled the disk. Empty it before the recovery, whose
         // own writes need space in it.
-        checkpoint::carry_over(&conn);
-        let memory = Arc::new(Memory::new(
+        checkpoint::run_checkpoint(&conn);
+        let memory = Arc::new(StoreMemory::new(
             options.finished_cached_bytes_max,
             clock.clone(),
         ));
-        let state = recover::recover(&mut conn, &memory, options, clock.read())
+        let state = recovery::recover(&mut conn, &memory, options, clock.read())
             .map_err(unavailable_store)?;
-        let unclean_starts = recover::begin(&conn);
-        workers::forget(&conn);
+        let unclean_starts = recovery::record_start(&conn);
+        worker_registry::delete_rows(&conn);
         let identity = rows::counter(&conn, "identity").map_err(unavailable_store)?;
-        let log = Log::default();
+        let log = CheckpointRequests::default();
         // Counts as a commit, so that what the recovery has written leaves the log once it is idle.
-        log.committed();
-        let database = locks.database(path)?;
-        let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
+        log.record_commit();
+        let database = locks.open_database(path)?;
+        let files = StoreFiles::open(path, database, log.clone()).map_err(schema::unavailable)?;
         let locks = Arc::new(locks);
-        let resources = Kept {
+        let resources = WriterResources {
             files,
-            mark: Mark::begin(path, identity, state.changes),
+            mark: HighWaterMark::create(path, identity, state.changes),
             _locks: locks.clone(),
         };
         Ok(Self {
             identity,
             unclean_starts,
             holds: rows::holds(&conn).map_err(unavailable_store)?,
-            readers: Arc::new(Readers::open(path, options, clock.clone())?),
-            reading: Shares::of(reads::pool(reads::CONNECTIONS, options), reads::CONNECTIONS),
+            readers: Arc::new(ReaderPool::open(path, options, clock.clone())?),
+            reading: ProjectShares::new(reads::pool(reads::READ_CONNECTIONS, options), reads::READ_CONNECTIONS),
             keys: Arc::new(KeyReader::open(path, options, clock.clone())?),
             key_reading: [reads::pool(1, options), reads::pool(1, options)],
-            _checkpointer: Checkpointer::start(
+            _checkpointer: CheckpointThread::start(
                 schema::open_checkpointer(path, options)?,
                 log,
                 locks.clone(),
             )
             .map_err(schema::unavailable)?,
-            writer: Writer::start(
+            writer: WriterHandle::start(
                 conn,
                 state,
                 memory.clone(),
@@ -156,7 +156,7 @@ impl SqliteStore {
                 options,
             )
             .map_err(schema::unavailable)?,
-            workers: Registry::default(),
+            workers: WorkerRegistry::default(),
             memory,
             clock: clock.clone(),
             _locks: locks,
@@ -167,7 +167,7 @@ impl SqliteStore {
     async fn read<T: Send + 'static>(
         &self,
         project: Option<&str>,
-        read: impl FnOnce(&Readers, &Memory) -> Done<T> + Send + 'static,
+        read: impl FnOnce(&ReaderPool, &StoreMemory) -> SqliteResult<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (readers, memory) = (self.readers.clone(), self.memory.clone());
         let read = self.reading.run(project, move || read(&readers, &memory));
@@ -176,20 +176,20 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn holds(&self) -> Holds {
+    fn holds(&self) -> StoreContents {
         self.holds.clone()
     }
 }
 
 /// Reads the state of a store, in whose rows workers are announced by wall time.
-const fn read_overview(now: Reading) -> ReadOverview {
+const fn read_overview(now: ClockReading) -> ReadOverview {
     ReadOverview {
-        dialect: Dialect::Sqlite,
-        now: Present::of_server(now, Vec::new()),
+        dialect: SqlDialect::Sqlite,
+        now: PresentTime::from_server(now, Vec::new()),
     }
 }
 
-fn unavailable_store(fault: Fault) -> OpenError {
+fn unavailable_store(fault: SqliteFault) -> OpenError {
     schema::unavailable(StoreError::from(fault))
 }
 

@@ -10,12 +10,12 @@ use kinora_contract::{Clock, ManualClock};
 use rusqlite::types::Value as Key;
 use rusqlite::{Connection, params_from_iter};
 
-use super::fault::{Done, Fault};
-use super::rows::Texts;
-use super::{checkpoint, locks, opening, rows, schema, script};
-use crate::sql::Dialect;
-use crate::tables::copied::{COPIED_AT_ONCE, HELD, RowCheck};
-use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, SqliteOptions, StoreError};
+use super::fault::{SqliteResult, SqliteFault};
+use super::rows::StateTexts;
+use super::{checkpoint, locks, open_checks, rows, schema, script};
+use crate::sql::SqlDialect;
+use crate::tables::copied::{COPIED_AT_ONCE, HAS_CONTENTS, RowCheck};
+use crate::{CopiedRow, CopiedTable, StoreExport, StoreImport, OpenError, SqliteOptions, StoreError};
 
 /// A store being read.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl SqliteExport {
     /// Opens a store that may have an unfinished import.
     fn begin(path: &Path) -> Result<Self, OpenError> {
         let conn = schema::open_source(path, &SqliteOptions::default())?;
-        let (found, known) = (schema::version(&conn)?, schema::known_version());
+        let (found, known) = (schema::schema_version(&conn)?, schema::known_version());
         if found < known {
             return Err(OpenError::OlderSchema { found, known });
         }
@@ -51,13 +51,13 @@ impl SqliteExport {
         })
     }
 
-    fn read(&mut self, table: &'static CopiedTable) -> Done<Vec<Result<CopiedRow, StoreError>>> {
+    fn read(&mut self, table: &'static CopiedTable) -> SqliteResult<Vec<Result<CopiedRow, StoreError>>> {
         if self.after.0 != table.name {
             self.after = (table.name, Vec::new());
         }
-        let key = table.key(Dialect::Sqlite);
+        let key = table.key(SqlDialect::Sqlite);
         let keys = key.split(", ").count();
-        let mut page = table.select(Dialect::Sqlite, &format!("{key}, "));
+        let mut page = table.select(SqlDialect::Sqlite, &format!("{key}, "));
         // Pages by key instead of OFFSET, which would read all earlier rows again for each page.
         if !self.after.1.is_empty() {
             let places = vec!["?"; keys].join(", ");
@@ -70,13 +70,13 @@ impl SqliteExport {
         while let Some(row) = found.next()? {
             self.after.1 = (0..keys).map(|at| row.get(at)).collect::<Result<_, _>>()?;
             let values = (keys..keys + table.width()).map(|at| Ok(script::value(row.get_ref(at)?)));
-            let values = values.collect::<Done<_>>()?;
+            let values = values.collect::<SqliteResult<_>>()?;
             let checked = self
                 .check
                 .check(table, values, |row| Ok(read_task(&self.conn, row)?));
             match checked {
                 Err(error @ StoreError::Unavailable(_)) => {
-                    return Err(Fault::GivenUp(error.to_string()));
+                    return Err(SqliteFault::GivenUp(error.to_string()));
                 }
                 checked => copied.push(checked),
             }
@@ -86,19 +86,19 @@ impl SqliteExport {
 }
 
 /// Reads a task as it was stored, with its checksums.
-fn read_task(conn: &Connection, row: &CopiedRow) -> Done<()> {
-    let id: String = row.of_task("id")?;
+fn read_task(conn: &Connection, row: &CopiedRow) -> SqliteResult<()> {
+    let id: String = row.task_column("id")?;
     let found = match id.parse() {
         Ok(id) => rows::find(conn, id)?,
         Err(_) => None,
     };
     found
         .map(drop)
-        .ok_or_else(|| Fault::Corrupt("its id is damaged".to_owned()))
+        .ok_or_else(|| SqliteFault::Corrupt("its id is damaged".to_owned()))
 }
 
 #[async_trait]
-impl Export for SqliteExport {
+impl StoreExport for SqliteExport {
     async fn rows(
         &mut self,
         table: &'static CopiedTable,
@@ -111,9 +111,9 @@ impl Export for SqliteExport {
 #[derive(Debug)]
 pub(crate) struct SqliteImport {
     path: PathBuf,
-    // Closed before the locks: see `locks::Locks`.
+    // Closed before the locks: see `locks::StoreLocks`.
     conn: Connection,
-    _locks: locks::Locks,
+    _locks: locks::StoreLocks,
 }
 
 impl SqliteImport {
@@ -125,17 +125,17 @@ impl SqliteImport {
         // A clock that stands still never reaches the time limit of the check: an import may check the
         // whole database.
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-        let judged = opening::judge(path, &options, &clock)?;
+        let judged = open_checks::check_before_open(path, &options, &clock)?;
         if let Some(conn) = &judged {
             refuse_older(conn)?;
         }
         let conn = schema::open_writer(path, &options)?;
         drop(judged);
-        locks.database(path)?;
+        locks.open_database(path)?;
         match schema::unfinished_import(&conn)? {
             Some(found) if found == export => {}
             Some(_) => return Err(OpenError::OtherImport),
-            None => mark(&conn, export)?,
+            None => mark_import(&conn, export)?,
         }
         Ok(Self {
             path: path.to_owned(),
@@ -144,12 +144,12 @@ impl SqliteImport {
         })
     }
 
-    fn write(&self, table: &CopiedTable, rows: &[CopiedRow]) -> Done<()> {
+    fn write(&self, table: &CopiedTable, rows: &[CopiedRow]) -> SqliteResult<()> {
         // Rolls back when it is dropped: after an error all rows of this call are missing, so the
         // caller may put them again.
         let transaction = self.conn.unchecked_transaction()?;
         for row in rows {
-            script::run(&transaction, &table.write(Dialect::Sqlite, &row.0, &[]))?;
+            script::run(&transaction, &table.write(SqlDialect::Sqlite, &row.0, &[]))?;
             if table.is_tasks() {
                 write_checksums(&transaction, row)?;
             }
@@ -160,37 +160,37 @@ impl SqliteImport {
 
 /// Writes the checksums of a task. They stay unknown for a newer version, as for rows from before
 /// checksums existed.
-fn write_checksums(conn: &Connection, row: &CopiedRow) -> Done<()> {
-    let (id, spec): (String, String) = (row.of_task("id")?, row.of_task("spec")?);
+fn write_checksums(conn: &Connection, row: &CopiedRow) -> SqliteResult<()> {
+    let (id, spec): (String, String) = (row.task_column("id")?, row.task_column("spec")?);
     if row.spec()?.is_none() {
         return Ok(());
     }
-    let missing = || Fault::Corrupt(format!("{id} is no task's id"));
+    let missing = || SqliteFault::Corrupt(format!("{id} is no task's id"));
     let record = rows::find(conn, id.parse().map_err(|_| missing())?)?.ok_or_else(missing)?;
-    let text = |name| row.of_task::<Option<String>>(name);
-    let texts = Texts {
+    let text = |name| row.task_column::<Option<String>>(name);
+    let texts = StateTexts {
         artifact: text("artifact")?.map(Into::into),
         failure: text("failure")?.map(Into::into),
         warnings: text("warnings")?.map(Into::into),
     };
-    let of_texts = rows::of_texts(&record.task, &spec, &row.of_task::<String>("metadata")?);
+    let of_texts = rows::request_checksum(&record.task, &spec, &row.task_column::<String>("metadata")?);
     let set = "UPDATE tasks SET texts_sum = ?1, state_sum = ?2 WHERE id = ?3";
     let mut set = conn.prepare_cached(set)?;
-    set.execute((of_texts, rows::of_state(&record, &texts), id))?;
+    set.execute((of_texts, rows::state_checksum(&record, &texts), id))?;
     Ok(())
 }
 
 /// Refuses a non-empty store of an earlier version before updating it.
 fn refuse_older(conn: &Connection) -> Result<(), OpenError> {
-    match (schema::version(conn)?, schema::known_version()) {
+    match (schema::schema_version(conn)?, schema::known_version()) {
         (found, known) if 0 < found && found < known => Err(OpenError::NotEmpty),
         _ => Ok(()),
     }
 }
 
 /// Marks an empty store as being filled.
-fn mark(conn: &Connection, export: &str) -> Result<(), OpenError> {
-    let holds = conn.query_row(HELD, [], |row| row.get::<_, bool>(0));
+fn mark_import(conn: &Connection, export: &str) -> Result<(), OpenError> {
+    let holds = conn.query_row(HAS_CONTENTS, [], |row| row.get::<_, bool>(0));
     if holds.map_err(schema::unavailable)? {
         return Err(OpenError::NotEmpty);
     }
@@ -205,13 +205,13 @@ fn write_mark(conn: &Connection, export: &str) -> rusqlite::Result<()> {
 }
 
 #[async_trait]
-impl Import for SqliteImport {
+impl StoreImport for SqliteImport {
     async fn stored(&mut self, table: &CopiedTable) -> Result<u64, StoreError> {
         let Some(count) = table.count() else {
             return Ok(0);
         };
         let count = self.conn.query_row(&count, [], |row| row.get::<_, i64>(0));
-        Ok(count.map_err(Fault::from)?.unsigned_abs())
+        Ok(count.map_err(SqliteFault::from)?.unsigned_abs())
     }
 
     async fn put(&mut self, table: &CopiedTable, rows: &[CopiedRow]) -> Result<(), StoreError> {
@@ -222,17 +222,17 @@ impl Import for SqliteImport {
         let sum = "BEGIN; DELETE FROM usage; INSERT INTO usage (project, bytes, tasks) \
                    SELECT project, sum(charged_bytes), count(*) FILTER (WHERE phase <> 'expired') \
                    FROM tasks GROUP BY project; COMMIT";
-        Ok(self.conn.execute_batch(sum).map_err(Fault::from)?)
+        Ok(self.conn.execute_batch(sum).map_err(SqliteFault::from)?)
     }
 
-    async fn read_back(&mut self) -> Result<Box<dyn Export>, OpenError> {
+    async fn read_back(&mut self) -> Result<Box<dyn StoreExport>, OpenError> {
         Ok(Box::new(SqliteExport::begin(&self.path)?))
     }
 
     async fn finish(self: Box<Self>) -> Result<(), StoreError> {
         let dropped = self.conn.execute_batch("DROP TABLE unfinished_import");
-        dropped.map_err(Fault::from)?;
-        checkpoint::carry_over(&self.conn);
+        dropped.map_err(SqliteFault::from)?;
+        checkpoint::run_checkpoint(&self.conn);
         Ok(())
     }
 }

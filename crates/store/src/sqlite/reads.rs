@@ -8,40 +8,40 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::lifecycle::Record;
+use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::{Clock, Stopwatch, TaskId};
-use kinora_system::pool::Pool;
+use kinora_system::pool::BlockingPool;
 use rusqlite::{Connection, Row, params};
 use tokio::sync::Semaphore;
 
-use super::cache::Editions;
-use super::fault::{Done, Fault};
-use super::memory::Memory;
-use super::rows::{COLUMNS, at, int};
-use super::transaction::key_binding;
+use super::cache::CacheEditions;
+use super::fault::{SqliteResult, SqliteFault};
+use super::memory::StoreMemory;
+use super::rows::{COLUMNS, column_index, to_sql_int};
+use super::transaction::find_key_binding;
 use super::{rows, schema, script};
-use crate::sql::{Question, Script};
-use crate::tasks::Filling;
-use crate::{Idempotency, OpenError, Order, Page, PageRequest, SqliteOptions, metered};
+use crate::sql::{TypedQuery, SqlScript};
+use crate::tasks::PageBuilder;
+use crate::{IdempotencyKey, OpenError, ListOrder, TaskPage, PageRequest, SqliteOptions, commit_metrics};
 
 /// Maximum number of concurrent reads.
-pub(super) const CONNECTIONS: usize = 4;
+pub(super) const READ_CONNECTIONS: usize = 4;
 
 /// The readers.
 #[derive(Debug)]
-pub(super) struct Readers {
+pub(super) struct ReaderPool {
     connections: Vec<Mutex<Connection>>,
     turn: AtomicUsize,
     clock: Arc<dyn Clock>,
 }
 
-impl Readers {
+impl ReaderPool {
     pub(super) fn open(
         path: &Path,
         options: &SqliteOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let connections = (0..CONNECTIONS)
+        let connections = (0..READ_CONNECTIONS)
             .map(|_| schema::open_reader(path, options).map(Mutex::new))
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -60,12 +60,12 @@ impl Readers {
     }
 
     /// The record, from memory if it is there.
-    pub(super) fn find(&self, memory: &Memory, id: TaskId) -> Done<Option<Arc<Record>>> {
+    pub(super) fn find(&self, memory: &StoreMemory, id: TaskId) -> SqliteResult<Option<Arc<TaskRecord>>> {
         let edition = match memory.cache.get(id) {
             Ok(record) => return Ok(Some(record)),
             Err(edition) => edition,
         };
-        let found = self.with(|conn| rows::find(conn, id))?;
+        let found = self.with_connection(|conn| rows::find(conn, id))?;
         if let Some(record) = &found {
             memory.cache.offer(id, record, edition);
         }
@@ -75,11 +75,11 @@ impl Readers {
     /// The record that the same request created under its key.
     pub(super) fn find_twin(
         &self,
-        memory: &Memory,
+        memory: &StoreMemory,
         project: &str,
-        idempotency: &Idempotency,
-    ) -> Done<Option<Arc<Record>>> {
-        match self.with(|conn| key_binding(conn, project, &idempotency.key))? {
+        idempotency: &IdempotencyKey,
+    ) -> SqliteResult<Option<Arc<TaskRecord>>> {
+        match self.with_connection(|conn| find_key_binding(conn, project, &idempotency.key))? {
             // The two reads see different moments. If the task is deleted in between, `find`
             // returns nothing, as is right: its key is free again.
             Some(bound) if bound.fingerprint == idempotency.fingerprint => {
@@ -90,21 +90,21 @@ impl Readers {
     }
 
     /// A page: the index on disk selects the tasks, memory supplies their states.
-    pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Reading> {
-        self.with(|conn| read(conn, memory, request))
+    pub(super) fn list(&self, memory: &StoreMemory, request: &PageRequest) -> SqliteResult<PageReading> {
+        self.with_connection(|conn| read_page(conn, memory, request))
     }
 
     /// The answer to a question.
-    pub(super) fn ask<T>(&self, question: &Question<T>) -> Done<Vec<T>> {
-        self.with(|conn| script::ask(conn, question))
+    pub(super) fn ask<T>(&self, question: &TypedQuery<T>) -> SqliteResult<Vec<T>> {
+        self.with_connection(|conn| script::ask(conn, question))
     }
 
     /// The outcome of a script that only reads.
-    pub(super) fn read_all<S: Script>(&self, script: &S) -> Done<S::Output> {
-        self.with(|conn| script::read_all(conn, script))
+    pub(super) fn read_all<S: SqlScript>(&self, script: &S) -> SqliteResult<S::Output> {
+        self.with_connection(|conn| script::read_all(conn, script))
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
+    fn with_connection<T>(&self, read: impl FnOnce(&Connection) -> SqliteResult<T>) -> SqliteResult<T> {
         let watch = Stopwatch::start(&self.clock);
         // Connections in turn, without a search for a free one: a read may wait although another
         // connection is free, but nothing has to keep a list of them.
@@ -113,18 +113,18 @@ impl Readers {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let found = read(&conn);
-        metered::read_took(watch.elapsed());
+        commit_metrics::read_took(watch.elapsed());
         found
     }
 }
 
 /// Number of projects from which the shares of idle ones are removed.
-const FORGET_FROM: usize = 256;
+const IDLE_SHARES_MAX: usize = 256;
 
 /// A pool of threads and the projects' shares of it.
 #[derive(Debug)]
-pub(super) struct Shares {
-    threads: Pool,
+pub(super) struct ProjectShares {
+    threads: BlockingPool,
     each: usize,
     of_projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
     /// Reads that belong to no project.
@@ -132,17 +132,17 @@ pub(super) struct Shares {
 }
 
 /// The threads for reads.
-pub(super) fn pool(threads: usize, options: &SqliteOptions) -> Pool {
+pub(super) fn pool(threads: usize, options: &SqliteOptions) -> BlockingPool {
     if options.on_the_spot {
-        Pool::on_the_spot()
+        BlockingPool::on_the_spot()
     } else {
-        Pool::new(threads)
+        BlockingPool::new(threads)
     }
 }
 
-impl Shares {
+impl ProjectShares {
     /// Shares of a pool with this many places.
-    pub(super) fn of(pool: Pool, places: usize) -> Self {
+    pub(super) fn new(pool: BlockingPool, places: usize) -> Self {
         // Half of the places, rounded up: two projects whose reads hang could take all of them, one
         // cannot. With one place each project may use it.
         let each = places.div_ceil(2);
@@ -154,14 +154,14 @@ impl Shares {
         }
     }
 
-    /// Waits for a place of `project`, and runs `read` there. The read keeps its place until it
+    /// Waits for a place of `project`, and runs `read_page` there. The read keeps its place until it
     /// ends, even if the caller has gone: hanging up gains a client nothing.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         project: Option<&str>,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
-        let share = project.map_or_else(|| self.others.clone(), |project| self.share(project));
+        let share = project.map_or_else(|| self.others.clone(), |project| self.share_of(project));
         let own = share.acquire_owned().await.map_err(io::Error::other)?;
         self.threads
             .run(move || {
@@ -171,13 +171,13 @@ impl Shares {
             .await
     }
 
-    fn share(&self, project: &str) -> Arc<Semaphore> {
+    fn share_of(&self, project: &str) -> Arc<Semaphore> {
         let shares = self.of_projects.lock();
         let mut shares = shares.unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = shares.get(project) {
             return share.clone();
         }
-        if shares.len() >= FORGET_FROM {
+        if shares.len() >= IDLE_SHARES_MAX {
             // A share without another owner has no read that runs or waits.
             shares.retain(|_, share| Arc::strong_count(share) > 1);
         }
@@ -188,43 +188,43 @@ impl Shares {
 }
 
 /// Maximum number of unreadable rows that one page skips.
-const LEFT_OUT_MAX: usize = 1_000;
+const UNREADABLE_MAX: usize = 1_000;
 
 /// A page, and the rows that it leaves out. The caller logs them: it knows which request asked.
-pub(super) struct Reading {
-    pub(super) page: Page,
-    pub(super) unreadable: Vec<Unreadable>,
+pub(super) struct PageReading {
+    pub(super) page: TaskPage,
+    pub(super) unreadable: Vec<UnreadableRow>,
 }
 
 /// A row that cannot be read.
-pub(super) struct Unreadable {
+pub(super) struct UnreadableRow {
     pub(super) seq: Option<i64>,
     pub(super) error: String,
 }
 
 /// Reads a page.
-fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Reading> {
+fn read_page(conn: &Connection, memory: &StoreMemory, request: &PageRequest) -> SqliteResult<PageReading> {
     // Taken before the rows are read: a record that is published in the meantime is newer than its
     // row, and must not be replaced by it. Only first pages are cached. A walk through all tasks
     // would push out the records in use.
     let editions = request.after.is_none().then(|| memory.cache.editions());
     let after = match (request.after, request.order) {
         (Some(id), _) => id.to_string(),
-        (None, Order::Ascending) => String::new(),
+        (None, ListOrder::Ascending) => String::new(),
         // Sorts after every id.
-        (None, Order::Descending) => "~".to_owned(),
+        (None, ListOrder::Descending) => "~".to_owned(),
     };
-    let mut query = conn.prepare_cached(&sql(request.order))?;
-    let limit = int((request.limit + LEFT_OUT_MAX) as u64).saturating_add(1);
+    let mut query = conn.prepare_cached(&page_sql(request.order))?;
+    let limit = to_sql_int((request.limit + UNREADABLE_MAX) as u64).saturating_add(1);
     let mut rows = query.query(params![request.project, after, limit])?;
-    let mut filling = Filling::up_to(request.limit);
+    let mut filling = PageBuilder::with_limit(request.limit);
     let (mut seen, mut unreadable) = (0, Vec::new());
     while let Some(row) = rows.next()? {
         seen += 1;
-        let record = match known(row, memory, editions.as_ref()) {
-            Err(Fault::Corrupt(error)) => {
-                let seq = row.get(const { at("seq") }).ok();
-                unreadable.push(Unreadable { seq, error });
+        let record = match read_or_cached(row, memory, editions.as_ref()) {
+            Err(SqliteFault::Corrupt(error)) => {
+                let seq = row.get(const { column_index("seq") }).ok();
+                unreadable.push(UnreadableRow { seq, error });
                 continue;
             }
             known => known?,
@@ -236,13 +236,13 @@ fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Readi
     }
     let mut page = filling.page();
     page.has_more |= seen == limit;
-    Ok(Reading { page, unreadable })
+    Ok(PageReading { page, unreadable })
 }
 
-fn sql(order: Order) -> String {
+fn page_sql(order: ListOrder) -> String {
     let (compare, direction) = match order {
-        Order::Ascending => (">", "ASC"),
-        Order::Descending => ("<", "DESC"),
+        ListOrder::Ascending => (">", "ASC"),
+        ListOrder::Descending => ("<", "DESC"),
     };
     format!(
         "SELECT {COLUMNS} FROM tasks WHERE project = ?1 AND phase <> 'expired' AND id {compare} ?2 \
@@ -251,7 +251,7 @@ fn sql(order: Order) -> String {
 }
 
 /// The record of a row, from memory or from the row itself.
-fn known(row: &Row<'_>, memory: &Memory, editions: Option<&Editions>) -> Done<Arc<Record>> {
+fn read_or_cached(row: &Row<'_>, memory: &StoreMemory, editions: Option<&CacheEditions>) -> SqliteResult<Arc<TaskRecord>> {
     let id = rows::id(row)?;
     if let Ok(record) = memory.cache.get(id) {
         return Ok(record);
@@ -272,7 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn p15_a_project_whose_reads_hang_leaves_places_to_others() {
-        let shares = Arc::new(Shares::of(Pool::new(4), 4));
+        let shares = Arc::new(ProjectShares::new(BlockingPool::new(4), 4));
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let greedy: Vec<_> = (0..10)
@@ -297,13 +297,13 @@ mod tests {
 
     #[tokio::test]
     async fn p08_projects_that_read_nothing_are_forgotten() {
-        let shares = Shares::of(Pool::new(4), 4);
-        for number in 0..10 * FORGET_FROM {
+        let shares = ProjectShares::new(BlockingPool::new(4), 4);
+        for number in 0..10 * IDLE_SHARES_MAX {
             shares
                 .run(Some(&format!("project {number}")), || ())
                 .await
                 .unwrap();
-            assert!(shares.of_projects.lock().unwrap().len() <= FORGET_FROM);
+            assert!(shares.of_projects.lock().unwrap().len() <= IDLE_SHARES_MAX);
         }
     }
 }

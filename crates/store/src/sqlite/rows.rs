@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{Held, Record, References};
+use kinora_contract::lifecycle::{StoredLease, TaskRecord, ReferenceState};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Artifact, Priority, State, Task, TaskId, Warning};
+use kinora_contract::{Artifact, Priority, TaskState, Task, TaskId, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
-use super::fault::{Done, Fault};
-pub(super) use crate::sql::{files, int, phase_name};
-use crate::{HELD_RESULTS_MAX, Holds, Usage, sql};
+use super::fault::{SqliteResult, SqliteFault};
+pub(super) use crate::sql::{artifact_keys, to_sql_int, phase_name};
+use crate::{HELD_RESULTS_MAX, StoreContents, QuotaUsage, sql};
 
 /// The last id of a project; the first of all if it has no task.
-pub(super) fn newest(conn: &Connection, project: &str) -> Done<TaskId> {
+pub(super) fn newest_id(conn: &Connection, project: &str) -> SqliteResult<TaskId> {
     let mut query = conn.prepare_cached(
         "SELECT id FROM tasks WHERE project = ?1 AND phase <> 'expired' ORDER BY id DESC LIMIT 1",
     )?;
@@ -25,19 +25,19 @@ pub(super) fn newest(conn: &Connection, project: &str) -> Done<TaskId> {
 }
 
 /// The record with this id.
-pub(super) fn find(conn: &Connection, id: TaskId) -> Done<Option<Arc<Record>>> {
+pub(super) fn find(conn: &Connection, id: TaskId) -> SqliteResult<Option<Arc<TaskRecord>>> {
     let mut query = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1"))?;
     let mut rows = query.query([id.to_string()])?;
     let found = rows.next()?.map(read).transpose()?;
     // A damaged index leads to another task's row, which by itself looks intact.
     if found.as_ref().is_some_and(|record| record.task.id != id) {
-        return Err(Fault::Corrupt(format!("the row of {id} is another's")));
+        return Err(SqliteFault::Corrupt(format!("the row of {id} is another's")));
     }
     Ok(found.map(Arc::new))
 }
 
 /// Adds a waiting task.
-pub(super) fn add(conn: &Connection, record: &Record) -> Done<()> {
+pub(super) fn add(conn: &Connection, record: &TaskRecord) -> SqliteResult<()> {
     let mut statement = conn.prepare_cached(
         "INSERT INTO tasks (seq, id, project, phase, progress, attempt, created_at_ms, \
          spec_version, spec, metadata, priority, reference_bytes, charged_bytes, texts_sum, state_sum, trace) \
@@ -46,25 +46,25 @@ pub(super) fn add(conn: &Connection, record: &Record) -> Done<()> {
     let task = &record.task;
     let (spec, metadata) = (to_string(&task.spec)?, to_string(&task.metadata)?);
     statement.execute(params![
-        int(record.seq),
+        to_sql_int(record.seq),
         task.id.to_string(),
         task.project,
-        int(task.created_at_ms),
+        to_sql_int(task.created_at_ms),
         task.spec.version,
         spec,
         metadata,
         task.priority.rank(),
-        int(record.reference_bytes),
-        int(record.charged_bytes),
-        of_texts(task, &spec, &metadata),
-        of_state(record, &Texts::default()),
+        to_sql_int(record.reference_bytes),
+        to_sql_int(record.charged_bytes),
+        request_checksum(task, &spec, &metadata),
+        state_checksum(record, &StateTexts::default()),
         task.trace.map(|trace| trace.to_string()),
     ])?;
     Ok(())
 }
 
 /// Writes the changed columns of a record, by compare-and-set on phase and token.
-pub(super) fn store(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+pub(super) fn store(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteResult<()> {
     if Arc::ptr_eq(&before.task, &after.task) {
         return store_references(conn, before, after);
     }
@@ -78,8 +78,8 @@ pub(super) fn store(conn: &Connection, before: &Record, after: &Record) -> Done<
 }
 
 /// Writes the state of the references. Fetches are leased only in memory.
-fn store_references(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
-    if after.references == References::AtHand && before.references != References::AtHand {
+fn store_references(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteResult<()> {
+    if after.references == ReferenceState::AtHand && before.references != ReferenceState::AtHand {
         set_references_ready(conn, after.seq)?;
     }
     if before.reference_bytes != after.reference_bytes {
@@ -88,9 +88,9 @@ fn store_references(conn: &Connection, before: &Record, after: &Record) -> Done<
     Ok(())
 }
 
-fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+fn update(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteResult<()> {
     let task = &after.task;
-    let texts = Texts::of(after)?;
+    let texts = StateTexts::from_record(after)?;
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET phase = :phase, progress = :progress, attempt = :attempt, \
          engine = :engine, started_at_ms = :started, finished_at_ms = :finished, \
@@ -105,30 +105,30 @@ fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
         ":progress": task.progress,
         ":attempt": task.attempt,
         ":engine": task.engine,
-        ":started": task.started_at_ms.map(int),
-        ":finished": task.finished_at_ms.map(int),
-        ":expires": task.expires_at_ms.map(int),
-        ":token": after.token().map(int),
-        ":until": after.lease.as_ref().map(|held| int(held.until_ms)),
+        ":started": task.started_at_ms.map(to_sql_int),
+        ":finished": task.finished_at_ms.map(to_sql_int),
+        ":expires": task.expires_at_ms.map(to_sql_int),
+        ":token": after.token().map(to_sql_int),
+        ":until": after.lease.as_ref().map(|held| to_sql_int(held.until_ms)),
         ":worker": after.lease.as_ref().map(|held| &held.worker),
         ":artifact": texts.artifact,
         ":failure": texts.failure,
         ":warnings": texts.warnings,
         ":ticket": after.ticket.as_deref(),
-        ":charged": int(after.charged_bytes),
+        ":charged": to_sql_int(after.charged_bytes),
         ":deaths": after.deaths,
-        ":sum": of_state(after, &texts),
-        ":ready": after.references == References::AtHand,
-        ":seq": int(before.seq),
+        ":sum": state_checksum(after, &texts),
+        ":ready": after.references == ReferenceState::AtHand,
+        ":seq": to_sql_int(before.seq),
         ":was": phase_name(before.task.state.phase()),
-        ":held": before.token().map(int),
+        ":held": before.token().map(to_sql_int),
     })?;
     expect_one(changed)?;
     set_texts(conn, before, after)
 }
 
 /// Writes spec and metadata if they were completed or dropped.
-fn set_texts(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+fn set_texts(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteResult<()> {
     let (was, is) = (&before.task, &after.task);
     if was.spec == is.spec && was.metadata == is.metadata {
         return Ok(());
@@ -137,22 +137,22 @@ fn set_texts(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
         "UPDATE tasks SET spec = ?1, metadata = ?2, texts_sum = ?3 WHERE seq = ?4",
     )?;
     let (spec, metadata) = (to_string(&is.spec)?, to_string(&is.metadata)?);
-    let sum = of_texts(is, &spec, &metadata);
-    expect_one(query.execute(params![spec, metadata, sum, int(after.seq)])?)
+    let sum = request_checksum(is, &spec, &metadata);
+    expect_one(query.execute(params![spec, metadata, sum, to_sql_int(after.seq)])?)
 }
 
 /// Writes the size of a record's references.
-fn set_reference_bytes(conn: &Connection, record: &Record) -> Done<()> {
+fn set_reference_bytes(conn: &Connection, record: &TaskRecord) -> SqliteResult<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET reference_bytes = ?1, charged_bytes = ?2 WHERE seq = ?3",
     )?;
-    let (references, charged) = (int(record.reference_bytes), int(record.charged_bytes));
-    expect_one(query.execute(params![references, charged, int(record.seq)])?)
+    let (references, charged) = (to_sql_int(record.reference_bytes), to_sql_int(record.charged_bytes));
+    expect_one(query.execute(params![references, charged, to_sql_int(record.seq)])?)
 }
 
 /// Writes a project's usage; a project without tasks has no row.
-pub(super) fn set_usage(conn: &Connection, project: &str, usage: Usage) -> Done<()> {
-    if usage == Usage::default() {
+pub(super) fn set_usage(conn: &Connection, project: &str, usage: QuotaUsage) -> SqliteResult<()> {
+    if usage == QuotaUsage::default() {
         let mut query = conn.prepare_cached("DELETE FROM usage WHERE project = ?1")?;
         query.execute([project])?;
         return Ok(());
@@ -160,15 +160,15 @@ pub(super) fn set_usage(conn: &Connection, project: &str, usage: Usage) -> Done<
     let mut query = conn.prepare_cached(
         "INSERT OR REPLACE INTO usage (project, bytes, tasks) VALUES (?1, ?2, ?3)",
     )?;
-    query.execute(params![project, int(usage.bytes), int(usage.tasks)])?;
+    query.execute(params![project, to_sql_int(usage.bytes), to_sql_int(usage.tasks)])?;
     Ok(())
 }
 
 /// Usage of each project.
-pub(super) fn usages(conn: &Connection) -> Done<Vec<(String, Usage)>> {
+pub(super) fn usages(conn: &Connection) -> SqliteResult<Vec<(String, QuotaUsage)>> {
     let mut query = conn.prepare("SELECT project, bytes, tasks FROM usage")?;
     let usages = query.query_map([], |row| {
-        let usage = Usage {
+        let usage = QuotaUsage {
             bytes: row.get::<_, i64>(1)?.unsigned_abs(),
             tasks: row.get::<_, i64>(2)?.unsigned_abs(),
         };
@@ -178,55 +178,55 @@ pub(super) fn usages(conn: &Connection) -> Done<Vec<(String, Usage)>> {
 }
 
 /// Extends a lease without touching indexed columns.
-pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
+pub(super) fn renew(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteResult<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET progress = ?1, engine = ?2, lease_until_ms = ?3, warnings = ?4, \
          state_sum = ?5 WHERE seq = ?6 AND phase = 'running' AND lease_token = ?7",
     )?;
-    let texts = Texts::of(after)?;
+    let texts = StateTexts::from_record(after)?;
     let changed = query.execute(params![
         after.task.progress,
         after.task.engine,
-        after.lease.as_ref().map(|held| int(held.until_ms)),
+        after.lease.as_ref().map(|held| to_sql_int(held.until_ms)),
         texts.warnings,
-        of_state(after, &texts),
-        int(after.seq),
-        after.token().map(int),
+        state_checksum(after, &texts),
+        to_sql_int(after.seq),
+        after.token().map(to_sql_int),
     ])?;
     expect_one(changed)?;
     if before.ticket != after.ticket {
         let mut query = conn.prepare_cached("UPDATE tasks SET kept = ?1 WHERE seq = ?2")?;
-        expect_one(query.execute(params![after.ticket.as_deref(), int(after.seq)])?)?;
+        expect_one(query.execute(params![after.ticket.as_deref(), to_sql_int(after.seq)])?)?;
     }
     set_texts(conn, before, after)
 }
 
 /// Records that all references of a waiting task are stored.
-fn set_references_ready(conn: &Connection, seq: u64) -> Done<()> {
+fn set_references_ready(conn: &Connection, seq: u64) -> SqliteResult<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET references_ready = 1 WHERE seq = ?1 AND phase = 'waiting'",
     )?;
-    expect_one(query.execute([int(seq)])?)
+    expect_one(query.execute([to_sql_int(seq)])?)
 }
 
 /// Sets one of the counters.
-pub(super) fn set_counter(conn: &Connection, name: &str, value: u64) -> Done<()> {
+pub(super) fn set_counter(conn: &Connection, name: &str, value: u64) -> SqliteResult<()> {
     let mut query = conn.prepare_cached("UPDATE counters SET value = ?1 WHERE name = ?2")?;
-    expect_one(query.execute(params![int(value), name])?)
+    expect_one(query.execute(params![to_sql_int(value), name])?)
 }
 
 /// Reads one of the counters.
-pub(super) fn counter(conn: &Connection, name: &str) -> Done<u64> {
+pub(super) fn counter(conn: &Connection, name: &str) -> SqliteResult<u64> {
     let mut query = conn.prepare_cached("SELECT value FROM counters WHERE name = ?1")?;
     let value = query
         .query_row([name], |row| row.get::<_, i64>(0))
         .optional()?;
     let value = value.and_then(|value| u64::try_from(value).ok());
-    value.ok_or_else(|| Fault::Corrupt(format!("the counter {name} is missing")))
+    value.ok_or_else(|| SqliteFault::Corrupt(format!("the counter {name} is missing")))
 }
 
 /// Whether the store has tasks, and the keys of its latest results, to compare with the result store.
-pub(super) fn holds(conn: &Connection) -> Done<Holds> {
+pub(super) fn holds(conn: &Connection) -> SqliteResult<StoreContents> {
     let tasks = conn.prepare("SELECT 1 FROM tasks LIMIT 1")?.exists([])?;
     let mut query = conn.prepare(
         "SELECT artifact FROM tasks WHERE phase = 'completed' AND expires_at_ms IS NOT NULL \
@@ -236,113 +236,113 @@ pub(super) fn holds(conn: &Connection) -> Done<Holds> {
     // Reading the task reports an unreadable artifact.
     let artifacts = artifacts.filter_map(Result::ok);
     let results = artifacts.filter_map(|text| from_str::<Artifact>(&text).ok());
-    Ok(Holds {
+    Ok(StoreContents {
         tasks,
         results: results.map(|artifact| artifact.video.key).collect(),
     })
 }
 
 /// The task id of a row.
-pub(super) fn id(row: &Row<'_>) -> Done<TaskId> {
-    let id = row.get_ref(const { at("id") })?.as_str()?;
+pub(super) fn id(row: &Row<'_>) -> SqliteResult<TaskId> {
+    let id = row.get_ref(const { column_index("id") })?.as_str()?;
     id.parse()
-        .map_err(|error| Fault::Corrupt(format!("{id}: {error}")))
+        .map_err(|error| SqliteFault::Corrupt(format!("{id}: {error}")))
 }
 
 /// Reads a row of [`COLUMNS`].
-pub(super) fn read(row: &Row<'_>) -> Done<Record> {
-    let version: u32 = row.get(const { at("spec_version") })?;
+pub(super) fn read(row: &Row<'_>) -> SqliteResult<TaskRecord> {
+    let version: u32 = row.get(const { column_index("spec_version") })?;
     if version > SPEC_VERSION {
-        return Err(Fault::Corrupt(format!(
+        return Err(SqliteFault::Corrupt(format!(
             "a task's spec has version {version}, this program knows {SPEC_VERSION}"
         )));
     }
     let task = Task {
         id: id(row)?,
-        project: row.get(const { at("project") })?,
-        spec: from_str(row.get_ref(const { at("spec") })?.as_str()?)?,
-        metadata: from_str(row.get_ref(const { at("metadata") })?.as_str()?)?,
-        priority: priority(row.get(const { at("priority") })?)?,
+        project: row.get(const { column_index("project") })?,
+        spec: from_str(row.get_ref(const { column_index("spec") })?.as_str()?)?,
+        metadata: from_str(row.get_ref(const { column_index("metadata") })?.as_str()?)?,
+        priority: priority(row.get(const { column_index("priority") })?)?,
         state: state(row)?,
-        progress: row.get(const { at("progress") })?,
-        created_at_ms: time(row, const { at("created_at_ms") })?.unwrap_or(0),
-        started_at_ms: time(row, const { at("started_at_ms") })?,
-        finished_at_ms: time(row, const { at("finished_at_ms") })?,
-        expires_at_ms: time(row, const { at("expires_at_ms") })?,
-        attempt: row.get(const { at("attempt") })?,
-        engine: row.get(const { at("engine") })?,
+        progress: row.get(const { column_index("progress") })?,
+        created_at_ms: time(row, const { column_index("created_at_ms") })?.unwrap_or(0),
+        started_at_ms: time(row, const { column_index("started_at_ms") })?,
+        finished_at_ms: time(row, const { column_index("finished_at_ms") })?,
+        expires_at_ms: time(row, const { column_index("expires_at_ms") })?,
+        attempt: row.get(const { column_index("attempt") })?,
+        engine: row.get(const { column_index("engine") })?,
         warnings: warnings(row)?,
-        trace: sql::trace(row.get_ref(const { at("trace") })?.as_str_or_null()?),
+        trace: sql::parse_trace(row.get_ref(const { column_index("trace") })?.as_str_or_null()?),
     };
-    let lease = time(row, const { at("lease_token") })?.map(|token| {
-        let until_ms = time(row, const { at("lease_until_ms") })?.unwrap_or(0);
-        let worker: Option<String> = row.get(const { at("worker") })?;
-        Ok::<_, Fault>(Held {
+    let lease = time(row, const { column_index("lease_token") })?.map(|token| {
+        let until_ms = time(row, const { column_index("lease_until_ms") })?.unwrap_or(0);
+        let worker: Option<String> = row.get(const { column_index("worker") })?;
+        Ok::<_, SqliteFault>(StoredLease {
             token,
             until_ms,
             ends_ms: 0,
             worker: worker.unwrap_or_default(),
         })
     });
-    let seq = time(row, const { at("seq") })?.unwrap_or(0);
-    let ready: bool = row.get(const { at("references_ready") })?;
-    let ticket = row.get_ref(const { at("kept") })?.as_str_or_null()?;
-    let record = Record {
+    let seq = time(row, const { column_index("seq") })?.unwrap_or(0);
+    let ready: bool = row.get(const { column_index("references_ready") })?;
+    let ticket = row.get_ref(const { column_index("kept") })?.as_str_or_null()?;
+    let record = TaskRecord {
         seq,
-        references: References::stored(ready, &task),
+        references: ReferenceState::from_stored(ready, &task),
         task: Arc::new(task),
         lease: lease.transpose()?,
         ticket: ticket.map(Arc::from),
-        reference_bytes: time(row, const { at("reference_bytes") })?.unwrap_or(0),
-        charged_bytes: time(row, const { at("charged_bytes") })?.unwrap_or(0),
-        deaths: row.get(const { at("deaths") })?,
+        reference_bytes: time(row, const { column_index("reference_bytes") })?.unwrap_or(0),
+        charged_bytes: time(row, const { column_index("charged_bytes") })?.unwrap_or(0),
+        deaths: row.get(const { column_index("deaths") })?,
     };
-    judge(row, &record)?;
+    check_row(row, &record)?;
     Ok(record)
 }
 
-fn state(row: &Row<'_>) -> Done<State> {
-    Ok(match row.get_ref(const { at("phase") })?.as_str()? {
-        "waiting" => State::Waiting,
-        "running" => State::Running,
+fn state(row: &Row<'_>) -> SqliteResult<TaskState> {
+    Ok(match row.get_ref(const { column_index("phase") })?.as_str()? {
+        "waiting" => TaskState::Waiting,
+        "running" => TaskState::Running,
         "completed" => {
-            State::Completed(from_str(row.get_ref(const { at("artifact") })?.as_str()?)?)
+            TaskState::Completed(from_str(row.get_ref(const { column_index("artifact") })?.as_str()?)?)
         }
-        "failed" => State::Failed(from_str(row.get_ref(const { at("failure") })?.as_str()?)?),
-        "expired" => State::Expired,
-        other => return Err(Fault::Corrupt(format!("unknown phase {other:?}"))),
+        "failed" => TaskState::Failed(from_str(row.get_ref(const { column_index("failure") })?.as_str()?)?),
+        "expired" => TaskState::Expired,
+        other => return Err(SqliteFault::Corrupt(format!("unknown phase {other:?}"))),
     })
 }
 
 /// Parses a stored priority.
-fn priority(rank: i16) -> Done<Priority> {
+fn priority(rank: i16) -> SqliteResult<Priority> {
     let known = Priority::from_rank(rank);
-    known.ok_or_else(|| Fault::Corrupt(format!("unknown priority {rank}")))
+    known.ok_or_else(|| SqliteFault::Corrupt(format!("unknown priority {rank}")))
 }
 
-fn warnings(row: &Row<'_>) -> Done<Vec<Warning>> {
-    let text = row.get_ref(const { at("warnings") })?.as_str_or_null()?;
+fn warnings(row: &Row<'_>) -> SqliteResult<Vec<Warning>> {
+    let text = row.get_ref(const { column_index("warnings") })?.as_str_or_null()?;
     Ok(match text {
         Some(text) => from_str(text)?,
         None => Vec::new(),
     })
 }
 
-fn time(row: &Row<'_>, column: usize) -> Done<Option<u64>> {
+fn time(row: &Row<'_>, column: usize) -> SqliteResult<Option<u64>> {
     let value: Option<i64> = row.get(column)?;
     let unsigned = value.map(u64::try_from).transpose();
     unsigned.map_err(|_| {
         let name = COLUMNS.split(", ").nth(column).unwrap_or_default();
-        Fault::Corrupt(format!("{name} is negative"))
+        SqliteFault::Corrupt(format!("{name} is negative"))
     })
 }
 
 /// Fails unless a statement changed one row: if memory and disk disagree, nothing may be changed.
-fn expect_one(changed: usize) -> Done<()> {
+fn expect_one(changed: usize) -> SqliteResult<()> {
     if changed == 1 {
         Ok(())
     } else {
-        Err(Fault::Corrupt(
+        Err(SqliteFault::Corrupt(
             "a row differs from the last write".to_owned(),
         ))
     }
@@ -356,7 +356,7 @@ pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, en
 
 /// The index of a column in [`COLUMNS`], computed at compile time: looking up names in each row
 /// would double the time of reading a page.
-pub(super) const fn at(name: &str) -> usize {
+pub(super) const fn column_index(name: &str) -> usize {
     let (all, name) = (COLUMNS.as_bytes(), name.as_bytes());
     let (mut place, mut start) = (0, 0);
     loop {
@@ -375,11 +375,11 @@ pub(super) const fn at(name: &str) -> usize {
 }
 
 /// Checksum of a task, with its texts as stored.
-pub(super) fn of_texts(task: &Task, spec: &str, metadata: &str) -> i64 {
-    let sum = Sum::new()
+pub(super) fn request_checksum(task: &Task, spec: &str, metadata: &str) -> i64 {
+    let sum = RowChecksum::new()
         .text(&task.id.to_string())
         .text(&task.project)
-        .number(stored(task.created_at_ms))
+        .number(as_stored(task.created_at_ms))
         .text(spec)
         .text(metadata);
     // Omitted for the default, so that checksums from before priorities existed stay valid.
@@ -387,25 +387,25 @@ pub(super) fn of_texts(task: &Task, spec: &str, metadata: &str) -> i64 {
         Priority::Normal => sum,
         other => sum.text(other.name()),
     };
-    i64::from(sum.end())
+    i64::from(sum.finish())
 }
 
 /// Texts of a task's state as stored.
 #[derive(Debug, Default)]
-pub(super) struct Texts<'a> {
+pub(super) struct StateTexts<'a> {
     pub(super) artifact: Option<Cow<'a, str>>,
     pub(super) failure: Option<Cow<'a, str>>,
     pub(super) warnings: Option<Cow<'a, str>>,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> StateTexts<'a> {
     /// The texts of a record to write.
-    fn of(record: &Record) -> Done<Self> {
+    fn from_record(record: &TaskRecord) -> SqliteResult<Self> {
         let task = &record.task;
         let mut texts = Self::default();
         match &task.state {
-            State::Completed(artifact) => texts.artifact = Some(to_string(artifact)?.into()),
-            State::Failed(failure) => texts.failure = Some(to_string(failure)?.into()),
+            TaskState::Completed(artifact) => texts.artifact = Some(to_string(artifact)?.into()),
+            TaskState::Failed(failure) => texts.failure = Some(to_string(failure)?.into()),
             _ => {}
         }
         if !task.warnings.is_empty() {
@@ -415,103 +415,103 @@ impl<'a> Texts<'a> {
     }
 
     /// The texts of a row.
-    fn stored(row: &'a Row<'_>) -> Done<Self> {
+    fn from_row(row: &'a Row<'_>) -> SqliteResult<Self> {
         Ok(Self {
-            artifact: stored_text(row, const { at("artifact") })?,
-            failure: stored_text(row, const { at("failure") })?,
-            warnings: stored_text(row, const { at("warnings") })?,
+            artifact: stored_text(row, const { column_index("artifact") })?,
+            failure: stored_text(row, const { column_index("failure") })?,
+            warnings: stored_text(row, const { column_index("warnings") })?,
         })
     }
 }
 
-fn stored_text<'a>(row: &'a Row<'_>, column: usize) -> Done<Option<Cow<'a, str>>> {
+fn stored_text<'a>(row: &'a Row<'_>, column: usize) -> SqliteResult<Option<Cow<'a, str>>> {
     let text = row.get_ref(column)?.as_str_or_null()?;
     Ok(text.map(Cow::Borrowed))
 }
 
 /// The checksum of a task's state.
-pub(super) fn of_state(record: &Record, texts: &Texts<'_>) -> i64 {
+pub(super) fn state_checksum(record: &TaskRecord, texts: &StateTexts<'_>) -> i64 {
     // Columns that change without a new sum are left out: `kept` (the ticket), which a renewal writes
     // by itself, the lease's end, and the sizes of references. A field that is added here would make
     // all stored sums wrong, so new fields join only where they differ from their default.
     let task = &record.task;
-    let sum = Sum::new()
-        .number(stored(record.seq))
+    let sum = RowChecksum::new()
+        .number(as_stored(record.seq))
         .text(phase_name(task.state.phase()))
         .number(u64::from(task.attempt))
-        .maybe(task.started_at_ms.map(stored))
-        .maybe(task.finished_at_ms.map(stored))
-        .maybe(task.expires_at_ms.map(stored))
-        .maybe(record.token().map(stored))
+        .optional_number(task.started_at_ms.map(as_stored))
+        .optional_number(task.finished_at_ms.map(as_stored))
+        .optional_number(task.expires_at_ms.map(as_stored))
+        .optional_number(record.token().map(as_stored))
         .number(u64::from(task.progress))
-        .maybe_text(task.engine.as_deref())
-        .maybe_text(texts.artifact.as_deref())
-        .maybe_text(texts.failure.as_deref())
-        .maybe_text(texts.warnings.as_deref());
-    i64::from(sum.end())
+        .optional_text(task.engine.as_deref())
+        .optional_text(texts.artifact.as_deref())
+        .optional_text(texts.failure.as_deref())
+        .optional_text(texts.warnings.as_deref());
+    i64::from(sum.finish())
 }
 
 /// A number as it will be read back.
-fn stored(value: u64) -> u64 {
-    int(value).unsigned_abs()
+fn as_stored(value: u64) -> u64 {
+    to_sql_int(value).unsigned_abs()
 }
 
 /// Whether the record read from `row` matches its checksums.
-fn judge(row: &Row<'_>, record: &Record) -> Done<()> {
-    let texts: Option<i64> = row.get(const { at("texts_sum") })?;
+fn check_row(row: &Row<'_>, record: &TaskRecord) -> SqliteResult<()> {
+    let texts: Option<i64> = row.get(const { column_index("texts_sum") })?;
     if let Some(texts) = texts {
         let (spec, metadata) = (
-            row.get_ref(const { at("spec") })?,
-            row.get_ref(const { at("metadata") })?,
+            row.get_ref(const { column_index("spec") })?,
+            row.get_ref(const { column_index("metadata") })?,
         );
-        let found = of_texts(&record.task, spec.as_str()?, metadata.as_str()?);
-        expect(found == texts, record, "its request has the wrong checksum")?;
+        let found = request_checksum(&record.task, spec.as_str()?, metadata.as_str()?);
+        require(found == texts, record, "its request has the wrong checksum")?;
     }
-    let state: Option<i64> = row.get(const { at("state_sum") })?;
+    let state: Option<i64> = row.get(const { column_index("state_sum") })?;
     if let Some(state) = state {
-        let found = of_state(record, &Texts::stored(row)?);
-        expect(found == state, record, "its state has the wrong checksum")?;
+        let found = state_checksum(record, &StateTexts::from_row(row)?);
+        require(found == state, record, "its state has the wrong checksum")?;
     }
-    agree(record)
+    check_fields(record)
 }
 
 /// Whether the phase of a record and its fields agree.
-fn agree(record: &Record) -> Done<()> {
+fn check_fields(record: &TaskRecord) -> SqliteResult<()> {
     let task = &record.task;
     let held = record.lease.is_some();
     let ended = task.finished_at_ms.is_some() && task.expires_at_ms.is_some();
     let unended = task.finished_at_ms.is_none() && task.expires_at_ms.is_none();
     let fits = match &task.state {
-        State::Waiting => !held && unended && task.progress < 100,
-        State::Running => {
+        TaskState::Waiting => !held && unended && task.progress < 100,
+        TaskState::Running => {
             let begun = task.started_at_ms.is_some() && task.attempt > 0;
             held && begun && unended && task.progress < 100
         }
-        State::Completed(_) => !held && ended && task.progress == 100,
+        TaskState::Completed(_) => !held && ended && task.progress == 100,
         // Either with or without a lease: a cancel keeps it until the worker has stopped.
-        State::Failed(_) | State::Expired => ended,
+        TaskState::Failed(_) | TaskState::Expired => ended,
     };
-    expect(fits, record, "its phase and its fields do not agree")
+    require(fits, record, "its phase and its fields do not agree")
 }
 
-fn expect(good: bool, record: &Record, wrong: &str) -> Done<()> {
+fn require(good: bool, record: &TaskRecord, wrong: &str) -> SqliteResult<()> {
     if good {
         return Ok(());
     }
-    Err(Fault::Corrupt(format!("{}: {wrong}", record.task.id)))
+    Err(SqliteFault::Corrupt(format!("{}: {wrong}", record.task.id)))
 }
 
 /// Capacity for the checksummed bytes of an ordinary task.
-const BYTES: usize = 512;
+const SUMMED_BYTES: usize = 512;
 
 /// CRC-32 (IEEE 802.3), which detects every change within 32 neighbouring bits. The fields are gathered
 /// and summed at once: one by one, short ones take several times as long.
 #[derive(Clone, Debug)]
-pub(super) struct Sum(Vec<u8>);
+pub(super) struct RowChecksum(Vec<u8>);
 
-impl Sum {
+impl RowChecksum {
     pub(super) fn new() -> Self {
-        Self(Vec::with_capacity(BYTES))
+        Self(Vec::with_capacity(SUMMED_BYTES))
     }
 
     /// Adds bytes and their length, without which "ab", "c" and "a", "bc" would have the same sum.
@@ -530,7 +530,7 @@ impl Sum {
     }
 
     /// Adds a number that may be absent.
-    fn maybe(self, number: Option<u64>) -> Self {
+    fn optional_number(self, number: Option<u64>) -> Self {
         match number {
             Some(number) => self.number(1).number(number),
             None => self.number(0),
@@ -538,14 +538,14 @@ impl Sum {
     }
 
     /// Adds a text that may be absent.
-    fn maybe_text(self, text: Option<&str>) -> Self {
+    fn optional_text(self, text: Option<&str>) -> Self {
         match text {
             Some(text) => self.number(1).text(text),
             None => self.number(0),
         }
     }
 
-    pub(super) fn end(self) -> u32 {
+    pub(super) fn finish(self) -> u32 {
         crc32fast::hash(&self.0)
     }
 }

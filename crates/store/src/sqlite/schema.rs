@@ -135,7 +135,7 @@ fn active_parts(conn: &Connection) -> rusqlite::Result<BTreeSet<String>> {
 }
 
 /// Whether `conn` has a trigger, view or virtual table that no migration has made.
-pub(super) fn has_strange_parts(conn: &Connection) -> Result<bool, OpenError> {
+pub(super) fn has_unknown_parts(conn: &Connection) -> Result<bool, OpenError> {
     // Compared with what the migrations make in an empty database, so that no list of our own parts
     // has to be kept by hand.
     let own = Connection::open_in_memory().map_err(unavailable)?;
@@ -151,7 +151,7 @@ pub(super) fn has_strange_parts(conn: &Connection) -> Result<bool, OpenError> {
 /// The version of a schema, if this program can read it.
 pub(super) fn readable_version(conn: &Connection) -> Result<u32, OpenError> {
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
-    match version(conn)? {
+    match schema_version(conn)? {
         found if found > known => Err(OpenError::NewerSchema { found, known }),
         found => Ok(found),
     }
@@ -194,7 +194,7 @@ fn keep_prepared(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
 fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     conn.busy_timeout(busy_timeout(options))?;
     keep_prepared(conn, 64)?;
-    begin_log(conn, options)?;
+    enable_log(conn, options)?;
     // In WAL mode, NORMAL would not sync before the reply: a power cut could lose an accepted task.
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -213,7 +213,7 @@ fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
 
 /// Turns on the write-ahead log. SQLite does not wait for its turn here, as it does elsewhere, when
 /// several processes open a new database concurrently.
-fn begin_log(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
+fn enable_log(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(10);
     let mut waited = Duration::ZERO;
     loop {
@@ -233,17 +233,17 @@ fn begin_log(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
 /// Updates the schema in one transaction, so that processes that open the store concurrently do it
 /// once.
 fn migrate(conn: &Connection) -> Result<(), OpenError> {
-    let (found, known) = (version(conn)?, known_version());
+    let (found, known) = (schema_version(conn)?, known_version());
     if found == known {
         return Ok(());
     }
     if found > 0 && found < known {
         // The log may occupy the space that the migration needs.
-        checkpoint::carry_over(conn);
+        checkpoint::run_checkpoint(conn);
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(unavailable)?;
     // The version is read again under the lock: another process may have migrated meanwhile.
-    let migrated = migrate_from(conn, version(conn)?, known);
+    let migrated = migrate_from(conn, schema_version(conn)?, known);
     let end = if migrated.is_ok() {
         "COMMIT"
     } else {
@@ -284,7 +284,7 @@ pub(super) fn refuse_unfinished_import(conn: &Connection) -> Result<(), OpenErro
     }
 }
 
-pub(super) fn version(conn: &Connection) -> Result<u32, OpenError> {
+pub(super) fn schema_version(conn: &Connection) -> Result<u32, OpenError> {
     conn.pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(unavailable)
 }

@@ -4,30 +4,30 @@ use kinora_contract::UnixMs;
 use rusqlite::types::{Value as Stored, ValueRef};
 use rusqlite::{Connection, Statement};
 
-use super::fault::{Done, Fault};
-use crate::sql::{Query, Question, Row, Script, Unreadable, Value};
+use super::fault::{SqliteResult, SqliteFault};
+use crate::sql::{SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue, SqlValue};
 
 /// Runs a script in the transaction of this connection.
-pub(super) fn run_all<S: Script>(conn: &Connection, script: &S, now_ms: UnixMs) -> Done<S::Output> {
+pub(super) fn run_all<S: SqlScript>(conn: &Connection, script: &S, now_ms: UnixMs) -> SqliteResult<S::Output> {
     let statements = script.statements(now_ms);
     let answers = statements.iter().map(|query| run(conn, query));
-    let answers = answers.collect::<Done<Vec<_>>>()?;
+    let answers = answers.collect::<SqliteResult<Vec<_>>>()?;
     Ok(script.output(&answers)?)
 }
 
 /// Runs a script that only reads, all at one moment.
-pub(super) fn read_all<S: Script>(conn: &Connection, script: &S) -> Done<S::Output> {
+pub(super) fn read_all<S: SqlScript>(conn: &Connection, script: &S) -> SqliteResult<S::Output> {
     run_all(&*conn.unchecked_transaction()?, script, 0)
 }
 
 /// The rows that `question` finds, converted by its reader.
-pub(super) fn ask<T>(conn: &Connection, question: &Question<T>) -> Done<Vec<T>> {
+pub(super) fn ask<T>(conn: &Connection, question: &TypedQuery<T>) -> SqliteResult<Vec<T>> {
     let rows = run(conn, &question.query)?;
     Ok(rows.iter().map(question.read).collect::<Result<_, _>>()?)
 }
 
 /// Runs one statement.
-pub(super) fn run(conn: &Connection, query: &Query) -> Done<Vec<Row>> {
+pub(super) fn run(conn: &Connection, query: &SqlQuery) -> SqliteResult<Vec<SqlRow>> {
     let mut statement = conn.prepare_cached(&query.text)?;
     bind(&mut statement, &query.values)?;
     let columns = statement.column_count();
@@ -35,19 +35,19 @@ pub(super) fn run(conn: &Connection, query: &Query) -> Done<Vec<Row>> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let values = (0..columns).map(|at| Ok(value(row.get_ref(at)?)?));
-        found.push(Row(values.collect::<Done<_>>()?));
+        found.push(SqlRow(values.collect::<SqliteResult<_>>()?));
     }
     Ok(found)
 }
 
 /// Binds `$1`, `$2` … by name, since SQLite numbers parameters in the order in which they first appear.
-fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Done<()> {
+fn bind(statement: &mut Statement<'_>, values: &[SqlValue]) -> SqliteResult<()> {
     for (number, value) in (1..).zip(values) {
         if let Some(index) = statement.parameter_index(&format!("${number}"))? {
             let value = match value.clone() {
-                Value::Int(number) => number.map(Stored::Integer),
-                Value::Text(text) => text.map(Stored::Text),
-                Value::Bytes(bytes) => bytes.map(Stored::Blob),
+                SqlValue::Int(number) => number.map(Stored::Integer),
+                SqlValue::Text(text) => text.map(Stored::Text),
+                SqlValue::Bytes(bytes) => bytes.map(Stored::Blob),
             };
             statement.raw_bind_parameter(index, value)?;
         }
@@ -55,24 +55,24 @@ fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Done<()> {
     Ok(())
 }
 
-pub(super) fn value(stored: ValueRef<'_>) -> Result<Value, Unreadable> {
+pub(super) fn value(stored: ValueRef<'_>) -> Result<SqlValue, UnreadableValue> {
     Ok(match stored {
-        // SQLite's NULL has no type, and each type of `Value` reads this as absent.
-        ValueRef::Null => Value::Int(None),
-        ValueRef::Integer(number) => Value::Int(Some(number)),
+        // SQLite's NULL has no type, and each type of `SqlValue` reads this as absent.
+        ValueRef::Null => SqlValue::Int(None),
+        ValueRef::Integer(number) => SqlValue::Int(Some(number)),
         // A damaged text is passed on as bytes. Reading it as text then fails for this column alone,
         // not for the whole row.
         ValueRef::Text(text) => match std::str::from_utf8(text) {
-            Ok(text) => Value::Text(Some(text.to_owned())),
-            Err(_) => Value::Bytes(Some(text.to_vec())),
+            Ok(text) => SqlValue::Text(Some(text.to_owned())),
+            Err(_) => SqlValue::Bytes(Some(text.to_vec())),
         },
-        ValueRef::Blob(bytes) => Value::Bytes(Some(bytes.to_vec())),
-        ValueRef::Real(_) => return Err(Unreadable("a column holds a fraction".to_owned())),
+        ValueRef::Blob(bytes) => SqlValue::Bytes(Some(bytes.to_vec())),
+        ValueRef::Real(_) => return Err(UnreadableValue("a column holds a fraction".to_owned())),
     })
 }
 
-impl From<Unreadable> for Fault {
-    fn from(Unreadable(text): Unreadable) -> Self {
+impl From<UnreadableValue> for SqliteFault {
+    fn from(UnreadableValue(text): UnreadableValue) -> Self {
         Self::Corrupt(text)
     }
 }
@@ -83,7 +83,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::sql::Dialect;
+    use crate::sql::SqlDialect;
     use crate::sqlite::schema;
     use crate::tables::webhooks;
     use crate::{DeliveryRequest, SqliteOptions};
@@ -115,7 +115,7 @@ mod tests {
             each: 4,
             lease_ms: 1,
         };
-        let due = webhooks::due(Dialect::Sqlite, &request, 1_000);
+        let due = webhooks::due(SqlDialect::Sqlite, &request, 1_000);
         assert_eq!(run(&conn, &due).unwrap().len(), 8);
         counted.load(Ordering::Relaxed)
     }

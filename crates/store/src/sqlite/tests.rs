@@ -10,7 +10,7 @@ use kinora_contract::ManualClock;
 use crate::conformance::Site;
 use crate::conformance::bench::Bench;
 use crate::conformance::fixtures::{NOW, id, task};
-use crate::{Idempotency, KeyStore, Reads, Stores, Tasks};
+use crate::{IdempotencyKey, KeyStore, TaskReader, StoreHandles, TaskStore};
 
 /// Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ async fn store() -> (tempfile::TempDir, Arc<SqliteStore>) {
     options.sqlite.finished_cached_bytes_max = 1;
     let store = SqliteStore::open(&folder.path().join("kinora.db"), &options).unwrap();
     let store = Arc::new(store);
-    let stores = Site::of(Stores::of(store.clone()), clock);
+    let stores = Site::of(StoreHandles::from_store(store.clone()), clock);
     let mut first = task(1, "one");
     first.idempotency = Some(idempotency());
     store.insert(first).await.unwrap();
@@ -34,8 +34,8 @@ async fn store() -> (tempfile::TempDir, Arc<SqliteStore>) {
     (folder, store)
 }
 
-fn idempotency() -> Idempotency {
-    Idempotency {
+fn idempotency() -> IdempotencyKey {
+    IdempotencyKey {
         key: "key".to_owned(),
         fingerprint: KEY,
         bound_ms: 1_000_000,

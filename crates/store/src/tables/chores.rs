@@ -6,7 +6,7 @@ use kinora_contract::UnixMs;
 use kinora_contract::lifecycle::CallOff;
 
 use crate::chores::AHEAD_MS_MAX;
-use crate::sql::{Dialect, Query, Row, Unreadable, json, number_at};
+use crate::sql::{SqlDialect, SqlQuery, SqlRow, UnreadableValue, json, number_at};
 use crate::{Chore, ChoreKind, ChoreRequest, ChoreWork};
 
 const fn name(kind: &ChoreKind) -> &'static str {
@@ -18,7 +18,7 @@ const fn name(kind: &ChoreKind) -> &'static str {
 }
 
 /// Selects the chores to lease, oldest first, for [`read`].
-pub(crate) fn due(dialect: Dialect, request: &ChoreRequest, now_ms: UnixMs) -> Query {
+pub(crate) fn due(dialect: SqlDialect, request: &ChoreRequest, now_ms: UnixMs) -> SqlQuery {
     let models = match &request.kind {
         ChoreKind::CallOff { models } => Some(json(models)),
         ChoreKind::RemoveFile | ChoreKind::LookForOrphans => None,
@@ -31,7 +31,7 @@ pub(crate) fn due(dialect: Dialect, request: &ChoreRequest, now_ms: UnixMs) -> Q
         dialect.each("$4"),
         dialect.skip_locked()
     );
-    Query::new(ask)
+    SqlQuery::new(ask)
         .bind(name(&request.kind))
         .bind(now_ms)
         .bind(now_ms.saturating_add(AHEAD_MS_MAX))
@@ -41,11 +41,11 @@ pub(crate) fn due(dialect: Dialect, request: &ChoreRequest, now_ms: UnixMs) -> Q
 
 /// Leases the chores that [`due`] has found, each under its token.
 pub(crate) fn lease(
-    dialect: Dialect,
-    found: &[Row],
+    dialect: SqlDialect,
+    found: &[SqlRow],
     tokens: &[u64],
     until_ms: UnixMs,
-) -> Result<Query, Unreadable> {
+) -> Result<SqlQuery, UnreadableValue> {
     let numbers: Vec<u64> = found
         .iter()
         .map(|row| row.get(0))
@@ -59,17 +59,17 @@ pub(crate) fn lease(
         number_at(1),
         dialect.each_row("$1")
     );
-    Ok(Query::new(lease).bind(json(&leases)).bind(until_ms))
+    Ok(SqlQuery::new(lease).bind(json(&leases)).bind(until_ms))
 }
 
 /// Leases the chores that remove these files, each under its token, and adds those that are not
 /// recorded yet. Returns rows for [`read`], with the token as a seventh column.
-pub(crate) fn take_files(
-    dialect: Dialect,
+pub(crate) fn lease_files(
+    dialect: SqlDialect,
     keys: &[String],
     tokens: &[u64],
     until_ms: UnixMs,
-) -> Query {
+) -> SqlQuery {
     let leases: Vec<_> = keys.iter().zip(tokens).collect();
     // `WHERE true` keeps SQLite from reading ON CONFLICT as the condition of a join
     // (https://www.sqlite.org/lang_upsert.html#parsing_ambiguity).
@@ -81,12 +81,12 @@ pub(crate) fn take_files(
         number_at(1),
         dialect.each_row("$1")
     );
-    Query::new(take).bind(json(&leases)).bind(until_ms)
+    SqlQuery::new(take).bind(json(&leases)).bind(until_ms)
 }
 
 /// Reads chores leased under these tokens. A damaged one is skipped: it waits for its next turn, and
 /// does not block those after it.
-pub(crate) fn read(rows: &[Row], tokens: &[u64]) -> Result<Vec<Chore>, Unreadable> {
+pub(crate) fn read(rows: &[SqlRow], tokens: &[u64]) -> Result<Vec<Chore>, UnreadableValue> {
     let mut chores = Vec::with_capacity(rows.len());
     for (row, token) in rows.iter().zip(tokens) {
         let number = row.get(0)?;
@@ -105,7 +105,7 @@ pub(crate) fn read(rows: &[Row], tokens: &[u64]) -> Result<Vec<Chore>, Unreadabl
     Ok(chores)
 }
 
-fn read_work(row: &Row) -> Option<ChoreWork> {
+fn read_work(row: &SqlRow) -> Option<ChoreWork> {
     let kind: String = row.get(2).ok()?;
     let subject: Option<String> = row.get(3).ok()?;
     match kind.as_str() {
@@ -121,41 +121,41 @@ fn read_work(row: &Row) -> Option<ChoreWork> {
 }
 
 /// Records files for removal, unless they are recorded already.
-pub(crate) fn add_files(dialect: Dialect, keys: &[String]) -> Query {
+pub(crate) fn add_files(dialect: SqlDialect, keys: &[String]) -> SqlQuery {
     let add = format!(
         "INSERT INTO chores (kind, subject) SELECT 'remove_file', value FROM {} WHERE true \
          ON CONFLICT (kind, subject) DO NOTHING RETURNING 1",
         dialect.each("$1")
     );
-    Query::new(add).bind(json(keys))
+    SqlQuery::new(add).bind(json(keys))
 }
 
 /// Records an upstream job to cancel.
-pub(crate) fn add_call_off(dialect: Dialect, call_off: &CallOff) -> Query {
+pub(crate) fn add_call_off(dialect: SqlDialect, call_off: &CallOff) -> SqlQuery {
     // A later attempt of the same task may have left a newer ticket: it replaces the old one and is
     // due at once, whatever process holds the old one.
     let add = "INSERT INTO chores (kind, subject, model, ticket) VALUES ('call_off', $1, $2, $3) \
                ON CONFLICT (kind, subject) DO UPDATE SET model = excluded.model, \
                ticket = excluded.ticket, due_ms = 0, token = NULL, attempts = 0 RETURNING 1";
-    Query::new(add)
+    SqlQuery::new(add)
         .bind(call_off.task.to_string())
         .bind(&call_off.model)
         .bind(dialect.raw_text(&call_off.ticket))
 }
 
 /// Removes chores under these leases: each a number and a token.
-pub(crate) fn remove(dialect: Dialect, leases: &[(u64, u64)]) -> Query {
+pub(crate) fn remove(dialect: SqlDialect, leases: &[(u64, u64)]) -> SqlQuery {
     let remove = format!(
         "DELETE FROM chores WHERE (number, token) IN (SELECT {}, {} FROM {}) RETURNING 1",
         number_at(0),
         number_at(1),
         dialect.each_row("$1")
     );
-    Query::new(remove).bind(json(leases))
+    SqlQuery::new(remove).bind(json(leases))
 }
 
 /// Gives chores under these leases back until a time: each a number, a token and the time.
-pub(crate) fn postpone(dialect: Dialect, leases: &[(u64, u64, UnixMs)]) -> Query {
+pub(crate) fn postpone(dialect: SqlDialect, leases: &[(u64, u64, UnixMs)]) -> SqlQuery {
     let postpone = format!(
         "UPDATE chores SET due_ms = n.until_ms, token = NULL FROM (\
            SELECT {} AS own, {} AS lease, {} AS until_ms FROM {}\
@@ -165,5 +165,5 @@ pub(crate) fn postpone(dialect: Dialect, leases: &[(u64, u64, UnixMs)]) -> Query
         number_at(2),
         dialect.each_row("$1")
     );
-    Query::new(postpone).bind(json(leases))
+    SqlQuery::new(postpone).bind(json(leases))
 }

@@ -4,19 +4,19 @@
 
 use std::collections::HashSet;
 
-use kinora_contract::lifecycle::reference_keys_of;
+use kinora_contract::lifecycle::reference_keys_for;
 use kinora_contract::spec::{SPEC_VERSION, VideoSpec};
-use kinora_contract::{Inputs, StoredFile, TaskId, hex};
+use kinora_contract::{VideoInputs, StoredFile, TaskId, hex};
 use serde_json::{Map, Value as Json, from_str, from_value};
 
 use crate::StoreError;
-use crate::sql::{Dialect, FromValue, Query, Row, Unreadable, Value};
+use crate::sql::{SqlDialect, FromValue, SqlQuery, SqlRow, UnreadableValue, SqlValue};
 
 /// Number of rows per step.
 pub const COPIED_AT_ONCE: usize = 500;
 
 /// Asks whether a store has contents that an import would mix with its own.
-pub(crate) const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
+pub(crate) const HAS_CONTENTS: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
      OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
 
 /// A table that an export copies. Pairs of texts are for SQLite and PostgreSQL.
@@ -24,9 +24,9 @@ pub(crate) const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SE
 pub struct CopiedTable {
     /// Its name, in an export as well.
     pub name: &'static str,
-    columns: &'static [(Kind, &'static str)],
+    columns: &'static [(ColumnKind, &'static str)],
     /// The columns that the databases store in different ways.
-    special: &'static [Special],
+    special: &'static [SpecialColumn],
     /// The columns that order the rows. `number` is the order of insertion.
     key: &'static str,
     /// Which rows are copied.
@@ -38,7 +38,7 @@ pub struct CopiedTable {
 
 /// How a database stores a column.
 #[derive(Clone, Copy, Debug)]
-struct Special {
+struct SpecialColumn {
     column: &'static str,
     /// The expression that reads it.
     read: [&'static str; 2],
@@ -49,14 +49,14 @@ struct Special {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum ColumnKind {
     Int,
     Text,
     Bytes,
 }
 
-const fn special(column: &'static str) -> Special {
-    Special {
+const fn special(column: &'static str) -> SpecialColumn {
+    SpecialColumn {
         column,
         read: [column; 2],
         into: [column; 2],
@@ -110,17 +110,17 @@ pub static COPIED_TABLES: [CopiedTable; 10] = [
             Int: priority, reference_bytes, charged_bytes, references_ready;
         ),
         special: &[
-            Special {
+            SpecialColumn {
                 read: ["CASE phase WHEN 'running' THEN 'waiting' ELSE phase END"; 2],
                 ..special("phase")
             },
-            Special {
+            SpecialColumn {
                 read: ["CAST(kept AS BLOB)", "ticket"],
                 into: ["kept", "ticket"],
                 write: ["CAST($ AS TEXT)", "$"],
                 ..special("ticket")
             },
-            Special {
+            SpecialColumn {
                 read: ["references_ready", "(fetch_state = 0)::int"],
                 into: ["references_ready", "fetch_state"],
                 write: ["$", "1 - $"],
@@ -133,7 +133,7 @@ pub static COPIED_TABLES: [CopiedTable; 10] = [
     CopiedTable {
         name: "idempotency",
         columns: columns!(Text: project, key; Bytes: fingerprint; Int: expires_at_ms; Text: task;),
-        special: &[Special {
+        special: &[SpecialColumn {
             read: ["(SELECT id FROM tasks WHERE seq = task_seq)", "task"],
             into: ["task_seq", "task"],
             write: ["(SELECT seq FROM tasks WHERE id = $)", "$"],
@@ -154,7 +154,7 @@ pub static COPIED_TABLES: [CopiedTable; 10] = [
     CopiedTable {
         name: "key_log",
         columns: columns!(Int: at_ms; Text: kind, key, name, project, successor, user, host;),
-        special: &[Special {
+        special: &[SpecialColumn {
             read: ["\"user\""; 2],
             into: ["\"user\""; 2],
             ..special("user")
@@ -180,7 +180,7 @@ pub static COPIED_TABLES: [CopiedTable; 10] = [
         name: "deliveries",
         columns: columns!(Text: event, task, webhook, url, state; Int: attempts, due_ms;),
         // One in progress becomes due immediately, with the same event id.
-        special: &[Special {
+        special: &[SpecialColumn {
             read: ["CASE WHEN token IS NULL THEN due_ms ELSE 0 END"; 2],
             ..special("due_ms")
         }],
@@ -192,7 +192,7 @@ pub static COPIED_TABLES: [CopiedTable; 10] = [
     CopiedTable {
         name: "chores",
         columns: columns!(Text: kind, subject, model; Bytes: ticket;),
-        special: &[Special {
+        special: &[SpecialColumn {
             read: ["CAST(ticket AS BLOB)", "ticket"],
             write: ["CAST($ AS TEXT)", "$"],
             ..special("ticket")
@@ -215,7 +215,7 @@ pub static COPIED_TASKS: &CopiedTable = &COPIED_TABLES[1];
 
 /// A row of a table, outside of a store. Never printed, since it may hold a secret.
 #[derive(Clone)]
-pub struct CopiedRow(pub(crate) Row);
+pub struct CopiedRow(pub(crate) SqlRow);
 
 impl std::fmt::Debug for CopiedRow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -235,14 +235,14 @@ impl CopiedTable {
     }
 
     /// The columns that order its rows.
-    pub(crate) fn key(&self, dialect: Dialect) -> &'static str {
+    pub(crate) fn key(&self, dialect: SqlDialect) -> &'static str {
         match self.key {
             "number" => dialect.number(),
             key => key,
         }
     }
 
-    fn stored(&self) -> impl Iterator<Item = Special> {
+    fn stored(&self) -> impl Iterator<Item = SpecialColumn> {
         self.columns.iter().map(|(_, name)| {
             let mut special_ones = self.special.iter();
             let found = special_ones.find(|one| one.column == *name);
@@ -251,7 +251,7 @@ impl CopiedTable {
     }
 
     /// The query for the rows, without an order: first the columns `before`, then its own.
-    pub(crate) fn select(&self, dialect: Dialect, before: &str) -> String {
+    pub(crate) fn select(&self, dialect: SqlDialect, before: &str) -> String {
         let columns: Vec<&str> = self
             .stored()
             .map(|column| column.read[dialect as usize])
@@ -274,7 +274,7 @@ impl CopiedTable {
     }
 
     /// Writes a row, with values that only this database has.
-    pub(crate) fn write(&self, dialect: Dialect, row: &Row, own: &[(&str, Value)]) -> Query {
+    pub(crate) fn write(&self, dialect: SqlDialect, row: &SqlRow, own: &[(&str, SqlValue)]) -> SqlQuery {
         let of = dialect as usize;
         let values = row
             .0
@@ -283,7 +283,7 @@ impl CopiedTable {
             .cloned()
             .collect();
         if let Some([_, write]) = self.counters {
-            return Query {
+            return SqlQuery {
                 text: write[of].into(),
                 values,
             };
@@ -299,7 +299,7 @@ impl CopiedTable {
             .map(|(at, text)| text.replace('$', &format!("${at}")));
         let (into, written) = (into.join(", "), written.collect::<Vec<_>>().join(", "));
         let text = format!("INSERT INTO {} ({into}) VALUES ({written})", self.name);
-        Query {
+        SqlQuery {
             text: text.into(),
             values,
         }
@@ -310,9 +310,9 @@ impl CopiedTable {
     pub fn line(&self, row: &CopiedRow) -> String {
         let values = self.columns.iter().zip(&row.0.0).map(|((_, name), value)| {
             let value = match value {
-                Value::Int(number) => Json::from(*number),
-                Value::Text(text) => Json::from(text.clone()),
-                Value::Bytes(bytes) => Json::from(bytes.as_deref().map(hex::text)),
+                SqlValue::Int(number) => Json::from(*number),
+                SqlValue::Text(text) => Json::from(text.clone()),
+                SqlValue::Bytes(bytes) => Json::from(bytes.as_deref().map(hex::text)),
             };
             ((*name).to_owned(), value)
         });
@@ -329,7 +329,7 @@ impl CopiedTable {
             let value = fields.remove(*name).and_then(|value| kind.parse(value));
             value.ok_or_else(|| format!("{name} is missing or wrong"))
         });
-        let row = CopiedRow(Row(values.collect::<Result<_, _>>()?));
+        let row = CopiedRow(SqlRow(values.collect::<Result<_, _>>()?));
         match fields.keys().next() {
             // A newer version may have more columns. Dropping one silently would change the task.
             Some(unknown) => Err(format!("unknown field {unknown:?}")),
@@ -338,15 +338,15 @@ impl CopiedTable {
     }
 }
 
-impl Kind {
-    fn parse(self, value: Json) -> Option<Value> {
+impl ColumnKind {
+    fn parse(self, value: Json) -> Option<SqlValue> {
         Some(match (self, value) {
-            (Self::Int, Json::Null) => Value::Int(None),
-            (Self::Int, Json::Number(number)) => Value::Int(Some(number.as_i64()?)),
-            (Self::Text, Json::Null) => Value::Text(None),
-            (Self::Text, Json::String(text)) => Value::Text(Some(text)),
-            (Self::Bytes, Json::Null) => Value::Bytes(None),
-            (Self::Bytes, Json::String(text)) => Value::Bytes(Some(from_hex(&text)?)),
+            (Self::Int, Json::Null) => SqlValue::Int(None),
+            (Self::Int, Json::Number(number)) => SqlValue::Int(Some(number.as_i64()?)),
+            (Self::Text, Json::Null) => SqlValue::Text(None),
+            (Self::Text, Json::String(text)) => SqlValue::Text(Some(text)),
+            (Self::Bytes, Json::Null) => SqlValue::Bytes(None),
+            (Self::Bytes, Json::String(text)) => SqlValue::Bytes(Some(from_hex(&text)?)),
             _ => return None,
         })
     }
@@ -366,7 +366,7 @@ impl CopiedRow {
     /// The row of a store's signing key, in the table `secrets`.
     #[must_use]
     pub fn signing_key(key: &[u8; 32]) -> Self {
-        Self(Row(vec![super::keys::SIGNING_KEY.into(), key.into()]))
+        Self(SqlRow(vec![super::keys::SIGNING_KEY.into(), key.into()]))
     }
 
     /// The value of a row of `counters`, if it is the one with this name.
@@ -377,41 +377,41 @@ impl CopiedRow {
     }
 
     /// The value in this column of a task.
-    pub(crate) fn of_task<T: FromValue>(&self, name: &str) -> Result<T, Unreadable> {
+    pub(crate) fn task_column<T: FromValue>(&self, name: &str) -> Result<T, UnreadableValue> {
         let mut columns = COPIED_TASKS.columns.iter();
         let at = columns.position(|(_, column)| *column == name);
         self.0.get(at.unwrap_or(usize::MAX))
     }
 
     /// The spec of a task; `None` for a newer version, which only a newer program can read.
-    pub(crate) fn spec(&self) -> Result<Option<VideoSpec>, Unreadable> {
-        if self.of_task::<u32>("spec_version")? > SPEC_VERSION {
+    pub(crate) fn spec(&self) -> Result<Option<VideoSpec>, UnreadableValue> {
+        if self.task_column::<u32>("spec_version")? > SPEC_VERSION {
             return Ok(None);
         }
-        Ok(Some(from_str(&self.of_task::<String>("spec")?)?))
+        Ok(Some(from_str(&self.task_column::<String>("spec")?)?))
     }
 
     /// Makes the rows of both databases alike: a task without references has all of them.
     fn set_references_ready(&mut self, spec: &VideoSpec) {
         // The databases store the flag of a task without references differently; both read it as ready.
-        if spec.inputs == Inputs::Text
+        if spec.inputs == VideoInputs::Text
             && let Some(ready) = self.0.0.last_mut()
         {
-            *ready = Value::Int(Some(1));
+            *ready = SqlValue::Int(Some(1));
         }
     }
 
     /// The phase of a task: `waiting`, `completed`, `failed` or `expired`.
     #[must_use]
     pub fn phase(&self) -> String {
-        self.of_task("phase").unwrap_or_default()
+        self.task_column("phase").unwrap_or_default()
     }
 
     /// Video, thumbnail and spritesheet of a completed task, with their lengths and hashes, even of a
     /// newer version.
     #[must_use]
     pub fn results(&self) -> Vec<StoredFile> {
-        let artifact: Option<String> = self.of_task("artifact").unwrap_or_default();
+        let artifact: Option<String> = self.task_column("artifact").unwrap_or_default();
         let Some(Ok(Json::Object(fields))) = artifact.as_deref().map(from_str) else {
             return Vec::new();
         };
@@ -425,14 +425,14 @@ impl CopiedRow {
     /// may not exist. Empty for a newer version, whose task fetches them again.
     #[must_use]
     pub fn references(&self) -> Vec<String> {
-        let id = self.of_task::<String>("id").map(|id| id.parse::<TaskId>());
+        let id = self.task_column::<String>("id").map(|id| id.parse::<TaskId>());
         // Keys follow from the number of references, which only the spec says.
         let (Ok(Ok(id)), Ok(Some(spec))) = (id, self.spec()) else {
             return Vec::new();
         };
         match &*self.phase() {
-            "waiting" => reference_keys_of(id, &spec),
-            "completed" if spec.draft => reference_keys_of(id, &spec),
+            "waiting" => reference_keys_for(id, &spec),
+            "completed" if spec.draft => reference_keys_for(id, &spec),
             _ => Vec::new(),
         }
     }
@@ -450,7 +450,7 @@ impl RowCheck {
     pub(crate) fn check(
         &mut self,
         table: &CopiedTable,
-        values: Vec<Result<Value, Unreadable>>,
+        values: Vec<Result<SqlValue, UnreadableValue>>,
         check: impl FnOnce(&CopiedRow) -> Result<(), StoreError>,
     ) -> Result<CopiedRow, StoreError> {
         // The column that says which task a row belongs to. Tables are read in order, so the
@@ -461,7 +461,7 @@ impl RowCheck {
             _ => false,
         });
         let owner = owner.and_then(|at| match &values[at] {
-            Ok(Value::Text(id)) => id.clone(),
+            Ok(SqlValue::Text(id)) => id.clone(),
             _ => None,
         });
         let id = owner.as_deref().unwrap_or_default();
@@ -470,12 +470,12 @@ impl RowCheck {
             return Err(corrupt("its task cannot be read".to_owned()));
         }
         let row = values.into_iter().collect::<Result<_, _>>();
-        let row = row.map(|values| CopiedRow(Row(values)));
+        let row = row.map(|values| CopiedRow(SqlRow(values)));
         let read = row.and_then(|row| Ok((table.is_tasks().then(|| row.spec()).transpose()?, row)));
         // A task of this version is read as the store reads it, so that the import does not stop at
         // a row that no store could read. One of a newer version is copied as it is.
         let checked = match read {
-            Err(Unreadable(text)) => Err(corrupt(text)),
+            Err(UnreadableValue(text)) => Err(corrupt(text)),
             Ok((Some(Some(spec)), mut row)) => check(&row).map(|()| {
                 row.set_references_ready(&spec);
                 row

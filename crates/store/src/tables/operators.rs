@@ -2,25 +2,25 @@
 //! day, project and model. Each reads an index or a small table; none scans ended tasks.
 
 use kinora_contract::limits::OVERVIEW_RUNNING_MAX;
-use kinora_contract::{Tally, TaskId, UnixMs};
+use kinora_contract::{TaskTally, TaskId, UnixMs};
 
 use crate::operators::LATELY_MS;
-use crate::present::Present;
-use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable};
+use crate::present_time::PresentTime;
+use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue};
 use crate::tables::workers;
-use crate::{EndedRequest, Overview, RunningTask, TallyRequest, TallyRow};
+use crate::{EndedRequest, ServiceOverview, RunningTask, TallyRequest, TallyRow};
 
 /// Reads the state of a store. Changes nothing, so a reader runs it.
 pub(crate) struct ReadOverview {
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: SqlDialect,
     /// The time by which workers announce themselves.
-    pub(crate) now: Present,
+    pub(crate) now: PresentTime,
 }
 
-impl Script for ReadOverview {
-    type Output = Overview;
+impl SqlScript for ReadOverview {
+    type Output = ServiceOverview;
 
-    fn statements(&self, _: UnixMs) -> Vec<Query> {
+    fn statements(&self, _: UnixMs) -> Vec<SqlQuery> {
         let since_ms = self.now.wall_ms.saturating_sub(LATELY_MS);
         vec![
             self.queue(),
@@ -30,17 +30,17 @@ impl Script for ReadOverview {
         ]
     }
 
-    fn output(&self, answers: &[Vec<Row>]) -> Result<Overview, Unreadable> {
+    fn output(&self, answers: &[Vec<SqlRow>]) -> Result<ServiceOverview, UnreadableValue> {
         // One answer for each of the statements above, in their order.
         let [queue, running, ended, workers] = answers else {
-            return Err(Unreadable("an answer is missing".to_owned()));
+            return Err(UnreadableValue("an answer is missing".to_owned()));
         };
         let workers = workers.iter().map(workers::announced(self.dialect).read);
         let workers = workers.collect::<Result<_, _>>()?;
-        let mut overview = Overview {
+        let mut overview = ServiceOverview {
             now_ms: self.now.wall_ms,
             workers: workers::living(workers, &self.now)?,
-            ..Overview::default()
+            ..ServiceOverview::default()
         };
         for row in queue {
             let (model, is_running): (String, u64) = (row.get(0)?, row.get(1)?);
@@ -60,26 +60,26 @@ impl ReadOverview {
     /// The model of a task; empty if its spec cannot be read.
     const fn model(&self) -> &'static str {
         match self.dialect {
-            Dialect::Sqlite => {
+            SqlDialect::Sqlite => {
                 "CASE WHEN json_valid(spec) THEN coalesce(json_extract(spec, '$.model'), '') ELSE '' END"
             }
-            Dialect::Postgres => "model",
+            SqlDialect::Postgres => "model",
         }
     }
 
     /// Asks for unfinished tasks by model, and whether they run.
-    fn queue(&self) -> Query {
+    fn queue(&self) -> SqlQuery {
         let columns = |is_running: &str| {
             let model = self.model();
             format!("SELECT {model}, {is_running}, count(*), min(created_at_ms) FROM tasks WHERE")
         };
-        Query::new(match self.dialect {
-            Dialect::Sqlite => format!(
+        SqlQuery::new(match self.dialect {
+            SqlDialect::Sqlite => format!(
                 "{} phase IN ('waiting', 'running') GROUP BY 1, 2",
                 columns("phase = 'running'")
             ),
             // One part for each place in the queue, so that each uses the partial index of its place.
-            Dialect::Postgres => {
+            SqlDialect::Postgres => {
                 let parts = [1, 2, 3, 4].map(|place| {
                     let columns = columns(&format!("{place} = 4"));
                     format!("{columns} place = {place} GROUP BY model")
@@ -89,18 +89,18 @@ impl ReadOverview {
         })
     }
 
-    fn running(&self) -> Query {
+    fn running(&self) -> SqlQuery {
         let ask = format!(
             "SELECT id, project, {}, progress, attempt, coalesce(started_at_ms, created_at_ms), \
              coalesce(worker, '') FROM tasks WHERE {} ORDER BY 6, seq LIMIT $1",
             self.model(),
             self.dialect.is_running()
         );
-        Query::new(ask).bind(OVERVIEW_RUNNING_MAX as u64)
+        SqlQuery::new(ask).bind(OVERVIEW_RUNNING_MAX as u64)
     }
 
     /// `None` for a row that cannot be read, which must not hide the others.
-    fn read_running(&self, row: &Row) -> Option<RunningTask> {
+    fn read_running(&self, row: &SqlRow) -> Option<RunningTask> {
         let id: String = row.get(0).ok()?;
         let begun_ms = row.get(5).ok()?;
         Some(RunningTask {
@@ -116,13 +116,13 @@ impl ReadOverview {
 
     /// Asks for the ends since `$1`, by the index of each project's ended tasks. A project has a row
     /// while it has any tasks.
-    fn ended(&self) -> Query {
-        Query::new(match self.dialect {
-            Dialect::Sqlite => {
+    fn ended(&self) -> SqlQuery {
+        SqlQuery::new(match self.dialect {
+            SqlDialect::Sqlite => {
                 "SELECT count(*) FILTER (WHERE t.phase = 'completed'), count(*) FILTER (WHERE t.phase = 'failed') \
                  FROM usage u CROSS JOIN tasks t ON t.project = u.project AND t.finished_at_ms > $1"
             }
-            Dialect::Postgres => {
+            SqlDialect::Postgres => {
                 "SELECT coalesce(sum(e.completed), 0)::bigint, coalesce(sum(e.failed), 0)::bigint \
                  FROM projects p CROSS JOIN LATERAL \
                  (SELECT count(*) FILTER (WHERE phase = 'completed') AS completed, \
@@ -135,11 +135,11 @@ impl ReadOverview {
 
 /// Asks for the tasks of a project that ended at `from_ms` or later, those that ended last first;
 /// `None` for one with an unreadable id.
-pub(crate) fn ended(request: &EndedRequest, from_ms: UnixMs) -> Question<Option<(UnixMs, TaskId)>> {
+pub(crate) fn ended(request: &EndedRequest, from_ms: UnixMs) -> TypedQuery<Option<(UnixMs, TaskId)>> {
     let ask = "SELECT finished_at_ms, id FROM tasks WHERE project = $1 AND finished_at_ms >= $2 \
                AND phase IN ('completed', 'failed') ORDER BY finished_at_ms DESC, id DESC LIMIT $3";
-    Question {
-        query: Query::new(ask)
+    TypedQuery {
+        query: SqlQuery::new(ask)
             .bind(&request.project)
             .bind(from_ms)
             .bind(request.limit as u64),
@@ -151,12 +151,12 @@ pub(crate) fn ended(request: &EndedRequest, from_ms: UnixMs) -> Question<Option<
 }
 
 /// Asks for sums, by day, project and model.
-pub(crate) fn sums(request: &TallyRequest) -> Question<TallyRow> {
+pub(crate) fn sums(request: &TallyRequest) -> TypedQuery<TallyRow> {
     let ask = "SELECT day, project, model, completed, failed, cancelled, video_ms, engine_ms FROM tallies \
                WHERE day BETWEEN $1 AND $2 AND ($3 IS NULL OR project = $3) AND ($4 IS NULL OR model = $4) \
                ORDER BY day, project, model";
-    Question {
-        query: Query::new(ask)
+    TypedQuery {
+        query: SqlQuery::new(ask)
             .bind(request.since.unwrap_or(0))
             .bind(request.until.unwrap_or(u64::MAX))
             .bind(request.project.clone())
@@ -166,7 +166,7 @@ pub(crate) fn sums(request: &TallyRequest) -> Question<TallyRow> {
                 day: row.get(0)?,
                 project: row.get(1)?,
                 model: row.get(2)?,
-                tally: Tally {
+                tally: TaskTally {
                     completed: row.get(3)?,
                     failed: row.get(4)?,
                     cancelled: row.get(5)?,
@@ -179,14 +179,14 @@ pub(crate) fn sums(request: &TallyRequest) -> Question<TallyRow> {
 }
 
 /// Adds to the sums of a day.
-pub(crate) fn add(row: &TallyRow) -> Query {
+pub(crate) fn add(row: &TallyRow) -> SqlQuery {
     let add = "INSERT INTO tallies AS t (day, project, model, completed, failed, cancelled, video_ms, engine_ms) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (day, project, model) DO UPDATE SET \
                completed = t.completed + excluded.completed, failed = t.failed + excluded.failed, \
                cancelled = t.cancelled + excluded.cancelled, video_ms = t.video_ms + excluded.video_ms, \
                engine_ms = t.engine_ms + excluded.engine_ms";
     let tally = &row.tally;
-    Query::new(add)
+    SqlQuery::new(add)
         .bind(row.day)
         .bind(&row.project)
         .bind(&row.model)

@@ -7,10 +7,10 @@ use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
 use kinora_contract::webhook::event_id;
 use kinora_contract::{TaskId, UnixMs, WebhookSecret};
 
-use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable, json, number_at};
+use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue, json, number_at};
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
 use crate::{
-    Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState,
+    DeliveryAttempt, TaskCallback, LoggedDelivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState,
     DueDelivery, Webhook, WebhookChange,
 };
 
@@ -18,16 +18,16 @@ use crate::{
 pub(crate) const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms, w.dropped";
 
 /// Asks for all webhooks, in the order of their creation.
-pub(crate) fn all() -> Question<Webhook> {
+pub(crate) fn all() -> TypedQuery<Webhook> {
     let ask = format!("SELECT {WEBHOOK} FROM webhooks w ORDER BY w.created_at_ms, w.id");
-    Question {
-        query: Query::new(ask),
+    TypedQuery {
+        query: SqlQuery::new(ask),
         read,
     }
 }
 
 /// Reads a row that begins with [`WEBHOOK`].
-pub(crate) fn read(row: &Row) -> Result<Webhook, Unreadable> {
+pub(crate) fn read(row: &SqlRow) -> Result<Webhook, UnreadableValue> {
     let old: Option<[u8; 32]> = row.get(4)?;
     Ok(Webhook {
         id: row.get(0)?,
@@ -42,11 +42,11 @@ pub(crate) fn read(row: &Row) -> Result<Webhook, Unreadable> {
 }
 
 /// Adds a webhook, unless it is for callbacks and its project already has one for them.
-pub(crate) fn add(webhook: &Webhook) -> Query {
+pub(crate) fn add(webhook: &Webhook) -> SqlQuery {
     let add = "INSERT INTO webhooks (id, project, url, secret, old_secret, old_until_ms, created_at_ms, disabled_at_ms) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (project) WHERE url IS NULL DO NOTHING RETURNING 1";
     let (old, old_until_ms) = webhook.old_secret.clone().unzip();
-    Query::new(add)
+    SqlQuery::new(add)
         .bind(&webhook.id)
         .bind(&webhook.project)
         .bind(webhook.url.clone())
@@ -57,35 +57,35 @@ pub(crate) fn add(webhook: &Webhook) -> Query {
         .bind(webhook.disabled_at_ms)
 }
 
-impl Script for WebhookChange {
+impl SqlScript for WebhookChange {
     type Output = bool;
 
-    fn statements(&self, _: UnixMs) -> Vec<Query> {
+    fn statements(&self, _: UnixMs) -> Vec<SqlQuery> {
         let change = match self {
             Self::Add(webhook) => add(webhook),
             Self::Remove { id } => {
                 return vec![
-                    Query::new("DELETE FROM deliveries WHERE webhook = $1 RETURNING 1").bind(id),
-                    Query::new("DELETE FROM webhooks WHERE id = $1 RETURNING 1").bind(id),
+                    SqlQuery::new("DELETE FROM deliveries WHERE webhook = $1 RETURNING 1").bind(id),
+                    SqlQuery::new("DELETE FROM webhooks WHERE id = $1 RETURNING 1").bind(id),
                 ];
             }
             Self::Rotate {
                 id,
                 secret,
                 old_until_ms,
-            } => Query::new(
+            } => SqlQuery::new(
                 "UPDATE webhooks SET old_secret = secret, old_until_ms = $3, secret = $2 WHERE id = $1 RETURNING 1",
             )
             .bind(id)
             .bind(secret.bytes())
             .bind(*old_until_ms),
-            Self::Test { id, event } => Query::new(
+            Self::Test { id, event } => SqlQuery::new(
                 "INSERT INTO deliveries (event, webhook, state) SELECT $2, id, 'pending' FROM webhooks \
                  WHERE id = $1 AND url IS NOT NULL AND disabled_at_ms IS NULL RETURNING 1",
             )
             .bind(id)
             .bind(event),
-            Self::Redeliver { number } => Query::new(
+            Self::Redeliver { number } => SqlQuery::new(
                 "UPDATE deliveries SET state = 'pending', due_ms = 0, attempts = 0, token = NULL \
                  WHERE number = $1 AND state IN ('delivered', 'failed') RETURNING 1",
             )
@@ -94,26 +94,26 @@ impl Script for WebhookChange {
         vec![change]
     }
 
-    fn output(&self, answers: &[Vec<Row>]) -> Result<bool, Unreadable> {
+    fn output(&self, answers: &[Vec<SqlRow>]) -> Result<bool, UnreadableValue> {
         Ok(answers.last().is_some_and(|rows| !rows.is_empty()))
     }
 }
 
 /// Asks for the newest deliveries to a webhook, newest first.
-pub(crate) fn log(webhook: &str, count: usize) -> Question<Delivery> {
+pub(crate) fn log(webhook: &str, count: usize) -> TypedQuery<LoggedDelivery> {
     let ask = "SELECT number, event, task, url, state, attempts, due_ms, tried_at_ms, status, error \
                FROM deliveries WHERE webhook = $1 ORDER BY number DESC LIMIT $2";
-    Question {
-        query: Query::new(ask).bind(webhook).bind(count as u64),
+    TypedQuery {
+        query: SqlQuery::new(ask).bind(webhook).bind(count as u64),
         read: read_delivery,
     }
 }
 
-fn read_delivery(row: &Row) -> Result<Delivery, Unreadable> {
+fn read_delivery(row: &SqlRow) -> Result<LoggedDelivery, UnreadableValue> {
     let (tried, status): (Option<UnixMs>, Option<u16>) = (row.get(7)?, row.get(8)?);
     let error: Option<String> = row.get(9)?;
     let answer = status.ok_or_else(|| error.unwrap_or_default());
-    Ok(Delivery {
+    Ok(LoggedDelivery {
         number: row.get(0)?,
         event: row.get(1)?,
         task: row.get(2)?,
@@ -121,20 +121,20 @@ fn read_delivery(row: &Row) -> Result<Delivery, Unreadable> {
         state: state(row, 4)?,
         attempts: row.get(5)?,
         due_ms: row.get(6)?,
-        last: tried.map(|at_ms| Attempted { at_ms, answer }),
+        last: tried.map(|at_ms| DeliveryAttempt { at_ms, answer }),
     })
 }
 
-fn state(row: &Row, at: usize) -> Result<DeliveryState, Unreadable> {
+fn state(row: &SqlRow, at: usize) -> Result<DeliveryState, UnreadableValue> {
     let name: String = row.get(at)?;
-    DeliveryState::named(&name)
-        .ok_or_else(|| Unreadable(format!("unknown state {name:?} of a delivery")))
+    DeliveryState::from_name(&name)
+        .ok_or_else(|| UnreadableValue(format!("unknown state {name:?} of a delivery")))
 }
 
 /// Records that the callback of this task must receive its end.
-pub(crate) fn add_callback(task: TaskId, callback: &Callback) -> Query {
+pub(crate) fn add_callback(task: TaskId, callback: &TaskCallback) -> SqlQuery {
     let add = "INSERT INTO deliveries (event, task, webhook, url, state) VALUES ($1, $2, $3, $4, 'waiting')";
-    Query::new(add)
+    SqlQuery::new(add)
         .bind(event_id(task))
         .bind(task.to_string())
         .bind(&callback.webhook)
@@ -143,7 +143,7 @@ pub(crate) fn add_callback(task: TaskId, callback: &Callback) -> Query {
 
 /// Records the ends of tasks, each with its project, for their callbacks and the webhooks of their
 /// projects.
-pub(crate) fn add_ends(dialect: Dialect, ended: &[(TaskId, String)]) -> [Query; 2] {
+pub(crate) fn add_ends(dialect: SqlDialect, ended: &[(TaskId, String)]) -> [SqlQuery; 2] {
     let rows = ended
         .iter()
         .map(|(task, project)| (event_id(*task), task.to_string(), project));
@@ -164,19 +164,19 @@ pub(crate) fn add_ends(dialect: Dialect, ended: &[(TaskId, String)]) -> [Query; 
          WHERE w.url IS NOT NULL AND w.disabled_at_ms IS NULL ORDER BY w.created_at_ms, w.id \
          ON CONFLICT (event, webhook) DO NOTHING RETURNING 1"
     );
-    [callbacks, others].map(|text| Query::new(text).bind(rows.clone()))
+    [callbacks, others].map(|text| SqlQuery::new(text).bind(rows.clone()))
 }
 
 /// Selects and locks the deliveries to lease. Each webhook is read by index, as far as its free places
 /// go, so the work does not grow with its backlog. Deliveries under way have the first places of their
 /// webhook.
-pub(crate) fn due(dialect: Dialect, request: &DeliveryRequest, now_ms: UnixMs) -> Query {
+pub(crate) fn due(dialect: SqlDialect, request: &DeliveryRequest, now_ms: UnixMs) -> SqlQuery {
     let ask = match dialect {
         // For each webhook, up to `each` due deliveries and as many that are too far ahead to be true, both
         // by index. Those in progress take the first places, so the limit of a webhook covers them. Sorting
         // by place gives one delivery to each webhook before a second to any. SQLite has no LATERAL: a
         // JSON list takes the place of the join, and `key`, the position in it, that of row_number().
-        Dialect::Sqlite => {
+        SqlDialect::Sqlite => {
             "SELECT number FROM (\
                SELECT value ->> 0 AS due_ms, value ->> 1 AS number, key + (\
                  SELECT count(*) FROM deliveries \
@@ -190,7 +190,7 @@ pub(crate) fn due(dialect: Dialect, request: &DeliveryRequest, now_ms: UnixMs) -
                AND EXISTS (SELECT 1 FROM deliveries WHERE webhook = w.id AND state = 'pending')\
              ) WHERE place < $3 ORDER BY place, due_ms, number LIMIT $4"
         }
-        Dialect::Postgres => {
+        SqlDialect::Postgres => {
             "WITH due AS (\
                SELECT d.number, d.due_ms, d.place + l.count AS place FROM webhooks w \
                CROSS JOIN LATERAL (\
@@ -209,7 +209,7 @@ pub(crate) fn due(dialect: Dialect, request: &DeliveryRequest, now_ms: UnixMs) -
              ORDER BY due.place, due.due_ms, o.number FOR UPDATE OF o SKIP LOCKED"
         }
     };
-    Query::new(ask)
+    SqlQuery::new(ask)
         .bind(now_ms)
         .bind(now_ms.saturating_add(AHEAD_MS_MAX))
         .bind(request.each as u64)
@@ -218,7 +218,7 @@ pub(crate) fn due(dialect: Dialect, request: &DeliveryRequest, now_ms: UnixMs) -
 
 /// Asks for the deliveries beyond the limits of their webhooks, a limited number of each: whether
 /// one is pending, and its number.
-pub(crate) fn excess(dialect: Dialect) -> Question<(bool, u64)> {
+pub(crate) fn excess(dialect: SqlDialect) -> TypedQuery<(bool, u64)> {
     let finished = dialect.each_number(
         "SELECT number FROM deliveries WHERE webhook = w.id AND state IN ('delivered', 'failed') AND number <= (\
            SELECT number FROM deliveries WHERE webhook = w.id ORDER BY number DESC LIMIT 1 OFFSET $1) \
@@ -232,8 +232,8 @@ pub(crate) fn excess(dialect: Dialect) -> Question<(bool, u64)> {
         "SELECT 0, CAST(value AS BIGINT) FROM webhooks w CROSS JOIN {finished} UNION ALL \
          SELECT 1, CAST(value AS BIGINT) FROM webhooks w CROSS JOIN {pending}"
     );
-    Question {
-        query: Query::new(ask)
+    TypedQuery {
+        query: SqlQuery::new(ask)
             .bind(WEBHOOK_LOG_MAX)
             .bind(WEBHOOK_PENDING_MAX)
             .bind(TRIM_STEP),
@@ -243,7 +243,7 @@ pub(crate) fn excess(dialect: Dialect) -> Question<(bool, u64)> {
 
 /// Removes pending deliveries, or finished ones, if they still are; returns their webhooks. One that is
 /// being delivered stays.
-pub(crate) fn remove(dialect: Dialect, is_pending: bool, numbers: &[u64]) -> Query {
+pub(crate) fn remove(dialect: SqlDialect, is_pending: bool, numbers: &[u64]) -> SqlQuery {
     // Checked again: a reader has found these rows, and since then a delivery may have begun.
     let is_old = if is_pending {
         "state = 'pending' AND token IS NULL"
@@ -256,11 +256,11 @@ pub(crate) fn remove(dialect: Dialect, is_pending: bool, numbers: &[u64]) -> Que
         dialect.each("$1"),
         dialect.skip_locked()
     );
-    Query::new(remove).bind(json(numbers))
+    SqlQuery::new(remove).bind(json(numbers))
 }
 
 /// Adds to the numbers of dropped deliveries of webhooks.
-pub(crate) fn count_dropped(dialect: Dialect, dropped: &BTreeMap<String, u64>) -> Query {
+pub(crate) fn count_dropped(dialect: SqlDialect, dropped: &BTreeMap<String, u64>) -> SqlQuery {
     let count = format!(
         "UPDATE webhooks SET dropped = dropped + n.more FROM (\
            SELECT value ->> 0 AS own, {} AS more FROM {}\
@@ -268,11 +268,11 @@ pub(crate) fn count_dropped(dialect: Dialect, dropped: &BTreeMap<String, u64>) -
         number_at(1),
         dialect.each_row("$1")
     );
-    Query::new(count).bind(json(&dropped.iter().collect::<Vec<_>>()))
+    SqlQuery::new(count).bind(json(&dropped.iter().collect::<Vec<_>>()))
 }
 
 /// Leases deliveries, each under its token.
-pub(crate) fn lease(dialect: Dialect, numbers: &[u64], tokens: &[u64], until_ms: UnixMs) -> Query {
+pub(crate) fn lease(dialect: SqlDialect, numbers: &[u64], tokens: &[u64], until_ms: UnixMs) -> SqlQuery {
     let leases: Vec<_> = numbers.iter().zip(tokens).collect();
     let lease = format!(
         "UPDATE deliveries SET due_ms = $2, token = n.lease, attempts = attempts + 1 FROM (\
@@ -282,23 +282,23 @@ pub(crate) fn lease(dialect: Dialect, numbers: &[u64], tokens: &[u64], until_ms:
         number_at(1),
         dialect.each_row("$1")
     );
-    Query::new(lease).bind(json(&leases)).bind(until_ms)
+    SqlQuery::new(lease).bind(json(&leases)).bind(until_ms)
 }
 
 /// Selects leased deliveries with their webhooks, for [`read_due`].
-pub(crate) fn leased(dialect: Dialect, numbers: &[u64]) -> Query {
+pub(crate) fn leased(dialect: SqlDialect, numbers: &[u64]) -> SqlQuery {
     let ask = format!(
         "SELECT {WEBHOOK}, d.number, d.token, d.attempts, d.event, d.task, coalesce(d.url, w.url) \
          FROM deliveries d JOIN webhooks w ON w.id = d.webhook \
          WHERE d.number IN (SELECT CAST(value AS BIGINT) FROM {})",
         dialect.each("$1")
     );
-    Query::new(ask).bind(json(numbers))
+    SqlQuery::new(ask).bind(json(numbers))
 }
 
 /// Reads a leased delivery. An unreadable one is tried again after its lease, and does not block those
 /// after it.
-pub(crate) fn read_due(row: &Row, now_ms: UnixMs) -> Result<Option<DueDelivery>, Unreadable> {
+pub(crate) fn read_due(row: &SqlRow, now_ms: UnixMs) -> Result<Option<DueDelivery>, UnreadableValue> {
     let webhook = read(row)?;
     let number = row.get(9)?;
     let (task, url): (Option<String>, Option<String>) = (row.get(13)?, row.get(14)?);
@@ -319,11 +319,11 @@ pub(crate) fn read_due(row: &Row, now_ms: UnixMs) -> Result<Option<DueDelivery>,
     }))
 }
 
-impl Script for DeliveryDone {
+impl SqlScript for DeliveryDone {
     type Output = ();
 
-    fn statements(&self, now_ms: UnixMs) -> Vec<Query> {
-        let leased = |text| Query::new(text).bind(self.number).bind(self.token);
+    fn statements(&self, now_ms: UnixMs) -> Vec<SqlQuery> {
+        let leased = |text| SqlQuery::new(text).bind(self.number).bind(self.token);
         if let DeliveryNext::Later { after_ms } = self.next {
             // Given back before an attempt, such as when the process stops: the count of the lease is undone.
             let postpone = "UPDATE deliveries SET due_ms = $3, token = NULL, attempts = attempts - 1 \
@@ -358,7 +358,7 @@ impl Script for DeliveryDone {
         statements
     }
 
-    fn output(&self, _: &[Vec<Row>]) -> Result<(), Unreadable> {
+    fn output(&self, _: &[Vec<SqlRow>]) -> Result<(), UnreadableValue> {
         Ok(())
     }
 }

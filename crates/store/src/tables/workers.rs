@@ -5,52 +5,52 @@
 use kinora_contract::UnixMs;
 use serde_json::{from_str, to_string};
 
-use crate::backend::{Operation, Transaction};
-use crate::present::Present;
-use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable};
-use crate::{Announcement, LivingWorker};
+use crate::backend::{StoreOperation, StoreTransaction};
+use crate::present_time::PresentTime;
+use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue};
+use crate::{WorkerAnnouncement, LivingWorker};
 
 /// Announces a worker for this many milliseconds, and removes expired announcements.
 #[derive(Debug)]
-pub(crate) struct Announce(pub(crate) Announcement, pub(crate) u64);
+pub(crate) struct AnnounceWorker(pub(crate) WorkerAnnouncement, pub(crate) u64);
 
-impl Operation for Announce {
+impl StoreOperation for AnnounceWorker {
     type Output = ();
 
-    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<(), T::Fault> {
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<(), T::Fault> {
         let Self(worker, for_ms) = self;
         let now = tx.now();
         let (now_ms, over_ms) = match T::DIALECT {
-            Dialect::Sqlite => (now.wall_ms, now.wall_ms),
+            SqlDialect::Sqlite => (now.wall_ms, now.wall_ms),
             // Removed only if over by every clock that may have stamped it: after a step of the
             // server's clock, the announcements from before it would look expired or years ahead.
-            Dialect::Postgres => (now.lease_ms, now.earliest_ms(*for_ms)),
+            SqlDialect::Postgres => (now.lease_ms, now.earliest_ms(*for_ms)),
         };
         let write = "INSERT INTO workers (id, announced, seen_ms, until_ms) VALUES ($1, $2, $3, $4) \
                      ON CONFLICT (id) DO UPDATE SET announced = excluded.announced, seen_ms = excluded.seen_ms, \
                      until_ms = excluded.until_ms RETURNING 1";
-        let write = Query::new(write).bind(&worker.id).bind(to_string(worker)?);
+        let write = SqlQuery::new(write).bind(&worker.id).bind(to_string(worker)?);
         let until_ms = now_ms.saturating_add(*for_ms);
         tx.write(write.bind(now_ms).bind(until_ms)).await?;
         // Any announcement clears up: a worker that was killed withdraws nothing.
         let remove = "DELETE FROM workers WHERE until_ms <= $1 RETURNING 1";
-        tx.write(Query::new(remove).bind(over_ms)).await?;
+        tx.write(SqlQuery::new(remove).bind(over_ms)).await?;
         Ok(())
     }
 }
 
 /// Ends an announcement.
 #[derive(Debug)]
-pub(crate) struct Withdraw(pub(crate) String);
+pub(crate) struct WithdrawWorker(pub(crate) String);
 
-impl Script for Withdraw {
+impl SqlScript for WithdrawWorker {
     type Output = ();
 
-    fn statements(&self, _: UnixMs) -> Vec<Query> {
-        vec![Query::new("DELETE FROM workers WHERE id = $1 RETURNING 1").bind(&self.0)]
+    fn statements(&self, _: UnixMs) -> Vec<SqlQuery> {
+        vec![SqlQuery::new("DELETE FROM workers WHERE id = $1 RETURNING 1").bind(&self.0)]
     }
 
-    fn output(&self, _: &[Vec<Row>]) -> Result<(), Unreadable> {
+    fn output(&self, _: &[Vec<SqlRow>]) -> Result<(), UnreadableValue> {
         Ok(())
     }
 }
@@ -66,7 +66,7 @@ pub(crate) struct AnnouncedWorker {
 
 impl AnnouncedWorker {
     /// Whether it lasts.
-    pub(crate) fn is_living(&self, now: &Present) -> bool {
+    pub(crate) fn is_living(&self, now: &PresentTime) -> bool {
         // Each worker announces itself for a time of its own; the row says for how long.
         let length_ms = self.until_ms.saturating_sub(self.seen_ms);
         !now.is_over(self.until_ms, length_ms)
@@ -74,14 +74,14 @@ impl AnnouncedWorker {
 }
 
 /// Asks for the announced workers, with the number of tasks that run under their leases.
-pub(crate) fn announced(dialect: Dialect) -> Question<AnnouncedWorker> {
+pub(crate) fn announced(dialect: SqlDialect) -> TypedQuery<AnnouncedWorker> {
     let ask = format!(
         "SELECT w.id, w.announced, w.seen_ms, w.until_ms, coalesce(r.tasks, 0) FROM workers w \
          LEFT JOIN ({}) r ON r.worker = w.id ORDER BY w.id",
         running(dialect).query.text
     );
-    Question {
-        query: Query::new(ask),
+    TypedQuery {
+        query: SqlQuery::new(ask),
         read: |row| {
             Ok(AnnouncedWorker {
                 id: row.get(0)?,
@@ -95,13 +95,13 @@ pub(crate) fn announced(dialect: Dialect) -> Question<AnnouncedWorker> {
 }
 
 /// Asks for the number of running tasks of each worker.
-pub(crate) fn running(dialect: Dialect) -> Question<(String, u64)> {
+pub(crate) fn running(dialect: SqlDialect) -> TypedQuery<(String, u64)> {
     let ask = format!(
         "SELECT worker, count(*) AS tasks FROM tasks WHERE {} AND worker IS NOT NULL GROUP BY worker",
         dialect.is_running()
     );
-    Question {
-        query: Query::new(ask),
+    TypedQuery {
+        query: SqlQuery::new(ask),
         read: |row| Ok((row.get(0)?, row.get(1)?)),
     }
 }
@@ -109,8 +109,8 @@ pub(crate) fn running(dialect: Dialect) -> Question<(String, u64)> {
 /// The live workers among those announced.
 pub(crate) fn living(
     announced: Vec<AnnouncedWorker>,
-    now: &Present,
-) -> Result<Vec<LivingWorker>, Unreadable> {
+    now: &PresentTime,
+) -> Result<Vec<LivingWorker>, UnreadableValue> {
     let living = announced.into_iter().filter(|one| one.is_living(now));
     let living = living.map(|one| {
         Ok(LivingWorker {

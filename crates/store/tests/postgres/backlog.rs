@@ -57,7 +57,7 @@ async fn p08_a_delivery_costs_no_more_for_a_backlog() {
             each: EACH as usize,
             lease_ms: 60_000,
         };
-        let taken = site.webhooks.take_deliveries(request).await.unwrap();
+        let taken = site.webhooks.lease_deliveries(request).await.unwrap();
         assert_eq!(taken.len() as u64, EACH);
         for one in taken {
             let done = DeliveryDone {
@@ -66,7 +66,7 @@ async fn p08_a_delivery_costs_no_more_for_a_backlog() {
                 answer: Ok(204),
                 next: DeliveryNext::Delivered,
             };
-            site.webhooks.settle_delivery(done).await.unwrap();
+            site.webhooks.complete_delivery(done).await.unwrap();
         }
     }
     let changes = 2 * ROUNDS * EACH;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Clock as _, ManualClock, Phase};
+use kinora_contract::{Clock as _, ManualClock, TaskPhase};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{
     LEASE_MS, NOW, claiming, fetching, renewal, sweep_at, with_images,
 };
 use kinora_store::{
-    Announcement, ClaimRequest, FETCH_PAUSE_MS_MAX, Fetched, OpenOptions, PostgresOptions,
-    SweepRequest, Swept, Time, WorkerState, open,
+    WorkerAnnouncement, ClaimRequest, FETCH_PAUSE_MS_MAX, FetchReport, OpenOptions, PostgresOptions,
+    SweepRequest, SweepReport, TimeSource, WorkerState, open,
 };
 use kinora_testkit::postgres::Server;
 
@@ -52,7 +52,7 @@ impl Moved {
     async fn process(&self) -> Site {
         let options = OpenOptions {
             postgres: PostgresOptions {
-                time: Time::Server,
+                time: TimeSource::Server,
                 ..exact()
             },
             ..OpenOptions::new(self.clock.clone())
@@ -71,7 +71,7 @@ impl Moved {
     }
 }
 
-async fn sweep(site: &Site) -> Swept {
+async fn sweep(site: &Site) -> SweepReport {
     let leases_alone = SweepRequest {
         due_ms: None,
         ..sweep_at(0)
@@ -80,7 +80,7 @@ async fn sweep(site: &Site) -> Swept {
 }
 
 async fn announce(site: &Site, id: &str, for_ms: u64) {
-    let announcement = Announcement {
+    let announcement = WorkerAnnouncement {
         id: id.to_owned(),
         host: "gpu-1".to_owned(),
         pid: 1,
@@ -125,7 +125,7 @@ async fn p10_steps_of_the_servers_clock_cost_a_healthy_worker_no_attempt() {
             moved.pass(LEASE_MS * 2 / 3);
             moved.step(step_ms);
             for site in [&api, &worker] {
-                assert_eq!(sweep(site).await, Swept::default(), "{step_ms}");
+                assert_eq!(sweep(site).await, SweepReport::default(), "{step_ms}");
                 assert_eq!(living(site).await, 1, "{step_ms}");
             }
             announce(&worker, "worker", 2 * LEASE_MS).await;
@@ -146,14 +146,14 @@ async fn p05_a_step_of_the_servers_clock_delays_no_rescue() {
         announce(&worker, "worker", LEASE_MS).await;
         assert_eq!(
             (sweep(&api).await, living(&api).await),
-            (Swept::default(), 1)
+            (SweepReport::default(), 1)
         );
         moved.pass(LEASE_MS / 2);
         moved.step(step_ms);
         moved.pass(LEASE_MS / 2 - 1);
         assert_eq!(
             (sweep(&api).await, living(&api).await),
-            (Swept::default(), 1),
+            (SweepReport::default(), 1),
             "{step_ms}"
         );
         moved.pass(1);
@@ -188,7 +188,7 @@ async fn p05_a_process_that_begins_after_a_step_back_takes_what_a_dead_worker_ha
     assert_eq!(sweep(&api).await.requeued, 1);
     let phases = [api.task("one", 1).await, api.task("one", 2).await];
     let phases = phases.map(|task| task.state.phase());
-    assert_eq!(phases, [Phase::Waiting, Phase::Running]);
+    assert_eq!(phases, [TaskPhase::Waiting, TaskPhase::Running]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,13 +200,13 @@ async fn p10_a_clock_that_jitters_costs_no_attempt_and_delays_no_rescue() {
     for round in 0..40 {
         moved.pass(LEASE_MS / 4);
         moved.step(STEPS[round % STEPS.len()]);
-        assert_eq!(sweep(&api).await, Swept::default(), "{round}");
+        assert_eq!(sweep(&api).await, SweepReport::default(), "{round}");
         if round % 2 == 1 {
             worker.renew(&claim.lease, renewal(0)).await.unwrap();
         }
     }
     for step_ms in &STEPS[..4] {
-        assert_eq!(sweep(&api).await, Swept::default(), "{step_ms}");
+        assert_eq!(sweep(&api).await, SweepReport::default(), "{step_ms}");
         moved.pass(LEASE_MS / 4);
         moved.step(*step_ms);
     }
@@ -221,12 +221,12 @@ async fn p10_fetches_and_their_pauses_last_as_long_after_a_step_of_the_servers_c
         one.submit_all([with_images(1, "one", 1), with_images(2, "two", 1)])
             .await;
         let fetches = one.take(2).await;
-        let pause = Fetched::Back {
+        let pause = FetchReport::Back {
             pause_ms: FETCH_PAUSE_MS_MAX,
         };
-        one.work.settle_fetch(&fetches[1], pause).await.unwrap();
+        one.work.complete_fetch(&fetches[1], pause).await.unwrap();
         let taken = async |site: &Site| {
-            let taken = site.work.take_fetches(fetching(9)).await.unwrap();
+            let taken = site.work.lease_fetches(fetching(9)).await.unwrap();
             taken.iter().map(|fetch| fetch.task.id).collect::<Vec<_>>()
         };
         for site in [&one, &other] {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{claiming, task};
-use kinora_store::{Idempotency, Insertion, NewTask, StoreError, migrate};
+use kinora_store::{IdempotencyKey, InsertOutcome, NewTask, StoreError, migrate};
 use kinora_testkit::postgres::{Server, Settings};
 
 use crate::harness::open_now;
@@ -49,7 +49,7 @@ async fn submit(site: Site, seen: Arc<Seen>, first: u64) -> BTreeSet<String> {
         let order = number;
         loop {
             let new = NewTask {
-                idempotency: Some(Idempotency {
+                idempotency: Some(IdempotencyKey {
                     key: format!("order {order}"),
                     fingerprint: [1; 32],
                     bound_ms: 86_400_000,
@@ -58,7 +58,7 @@ async fn submit(site: Site, seen: Arc<Seen>, first: u64) -> BTreeSet<String> {
             };
             number += SUBMITTERS;
             match site.tasks.insert(new).await {
-                Ok(Insertion::Inserted(task) | Insertion::Replayed(task)) => {
+                Ok(InsertOutcome::Inserted(task) | InsertOutcome::Replayed(task)) => {
                     told.insert(task.id.to_string());
                     seen.accepted.fetch_add(1, Ordering::SeqCst);
                     break;

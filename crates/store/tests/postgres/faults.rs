@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{ManualClock, State};
+use kinora_contract::{ManualClock, TaskState};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, id, task};
-use kinora_store::{Insertion, OpenOptions, PostgresOptions, migrate, open};
+use kinora_store::{InsertOutcome, OpenOptions, PostgresOptions, migrate, open};
 use kinora_testkit::postgres::{Server, Settings};
 
 use crate::harness::{database, exact, is_unavailable, open_now};
@@ -25,7 +25,7 @@ async fn assert_looked_up(loss: Loss) {
     for number in 2..=4 {
         proxy.loses.set(loss);
         let inserted = site.tasks.insert(task(number, "one")).await.unwrap();
-        assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
+        assert!(matches!(inserted, InsertOutcome::Inserted(_)), "{inserted:?}");
         assert!(proxy.loses.take().is_none(), "no answer was lost");
     }
     proxy.loses.set(loss);
@@ -62,7 +62,7 @@ async fn a_connection_that_is_killed_under_load_costs_no_task() {
             for number in 0..40 {
                 let new = task(100 * writer + number, "one");
                 let inserted = site.tasks.insert(new).await.unwrap();
-                assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
+                assert!(matches!(inserted, InsertOutcome::Inserted(_)), "{inserted:?}");
                 last = Some(inserted);
             }
             last
@@ -79,7 +79,7 @@ async fn a_connection_that_is_killed_under_load_costs_no_task() {
     let counted = "SELECT (SELECT count(*) FROM tasks), tasks, waiting, unfinished FROM projects";
     assert_eq!(Server::shared().run(&url, counted), "320|320|320|320");
     // The connection for reads is made anew as well.
-    let Some(Insertion::Inserted(last)) = last else {
+    let Some(InsertOutcome::Inserted(last)) = last else {
         panic!("{last:?}")
     };
     assert_eq!(site.tasks.get("one", last.id).await.unwrap(), Some(last));
@@ -108,7 +108,7 @@ async fn ended_tasks_and_keys_are_shown_for_a_while_without_a_server() {
     server.stop();
     clock.advance(299_000);
     let ended = site.task("one", 1).await;
-    assert!(matches!(ended.state, State::Completed(_)));
+    assert!(matches!(ended.state, TaskState::Completed(_)));
     assert!(site.tasks.get("two", id(1)).await.unwrap().is_none());
     assert!(site.keys.find_key(&[1; 32], NOW).await.unwrap().is_none());
     // Not one that may change meanwhile, and nothing that was never read.
@@ -149,7 +149,7 @@ async fn a_server_that_stops_is_told_and_its_return_is_noticed() {
     site.complete(&claim).await.unwrap();
     assert!(matches!(
         site.task("one", 1).await.state,
-        State::Completed(_)
+        TaskState::Completed(_)
     ));
     let mut work = site.work.work_hints();
     work.mark_unchanged();

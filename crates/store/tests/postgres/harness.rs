@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use kinora_contract::ManualClock;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::conformance::{Harness, Site, year_ahead};
-use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, Stores, Time, migrate, open};
+use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, StoreHandles, TimeSource, migrate, open};
 use kinora_testkit::postgres::{Pooler, Server};
 use tokio::sync::OnceCell;
 
@@ -17,7 +17,7 @@ static TEMPLATE: OnceCell<String> = OnceCell::const_new();
 /// What the cases judge by: their own clock, and nothing that is old.
 pub(crate) fn exact() -> PostgresOptions {
     PostgresOptions {
-        time: Time::Clock,
+        time: TimeSource::Clock,
         cached_ms_max: 0,
         polled_ms_max: 0,
         totals_ms_max: 0,
@@ -75,7 +75,7 @@ impl Databases {
     }
 
     /// Opens the store at this address, which judges by this time.
-    async fn open(&self, url: &str, time: Time, clock: Arc<ManualClock>) -> Stores {
+    async fn open(&self, url: &str, time: TimeSource, clock: Arc<ManualClock>) -> StoreHandles {
         let direct = || DirectAddress(url.to_owned());
         let pooled = self.pooler.as_ref().map(|pooler| pooler.address_of(url));
         let options = OpenOptions {
@@ -110,8 +110,8 @@ impl Databases {
 
 #[async_trait]
 impl Harness for Databases {
-    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores {
-        self.open(&self.address(name).await, Time::Clock, clock)
+    async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> StoreHandles {
+        self.open(&self.address(name).await, TimeSource::Clock, clock)
             .await
     }
 
@@ -121,14 +121,14 @@ impl Harness for Databases {
 
     async fn open_second(&self, _: &Site, name: &str, clock: Arc<ManualClock>) -> Site {
         let url = self.known(name).unwrap();
-        Site::of(self.open(&url, Time::Clock, clock.clone()).await, clock)
+        Site::of(self.open(&url, TimeSource::Clock, clock.clone()).await, clock)
     }
 
     async fn open_apart(&self, name: &str) -> [Site; 2] {
         let url = self.address(name).await;
         let clocks = [Arc::new(ManualClock::at(NOW)), year_ahead()];
         let [first, second] = clocks.map(|clock| async {
-            let stores = self.open(&url, Time::Server, clock.clone());
+            let stores = self.open(&url, TimeSource::Server, clock.clone());
             Site::of(stores.await, clock)
         });
         [first.await, second.await]

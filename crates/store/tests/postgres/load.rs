@@ -8,7 +8,7 @@ use kinora_contract::ManualClock;
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, claiming, task};
-use kinora_store::{ClaimRequest, Insertion, NewTask, QueueBounds};
+use kinora_store::{ClaimRequest, InsertOutcome, NewTask, QueueBounds};
 use kinora_testkit::postgres::Server;
 
 use crate::harness::{database, open_at};
@@ -36,7 +36,7 @@ async fn a_project_s_bound_holds_over_two_handles() {
     });
     let mut taken = 0;
     for insert in inserts.collect::<Vec<_>>() {
-        taken += u32::from(matches!(insert.await.unwrap(), Insertion::Inserted(_)));
+        taken += u32::from(matches!(insert.await.unwrap(), InsertOutcome::Inserted(_)));
     }
     assert_eq!(taken, 9);
     assert_eq!(

@@ -14,7 +14,7 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, actor, cancelled, id, task, with_images};
 use kinora_store::{
-    Chore, Deletion, Import, Insertion, NewTask, OpenError, OpenOptions, QueueBounds, Quota,
+    Chore, DeleteOutcome, StoreImport, InsertOutcome, NewTask, OpenError, OpenOptions, QueueBounds, ExceededQuota,
     SecretKey, inspect, open, open_export, open_import, open_keys, open_source,
 };
 use kinora_testkit::postgres::Server;
@@ -88,12 +88,12 @@ async fn assert_answers(site: &Site) {
     };
     let refused = site.tasks.insert(full).await.unwrap();
     assert!(
-        matches!(refused, Insertion::QuotaFull(Quota::ProjectTasks)),
+        matches!(refused, InsertOutcome::QuotaFull(ExceededQuota::ProjectTasks)),
         "{refused:?}"
     );
     let again = site.tasks.insert(keyed(21, "a")).await.unwrap();
     assert!(
-        matches!(&again, Insertion::Replayed(twin) if twin.id == id(1)),
+        matches!(&again, InsertOutcome::Replayed(twin) if twin.id == id(1)),
         "{again:?}"
     );
     assert_eq!(
@@ -124,7 +124,7 @@ async fn assert_work_goes_on(site: &Site) {
 }
 
 /// As [`open_import`], after one whose connection was just dropped: its lock is free in a moment.
-async fn open_free_import(to: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
+async fn open_free_import(to: &str, export: &str) -> Result<Box<dyn StoreImport>, OpenError> {
     loop {
         match open_import(to, export).await {
             Err(OpenError::Unavailable(_)) => tokio::task::yield_now().await,
@@ -306,9 +306,9 @@ async fn act(site: &Site, number: u64, what: u8) {
         }
         6 => {
             let gone = site.tasks.delete("one", id(number - 1)).await.unwrap();
-            if let Deletion::Deleted { files } = gone {
+            if let DeleteOutcome::Deleted { files } = gone {
                 let done = files.into_iter().map(Chore::done).collect();
-                site.tasks.settle_deleted(done).await.unwrap();
+                site.tasks.complete_deletion(done).await.unwrap();
             }
         }
         _ => {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{ManualClock, State};
+use kinora_contract::{ManualClock, TaskState};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, id};
@@ -41,7 +41,7 @@ async fn opened(url: &str, options: PostgresOptions) -> Site {
 async fn work(site: &Site, first: u64) -> u64 {
     for number in first..first + 4 {
         site.submit(number, "one").await;
-        assert_eq!(site.task("one", number).await.state, State::Waiting);
+        assert_eq!(site.task("one", number).await.state, TaskState::Waiting);
         let claim = site.claim_one().await;
         site.complete(&claim).await.unwrap();
     }

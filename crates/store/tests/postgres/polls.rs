@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use kinora_contract::{ManualClock, State, Task};
+use kinora_contract::{ManualClock, TaskState, Task};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, cancelled, id};
 use kinora_store::{
-    Cancellation, OpenOptions, Order, PageRequest, PostgresOptions, Renewal, migrate, open,
+    CancelOutcome, OpenOptions, ListOrder, PageRequest, PostgresOptions, LeaseRenewal, migrate, open,
 };
 use kinora_testkit::postgres::{Server, Settings};
 
@@ -41,10 +41,10 @@ async fn poll(site: &Site) -> Arc<Task> {
     found.expect("the task is there")
 }
 
-fn at(progress: u8) -> Renewal {
-    Renewal {
+fn at(progress: u8) -> LeaseRenewal {
+    LeaseRenewal {
         progress,
-        ..Renewal::default()
+        ..LeaseRenewal::default()
     }
 }
 
@@ -56,10 +56,10 @@ async fn a_poll_is_answered_from_memory_for_a_bounded_time() {
     let clock = Arc::new(ManualClock::at(NOW));
     let site = remembering(&url, clock.clone()).await;
     site.submit(1, "one").await;
-    assert_eq!(poll(&site).await.state, State::Waiting);
+    assert_eq!(poll(&site).await.state, TaskState::Waiting);
     server.stop();
     clock.advance(AGE_MS - 1);
-    assert_eq!(poll(&site).await.state, State::Waiting);
+    assert_eq!(poll(&site).await.state, TaskState::Waiting);
     assert!(site.tasks.poll("two", id(1)).await.unwrap().is_none());
     // Whoever asks for more than a poll is told that nobody knows.
     assert!(is_unavailable(&site.tasks.get("one", id(1)).await));
@@ -92,15 +92,15 @@ async fn what_this_process_does_is_polled_at_once() {
     let url = database().await;
     let site = remembering(&url, Arc::new(ManualClock::at(NOW))).await;
     site.submit(1, "one").await;
-    assert_eq!(poll(&site).await.state, State::Waiting);
+    assert_eq!(poll(&site).await.state, TaskState::Waiting);
     let claim = site.claim_one().await;
-    assert_eq!(poll(&site).await.state, State::Running);
+    assert_eq!(poll(&site).await.state, TaskState::Running);
     for progress in 1..=50 {
         site.renew(&claim.lease, at(progress)).await.unwrap();
         assert_eq!(poll(&site).await.progress, progress);
     }
     site.cancel("one", 1, RETENTION_MS).await;
-    assert!(matches!(poll(&site).await.state, State::Failed(_)));
+    assert!(matches!(poll(&site).await.state, TaskState::Failed(_)));
     site.tasks.delete("one", id(1)).await.unwrap();
     assert!(site.tasks.poll("one", id(1)).await.unwrap().is_none());
 }
@@ -124,7 +124,7 @@ async fn no_poll_goes_back_behind_another_answer_of_its_process() {
         project: "one".to_owned(),
         after: None,
         limit: 10,
-        order: Order::Descending,
+        order: ListOrder::Descending,
     };
     let page = site.tasks.list(page).await.unwrap();
     assert_eq!(page.tasks[0].progress, 20);
@@ -144,10 +144,10 @@ async fn no_poll_goes_back_behind_another_answer_of_its_process() {
     let cancel = site.tasks.cancel("one", id(1), cancelled(), RETENTION_MS);
     let answer = cancel.await.unwrap();
     assert!(
-        matches!(answer, Cancellation::AlreadyFinished(_)),
+        matches!(answer, CancelOutcome::AlreadyFinished(_)),
         "{answer:?}"
     );
-    assert!(matches!(poll(&site).await.state, State::Completed(_)));
+    assert!(matches!(poll(&site).await.state, TaskState::Completed(_)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -185,7 +185,7 @@ async fn under_load_no_poll_of_a_process_goes_back() {
     }
     other.complete(&claim).await.unwrap();
     clock.advance(AGE_MS);
-    assert!(matches!(poll(&site).await.state, State::Completed(_)));
+    assert!(matches!(poll(&site).await.state, TaskState::Completed(_)));
     stop.store(true, Ordering::SeqCst);
     for poller in pollers {
         poller.await.unwrap();
@@ -202,10 +202,10 @@ async fn another_process_says_what_it_has_changed() {
         open_at(&url, clock).await,
     );
     site.submit(1, "one").await;
-    assert_eq!(poll(&site).await.state, State::Waiting);
+    assert_eq!(poll(&site).await.state, TaskState::Waiting);
     other.cancel("one", 1, RETENTION_MS).await;
     let begun = Instant::now();
-    while poll(&site).await.state == State::Waiting {
+    while poll(&site).await.state == TaskState::Waiting {
         assert!(begun.elapsed() < PATIENCE, "the cancel is not noticed");
         tokio::task::yield_now().await;
     }

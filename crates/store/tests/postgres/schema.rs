@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{ManualClock, State};
+use kinora_contract::{ManualClock, TaskState};
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{
     EXPIRY, NOW, actor, claiming, id, sweep_at, with_images,
 };
 use kinora_store::{
-    NewKey, OpenError, OpenOptions, Scope, StoreError, SweepRequest, migrate, open, open_keys,
+    NewKey, OpenError, OpenOptions, KeyScope, StoreError, SweepRequest, migrate, open, open_keys,
     open_snapshot, open_source,
 };
 use kinora_testkit::postgres::Server;
@@ -181,7 +181,7 @@ async fn a_schema_of_its_own_is_named_by_the_address() {
         Server::shared().run(&url, "SELECT count(*) FROM apart.tasks"),
         "1"
     );
-    assert_eq!(site.task("one", 1).await.state, State::Waiting);
+    assert_eq!(site.task("one", 1).await.state, TaskState::Waiting);
     assert!(matches!(refused(&url).await, OpenError::Unmigrated { .. }));
 }
 
@@ -191,7 +191,7 @@ fn key(number: u8) -> NewKey {
         sha256: [number; 32],
         name: "made elsewhere".to_owned(),
         project: "one".to_owned(),
-        scopes: vec![Scope::Read],
+        scopes: vec![KeyScope::Read],
         models: None,
         requests_per_minute: Some(7),
         unfinished_max: None,

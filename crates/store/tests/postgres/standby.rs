@@ -9,7 +9,7 @@ use kinora_contract::{Clock as _, ManualClock};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{LEASE_MS, NOW, claiming, id, sweep_at, task};
-use kinora_store::{Idempotency, Insertion, NewTask, OpenOptions, PostgresOptions, migrate, open};
+use kinora_store::{IdempotencyKey, InsertOutcome, NewTask, OpenOptions, PostgresOptions, migrate, open};
 use kinora_testkit::postgres::{Server, Settings};
 use tokio::task::block_in_place;
 
@@ -141,7 +141,7 @@ async fn p05_a_claim_whose_commit_outlasts_its_caller_costs_the_task_nothing() {
 /// A task of which its client can only learn by its key.
 fn keyed(number: u64) -> NewTask {
     NewTask {
-        idempotency: Some(Idempotency {
+        idempotency: Some(IdempotencyKey {
             key: "key".to_owned(),
             fingerprint: [1; 32],
             bound_ms: LEASE_MS,
@@ -170,7 +170,7 @@ async fn assert_replayed(site: &Site, number: u64, wanted: u64) {
     let begun = Instant::now();
     loop {
         match site.tasks.insert(keyed(number)).await {
-            Ok(Insertion::Replayed(task)) => return assert_eq!(task.id, id(wanted)),
+            Ok(InsertOutcome::Replayed(task)) => return assert_eq!(task.id, id(wanted)),
             refused => assert!(is_unavailable(&refused), "{refused:?}"),
         }
         assert!(begun.elapsed() < PATIENCE, "it is not found");
@@ -219,7 +219,7 @@ async fn p01_a_commit_that_no_standby_has_is_not_acknowledged_after_a_restart() 
     block_in_place(|| configure(&server, "RESET synchronous_standby_names"));
     let inserted = submit.await.unwrap();
     assert!(
-        matches!(inserted, Ok(Insertion::Inserted(_))),
+        matches!(inserted, Ok(InsertOutcome::Inserted(_))),
         "{inserted:?}"
     );
 }

@@ -5,9 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
-use kinora_engine_host::{Confinement, HostOptions, HostedEngine, Open, Role};
+use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_engine::{JobMaterials, RgbPicture, SAMPLE_RATE_HZ, StereoSound, conformance};
+use kinora_engine_host::{Confinement, HostOptions, HostedEngine, OpenRequest, SandboxRole};
 use kinora_engine_storyboard::Storyboard;
 use kinora_test_e2e::{
     Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, studio, until,
@@ -67,11 +67,11 @@ fn spec() -> VideoSpec {
         model: "model".to_owned(),
         prompt: "A kite over a beach".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(2),
+        seconds: VideoLength::Fixed(2),
         frame: FrameSize::Fixed(Size::new(480, 480)),
         seed: 11,
         generate_audio: true,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -86,9 +86,9 @@ fn an_engine_in_a_process_keeps_to_what_every_engine_must() {
             command.arg("engine-host");
             command
         }),
-        open: Open {
+        open: OpenRequest {
             kind: Some("storyboard".to_owned()),
-            ..Open::new("boxed", json!({}))
+            ..OpenRequest::new("boxed", json!({}))
         },
         promises: None,
         devices: Vec::new(),
@@ -96,28 +96,28 @@ fn an_engine_in_a_process_keeps_to_what_every_engine_must() {
         open_limit: Duration::from_secs(60),
         run_limit: Duration::MAX,
         memory_bytes_max: None,
-        confinement: Some(Confinement::of(Role::Engine)),
+        confinement: Some(Confinement::of(SandboxRole::Engine)),
         clock: crate::support::clock(),
     };
     let engine = HostedEngine::new(Arc::new(Storyboard::default()), options);
-    conformance::check(&engine, &spec(), &Materials::default()).unwrap();
+    conformance::check(&engine, &spec(), &JobMaterials::default()).unwrap();
     let size = Size::new(64, 48);
     // Not of one colour: what differs by seed is how the camera moves over them.
-    let picture = |grey: usize| Picture {
+    let picture = |grey: usize| RgbPicture {
         size,
         rgb: (0..64 * 48 * 3)
             .map(|at| (grey + at / 3 % 64) as u8)
             .collect(),
     };
-    let materials = Materials {
+    let materials = JobMaterials {
         images: vec![picture(20), picture(200)],
-        audios: vec![Sound {
+        audios: vec![StereoSound {
             pcm: vec![0.25; SAMPLE_RATE_HZ as usize],
         }],
-        ..Materials::default()
+        ..JobMaterials::default()
     };
     let spec = VideoSpec {
-        inputs: Inputs::References {
+        inputs: VideoInputs::References {
             images: vec!["one".to_owned(), "two".to_owned()],
             audios: vec!["three".to_owned()],
         },

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use kinora_blobs::sign::{Secret, Signer};
+use kinora_blobs::sign::{SigningSecret, UrlSigner};
 use kinora_test_e2e::{Client, Reply, Video, keys, media, until};
 
 use crate::support::{Download, quick, shared, signing_key};
@@ -109,7 +109,7 @@ fn a_signed_address_opens_nothing_else() {
 #[test]
 fn an_address_past_its_time_is_410_only_where_it_is_rightly_signed() {
     let (client, video) = completed();
-    let signer = Signer::new(Secret::new(signing_key(shared().data())), None);
+    let signer = UrlSigner::new(SigningSecret::new(signing_key(shared().data())), None);
     let query = signer.sign(video.id().parse().unwrap(), "video", 1_700_000_000);
     let past = format!("{}?{query}", video.content());
     let changed = past.replace("expires=17", "expires=16");

@@ -40,7 +40,7 @@ mod tenancy;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use kinora::embedded::Embedded;
+use kinora::embedded::EmbeddedService;
 use kinora_test_e2e::{Inside, Setup, stores_fail, until};
 
 /// As in the binary.
@@ -53,10 +53,10 @@ pub(crate) fn setup() -> Setup {
 }
 
 fn start(data: &Path, variables: &[(String, String)]) -> Result<Box<dyn Inside>, String> {
-    Ok(Box::new(Service(Embedded::start(data, variables)?)))
+    Ok(Box::new(Service(EmbeddedService::start(data, variables)?)))
 }
 
-struct Service(Embedded);
+struct Service(EmbeddedService);
 
 impl Inside for Service {
     fn address(&self) -> SocketAddr {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use kinora_store::{OpenOptions, PostgresOptions, SqliteOptions, Stores, Time, migrate};
+use kinora_store::{OpenOptions, PostgresOptions, SqliteOptions, StoreHandles, TimeSource, migrate};
 use kinora_testkit::postgres::Server;
 
 use crate::clocks::SimClock;
@@ -39,7 +39,7 @@ impl Base {
         clock: Arc<SimClock>,
         token_stride: u64,
         full: bool,
-    ) -> Stores {
+    ) -> StoreHandles {
         let url = match self {
             Self::Sqlite => format!("sqlite:{}", file.display()),
             Self::Postgres(url) => url.clone(),
@@ -56,7 +56,7 @@ impl Base {
         };
         // The witness compares what is there now.
         let postgres = PostgresOptions {
-            time: Time::Clock,
+            time: TimeSource::Clock,
             cached_ms_max: 0,
             polled_ms_max: 0,
             totals_ms_max: 0,

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::VideoSpec;
-use kinora_contract::{Artifact, Failure, Phase, State, Task, TaskId};
-use kinora_store::{Attempt, Fetch, Lease, Postpone, SweepRequest, reference_keys};
+use kinora_contract::{Artifact, Failure, TaskPhase, TaskState, Task, TaskId};
+use kinora_store::{ReleasedAttempt, ReferenceFetch, Lease, PostponeRequest, SweepRequest, reference_keys};
 
 use crate::taken::TakenChores;
 use crate::world::WORKERS;
@@ -91,7 +91,7 @@ pub(crate) enum Cause {
     },
     Released {
         lease: Lease,
-        attempt: Attempt,
+        attempt: ReleasedAttempt,
         told: bool,
     },
     Swept {
@@ -102,7 +102,7 @@ pub(crate) enum Cause {
         /// Since when each worker has been well.
         well_since_ms: [Option<u64>; WORKERS],
     },
-    Postponed(Postpone),
+    Postponed(PostponeRequest),
     /// The store was closed, or killed, and opened again, perhaps without room to write.
     Reopened {
         full: bool,
@@ -142,7 +142,7 @@ impl Book {
             .count() as u64
     }
 
-    pub(crate) fn phase(&self, id: TaskId) -> Option<Phase> {
+    pub(crate) fn phase(&self, id: TaskId) -> Option<TaskPhase> {
         self.tasks.get(&id).map(|known| known.task.state.phase())
     }
 
@@ -164,7 +164,7 @@ impl Book {
         self.causes.remove(made);
         assert_eq!(
             task.state.phase(),
-            Phase::Waiting,
+            TaskPhase::Waiting,
             "P5: born in another phase: {task:?}"
         );
         let known = Known {
@@ -177,7 +177,7 @@ impl Book {
     }
 
     /// Enters a fetch that was handed out.
-    pub(crate) fn enter_fetch(&mut self, fetch: &Fetch) {
+    pub(crate) fn enter_fetch(&mut self, fetch: &ReferenceFetch) {
         let earlier = self.fetch_tokens.insert(fetch.task.id, fetch.token);
         assert!(
             earlier.is_none_or(|token| token < fetch.token),
@@ -186,7 +186,7 @@ impl Book {
     }
 
     /// Whether this fetch is the last that was handed out of its task.
-    pub(crate) fn is_fetched_by(&self, fetch: &Fetch) -> bool {
+    pub(crate) fn is_fetched_by(&self, fetch: &ReferenceFetch) -> bool {
         self.fetch_tokens.get(&fetch.task.id) == Some(&fetch.token)
     }
 
@@ -197,13 +197,13 @@ impl Book {
             return false;
         };
         match &known.task.state {
-            State::Waiting | State::Running => true,
-            State::Completed(artifact) => {
+            TaskState::Waiting | TaskState::Running => true,
+            TaskState::Completed(artifact) => {
                 artifact.files().iter().any(|file| file.key == key)
                     || known.task.spec.draft
                         && reference_keys(&known.task).contains(&key.to_owned())
             }
-            State::Failed(_) | State::Expired => false,
+            TaskState::Failed(_) | TaskState::Expired => false,
         }
     }
 
@@ -212,7 +212,7 @@ impl Book {
         let id: Option<TaskId> = key.split('/').nth(1).and_then(|id| id.parse().ok());
         let known = id.and_then(|id| self.tasks.get(&id));
         known.is_some_and(|known| {
-            matches!(known.task.state, State::Completed(_)) && self.is_wanted(key)
+            matches!(known.task.state, TaskState::Completed(_)) && self.is_wanted(key)
         })
     }
 
@@ -278,7 +278,7 @@ impl Book {
                 let turn = (known.task.state.phase(), next.task.state.phase());
                 if turn.0 != turn.1 {
                     let code = match &next.task.state {
-                        State::Failed(failure) => failure.code.clone(),
+                        TaskState::Failed(failure) => failure.code.clone(),
                         _ => String::new(),
                     };
                     self.saw(format!("{:?} to {:?} {code}", turn.0, turn.1));
@@ -323,8 +323,8 @@ impl Book {
                         continue;
                     };
                     let wanted = match outcome {
-                        Ok(artifact) => State::Completed(Box::new(artifact)),
-                        Err(failure) => State::Failed(failure),
+                        Ok(artifact) => TaskState::Completed(Box::new(artifact)),
+                        Err(failure) => TaskState::Failed(failure),
                     };
                     assert_eq!(
                         known.task.state, wanted,

@@ -1,7 +1,7 @@
 //! What else clients do through the real router, and what each answer must then be.
 
 use kinora_blobs::measure_bytes;
-use kinora_contract::{FailureCode, Phase, State, TaskId};
+use kinora_contract::{FailureCode, TaskPhase, TaskState, TaskId};
 
 use crate::book::Cause;
 use crate::http::{Answer, Call};
@@ -48,10 +48,10 @@ impl World {
                     object["metadata"]["request"], task.metadata["request"],
                     "P7: {object}"
                 );
-                let done = matches!(task.state, State::Completed(_));
+                let done = matches!(task.state, TaskState::Completed(_));
                 assert_eq!(object["result_url"].is_string(), done, "P4: {object}");
             }
-            (410, Some(known)) => assert_eq!(known.task.state, State::Expired),
+            (410, Some(known)) => assert_eq!(known.task.state, TaskState::Expired),
             (404, None) => {}
             (200, None) => panic!("P7: a task that is gone or foreign was shown: {answer:?}"),
             (404, Some(known)) => panic!("P1: {known:?} was denied: {answer:?}"),
@@ -105,15 +105,15 @@ impl World {
                 );
                 assert_eq!(
                     self.book().phase(id),
-                    Some(Phase::Failed),
+                    Some(TaskPhase::Failed),
                     "P2: not cancelled: {answer:?}"
                 );
             }
             409 => assert!(
-                matches!(before, Some(Phase::Completed | Phase::Failed)),
+                matches!(before, Some(TaskPhase::Completed | TaskPhase::Failed)),
                 "P2: {before:?}"
             ),
-            410 => assert_eq!(before, Some(Phase::Expired)),
+            410 => assert_eq!(before, Some(TaskPhase::Expired)),
             404 => assert_eq!(before, None, "P1: {answer:?}"),
             _ => self.may_be_away(&answer),
         }
@@ -152,7 +152,7 @@ impl World {
         let book = self.book();
         let state = book.tasks.get(&id).map(|known| &known.task.state);
         match (answer.status, state) {
-            (200, Some(State::Completed(artifact))) => {
+            (200, Some(TaskState::Completed(artifact))) => {
                 let file = artifact.files()[variant];
                 match &answer.body {
                     Some(bytes) => {
@@ -161,8 +161,8 @@ impl World {
                     None => assert!(self.may_fail(), "P4: {id} {name} broke off"),
                 }
             }
-            (409, Some(State::Waiting | State::Running | State::Failed(_))) => {}
-            (410, Some(State::Expired)) | (404, None) => {}
+            (409, Some(TaskState::Waiting | TaskState::Running | TaskState::Failed(_))) => {}
+            (410, Some(TaskState::Expired)) | (404, None) => {}
             (200 | 404 | 409 | 410, _) => panic!("P4: {state:?} gave {answer:?}"),
             _ => self.may_be_away(&answer),
         }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_contract::{Clock, FailureCode};
-use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob, Stage};
-use kinora_media::{FilmFormat, Films, MediaError, PlayedFilm, ProbeInfo, Provenance, Recording};
+use kinora_engine::{EngineDescription, EngineError, Features, FilmEngine, FilmJob, WorkStage};
+use kinora_media::{FilmFormat, FilmOpener, MediaError, PlayedFilm, ProbeInfo, Provenance, Recording};
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
@@ -32,7 +32,7 @@ enum Fate {
 }
 
 pub(crate) struct Studio {
-    description: Description,
+    description: EngineDescription,
     witness: Arc<Witness>,
     pulse: Arc<Pulse>,
 }
@@ -52,7 +52,7 @@ impl Studio {
             edit: false,
         };
         Self {
-            description: Description {
+            description: EngineDescription {
                 name: "studio".to_owned(),
                 version: "1".to_owned(),
                 features,
@@ -83,7 +83,7 @@ impl Studio {
         }
         if self.witness.percent(KEEPS) {
             let kept = job.tickets.store(job.key).await;
-            kept.map_err(|error| EngineError::Told {
+            kept.map_err(|error| EngineError::CodedFailure {
                 code: FailureCode::StorageFailed,
                 cause: error.to_string(),
             })?;
@@ -104,7 +104,7 @@ impl Studio {
                 Some(fate) => return self.meet(fate).await,
                 None => job
                     .control
-                    .report(Stage::Generating, step as f64 / steps as f64)?,
+                    .report(WorkStage::Generating, step as f64 / steps as f64)?,
             }
         }
         let film = body_of(&job.to.to_string_lossy());
@@ -127,7 +127,7 @@ impl Studio {
 
 #[async_trait]
 impl FilmEngine for Studio {
-    fn describe(&self) -> &Description {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
@@ -145,7 +145,7 @@ impl FilmEngine for Studio {
 
     async fn call_off(&self, kept: &str) -> Result<(), EngineError> {
         if self.witness.percent(CALL_OFFS_FAIL) {
-            return Err(EngineError::Told {
+            return Err(EngineError::CodedFailure {
                 code: FailureCode::GenerationFailed,
                 cause: format!("{kept} by the seed"),
             });
@@ -168,7 +168,7 @@ fn body_of(name: &str) -> Bytes {
 #[derive(Debug)]
 pub(crate) struct CannedFilms;
 
-impl Films for CannedFilms {
+impl FilmOpener for CannedFilms {
     fn examine(
         &self,
         path: &Path,

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_http_fetch::{Cause, FetchError, Request};
+use kinora_http_fetch::{FetchCause, FetchError, ReferenceRequest};
 use kinora_worker::ReferenceSource;
 use tokio::time::sleep;
 
@@ -40,14 +40,14 @@ impl Hosts {
 
 #[async_trait]
 impl ReferenceSource for Hosts {
-    async fn fetch(&self, request: &Request<'_>) -> Result<u64, FetchError> {
+    async fn fetch(&self, request: &ReferenceRequest<'_>) -> Result<u64, FetchError> {
         sleep(Duration::from_millis(self.witness.draw(ANSWER_MS_MAX))).await;
         if self.witness.percent(SILENT) {
-            return Err(FetchError::Unreachable(Cause::Redirects(5)));
+            return Err(FetchError::Unreachable(FetchCause::Redirects(5)));
         }
         if self.witness.percent(HICCUP) {
             self.witness.book().saw("host hiccuped".to_owned());
-            return Err(FetchError::Unreachable(Cause::Status {
+            return Err(FetchError::Unreachable(FetchCause::Status {
                 status: 503,
                 retry_after: None,
             }));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kinora_store::faulty::{Injected, Method, Rates};
+use kinora_store::faulty::{Injected, StoreMethod, Rates};
 
 use crate::moment::at_one_moment;
 use crate::world::{HOUR_MS, LEASE_MS, SWEEP_MS, WORKERS, World, YEAR_MS};
@@ -240,7 +240,7 @@ impl World {
             // As a full disk: nothing can be changed, and reads go on.
             Kind::StoreAway => {
                 self.store_plan.set(Rates::AWAY);
-                for read in Method::READS {
+                for read in StoreMethod::READS {
                     self.store_plan.set_of(read, Some(Rates::NONE));
                 }
             }
@@ -256,7 +256,7 @@ impl World {
 
     fn faults_everywhere(&mut self, ppm: u32) {
         self.store_plan.set(Rates::each(ppm));
-        for read in Method::READS {
+        for read in StoreMethod::READS {
             self.store_plan.set_of(read, None);
         }
         self.blob_plan.set(Rates::each(ppm));

@@ -31,7 +31,7 @@ impl World {
         if checked.unknown.files > 0 {
             // An operator's word: a run stored them after their task was deleted.
             let now_ms = self.now_ms();
-            let said = kinora_worker::look_for_orphans(&*chores, &*blobs, now_ms, true).await;
+            let said = kinora_worker::find_orphans(&*chores, &*blobs, now_ms, true).await;
             assert!(said.is_ok() || self.may_fail(), "P11: {said:?}");
         }
         let after = self.files();

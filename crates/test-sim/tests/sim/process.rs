@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kinora_blobs::BlobStore;
-use kinora_contract::{Clock, Readiness};
+use kinora_contract::{Clock, WorkerReadiness};
 use kinora_media::RecorderOptions;
-use kinora_store::Stores;
-use kinora_system::scratch::Scratch;
-use kinora_traces::Tracer;
+use kinora_store::StoreHandles;
+use kinora_system::scratch::ScratchFolder;
+use kinora_traces::TaskTracer;
 use kinora_worker::{
-    Backoff, Lineup, Maker, Origin, Pools, References, Served, Settings, Shutdown, Worker,
+    FaultBackoff, EngineLineup, AnyEngine, WorkerOrigin, WorkerPools, ReferenceGatherer, ServedEngine, WorkerOptions, Shutdown, Worker,
 };
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, yield_now};
@@ -108,7 +108,7 @@ impl Process {
     }
 
     /// Begins to work on these stores, with files in the making below `folder`.
-    pub(crate) fn begin(&mut self, stores: &Stores, blobs: &Arc<dyn BlobStore>, folder: &Path) {
+    pub(crate) fn begin(&mut self, stores: &StoreHandles, blobs: &Arc<dyn BlobStore>, folder: &Path) {
         let pulse = Pulse::of(self.k);
         self.witness.shaken(self.k, false);
         let seen = Arc::new(SeenStore::new(
@@ -117,10 +117,10 @@ impl Process {
             pulse.clone(),
         ));
         let blobs = SeenBlobs::new(blobs.clone(), self.witness.clone(), pulse.clone());
-        let scratch = Arc::new(Scratch::make(&folder.join(format!("work-{}", self.k))).unwrap());
+        let scratch = Arc::new(ScratchFolder::create(&folder.join(format!("work-{}", self.k))).unwrap());
         let studio = Studio::new(self.witness.clone(), pulse.clone());
-        let served = Served {
-            engine: Maker::Film(Arc::new(studio)),
+        let served = ServedEngine {
+            engine: AnyEngine::Film(Arc::new(studio)),
             progress_timeout: SILENCE_MAX,
             seats: None,
             device: None,
@@ -132,14 +132,14 @@ impl Process {
             chores: seen,
             workers: stores.workers.clone(),
             blobs: Arc::new(blobs),
-            lineup: Lineup::new(MODELS.map(|model| (model.to_owned(), served.clone()))),
-            references: Arc::new(References::new(hosts, scratch.clone())),
-            backoff: Backoff::new(Readiness::default(), clock.clone()),
+            lineup: EngineLineup::new(MODELS.map(|model| (model.to_owned(), served.clone()))),
+            references: Arc::new(ReferenceGatherer::new(hosts, scratch.clone())),
+            backoff: FaultBackoff::new(WorkerReadiness::default(), clock.clone()),
             scratch,
-            pools: Pools::on_the_spot(),
+            pools: WorkerPools::on_the_spot(),
             films: Arc::new(CannedFilms),
             policy: None,
-            tracer: Tracer::default(),
+            tracer: TaskTracer::default(),
             clock: clock.clone(),
             patience: clock,
             settings: settings(self.k),
@@ -196,10 +196,10 @@ impl Process {
     }
 }
 
-fn settings(k: usize) -> Settings {
-    Settings {
+fn settings(k: usize) -> WorkerOptions {
+    WorkerOptions {
         name: format!("worker-{k}"),
-        origin: Origin::default(),
+        origin: WorkerOrigin::default(),
         slots: SLOTS,
         project_slots_max: 0,
         short_slot_memory: Duration::from_millis(HOUR_MS / 60),

@@ -1,8 +1,8 @@
 //! The end of a life: all faults end, hung workers come back, and what was accepted must come to
 //! its end, be there until its time is over, and leave nothing behind.
 
-use kinora_contract::{Phase, State};
-use kinora_store::{ChoreKind, ChoreRequest, Usage};
+use kinora_contract::{TaskPhase, TaskState};
+use kinora_store::{ChoreKind, ChoreRequest, QuotaUsage};
 
 use crate::moment::at_one_moment;
 use crate::process::MODELS;
@@ -42,7 +42,7 @@ impl World {
 
     /// Lets the workers work until every task is at its end.
     async fn work_off(&mut self) {
-        let unfinished = |phase: Phase| matches!(phase, Phase::Waiting | Phase::Running);
+        let unfinished = |phase: TaskPhase| matches!(phase, TaskPhase::Waiting | TaskPhase::Running);
         let left = || self.book().count(|task| unfinished(task.state.phase()));
         for _ in 0..ROUNDS_MAX {
             if left() == 0 {
@@ -88,7 +88,7 @@ impl World {
                 .task
                 .expires_at_ms
                 .is_some_and(|end| end > self.now_ms());
-            let expired = known.task.state == State::Expired;
+            let expired = known.task.state == TaskState::Expired;
             assert!(later || expired, "P4: never expires: {known:?}");
         }
         // Those that a clock ahead has made; then their tombstones, which stand from that on.
@@ -113,23 +113,23 @@ impl World {
         };
         let left = real
             .chores
-            .take_chores(request(ChoreKind::RemoveFile))
+            .lease_chores(request(ChoreKind::RemoveFile))
             .await;
         assert_eq!(left.unwrap(), [], "files that nobody removes");
         let models = MODELS.map(str::to_owned).into();
         let left = real
             .chores
-            .take_chores(request(ChoreKind::CallOff { models }))
+            .lease_chores(request(ChoreKind::CallOff { models }))
             .await;
         assert_eq!(left.unwrap(), [], "upstream jobs that nobody calls off");
         let looks = real
             .chores
-            .take_chores(request(ChoreKind::LookForOrphans))
+            .lease_chores(request(ChoreKind::LookForOrphans))
             .await;
         assert_eq!(looks.unwrap().len(), 1, "there is one look for orphans");
         for project in PROJECTS {
             let usage = real.tasks.usage(project).await.unwrap();
-            assert_eq!(usage, Usage::default(), "{project} is charged for nothing");
+            assert_eq!(usage, QuotaUsage::default(), "{project} is charged for nothing");
         }
     }
 }

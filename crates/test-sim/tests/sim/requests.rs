@@ -1,7 +1,7 @@
 //! Which submits are sent: fresh ones, the same again, another under the same key, the final of a
 //! draft, and that again when its draft is gone.
 
-use kinora_contract::{State, Task, TaskId};
+use kinora_contract::{TaskState, Task, TaskId};
 
 use crate::submit::Submit;
 use crate::world::{PROJECTS, World};
@@ -65,7 +65,7 @@ impl World {
 
     pub(crate) async fn submit_final(&mut self) {
         let any = self.rng.percent(25);
-        let done = |task: &Task| any || matches!(task.state, State::Completed(_));
+        let done = |task: &Task| any || matches!(task.state, TaskState::Completed(_));
         let drafts: Vec<(usize, TaskId)> = {
             let book = self.book();
             let tasks = book.tasks.values().map(|known| &known.task);

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use kinora_contract::{Entropy, NoEntropy};
+use kinora_contract::{EntropySource, NoEntropy};
 
 /// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl SeededEntropy {
     }
 }
 
-impl Entropy for SeededEntropy {
+impl EntropySource for SeededEntropy {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
         let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for byte in bytes {

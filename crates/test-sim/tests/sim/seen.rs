@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::{Task, TaskId};
-use kinora_store::{Reads, StoreError, Stores};
+use kinora_store::{TaskReader, StoreError, StoreHandles};
 use tokio::time::sleep;
 
 pub(crate) use blobs::SeenBlobs;
@@ -62,18 +62,18 @@ impl Way {
 pub(crate) struct SeenStore {
     way: Way,
     /// With its faults.
-    inner: Stores,
+    inner: StoreHandles,
 }
 
 impl SeenStore {
-    pub(crate) const fn new(inner: Stores, witness: Arc<Witness>, pulse: Arc<Pulse>) -> Self {
+    pub(crate) const fn new(inner: StoreHandles, witness: Arc<Witness>, pulse: Arc<Pulse>) -> Self {
         let way = Way { witness, pulse };
         Self { way, inner }
     }
 }
 
 #[async_trait]
-impl Reads for SeenStore {
+impl TaskReader for SeenStore {
     async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         self.way.there_and_back(self.inner.work.task(id)).await
     }

@@ -7,9 +7,9 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    FrameSize, Inputs, Phase, Priority, Seconds, Size, State, TaskId, VideoSpec,
+    FrameSize, VideoInputs, TaskPhase, Priority, VideoLength, Size, TaskState, TaskId, VideoSpec,
 };
-use kinora_store::{Insertion, NewTask, QueueBounds};
+use kinora_store::{InsertOutcome, NewTask, QueueBounds};
 use serde_json::json;
 use tokio::task::unconstrained;
 
@@ -127,11 +127,11 @@ impl World {
                 model: "kinora-a1".to_owned(),
                 prompt: "nothing".to_owned(),
                 negative_prompt: None,
-                seconds: Seconds::Fixed(5),
+                seconds: VideoLength::Fixed(5),
                 frame: FrameSize::Fixed(Size::new(1280, 720)),
                 seed: 0,
                 generate_audio: false,
-                inputs: Inputs::Text,
+                inputs: VideoInputs::Text,
                 draft: false,
                 final_of: None,
                 edit: None,
@@ -148,7 +148,7 @@ impl World {
         };
         let refused = self.witness.open().real.tasks.insert(nobodys).await;
         assert!(
-            matches!(refused, Ok(Insertion::QuotaFull(_))),
+            matches!(refused, Ok(InsertOutcome::QuotaFull(_))),
             "there is room: {refused:?}"
         );
     }
@@ -164,10 +164,10 @@ impl World {
                 request: submit.number,
             });
         }
-        let unfinished = |phase: Phase| matches!(phase, Phase::Waiting | Phase::Running);
+        let unfinished = |phase: TaskPhase| matches!(phase, TaskPhase::Waiting | TaskPhase::Running);
         let waiting = self
             .book()
-            .count(|task| task.state.phase() == Phase::Waiting);
+            .count(|task| task.state.phase() == TaskPhase::Waiting);
         let own = self
             .book()
             .count(|task| task.project == project && unfinished(task.state.phase()));
@@ -275,7 +275,7 @@ impl World {
             }
             410 => {
                 let expired =
-                    bound.is_some_and(|key| self.book().phase(key.task) == Some(Phase::Expired));
+                    bound.is_some_and(|key| self.book().phase(key.task) == Some(TaskPhase::Expired));
                 assert!(expired, "P6: {submit:?}: {answer:?}");
             }
             400 => {
@@ -298,7 +298,7 @@ impl World {
         let book = self.book();
         let draft = submit.draft.and_then(|id| book.tasks.get(&id));
         draft.is_some_and(|known| {
-            matches!(known.task.state, State::Completed(_))
+            matches!(known.task.state, TaskState::Completed(_))
                 && known
                     .task
                     .expires_at_ms

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use kinora_contract::{FailureCode, Phase, State, Task, VideoSpec};
-use kinora_store::{Attempt, Postponed};
+use kinora_contract::{FailureCode, TaskPhase, TaskState, Task, VideoSpec};
+use kinora_store::{ReleasedAttempt, PostponedExpiry};
 
 use crate::book::{Book, Cause, Held, Known};
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, TOMBSTONE_MS};
@@ -13,11 +13,11 @@ use crate::world::{ATTEMPTS_MAX, LEASE_MS, TOMBSTONE_MS};
 /// may be made of it, and an expired one no texts.
 fn what_stays(before: &Task, found: &Task) -> (VideoSpec, BTreeMap<String, String>) {
     let (mut spec, mut metadata) = (before.spec.clone(), before.metadata.clone());
-    let serves_finals = spec.draft && matches!(found.state, State::Completed(_));
+    let serves_finals = spec.draft && matches!(found.state, TaskState::Completed(_));
     if found.state.phase().is_terminal() && !serves_finals {
         spec.inputs.clear_urls();
     }
-    if matches!(found.state, State::Expired) {
+    if matches!(found.state, TaskState::Expired) {
         spec.prompt.clear();
         spec.negative_prompt = None;
         metadata.clear();
@@ -29,7 +29,7 @@ impl Book {
     pub(crate) fn may_vanish(&self, known: &Known) {
         let task = &known.task;
         // However late a sweep is: it does not expire and forget at once.
-        let expired = matches!(task.state, State::Expired);
+        let expired = matches!(task.state, TaskState::Expired);
         let explained = self.causes.iter().any(|cause| match cause {
             Cause::Deleted { task: deleted } => *deleted == task.id,
             Cause::Swept { request, .. } => {
@@ -66,22 +66,22 @@ impl Book {
         let phases = (before.state.phase(), found.state.phase());
         let mut deaths = known.deaths;
         let held = match phases {
-            (Phase::Waiting, Phase::Waiting) => None,
-            (Phase::Waiting, Phase::Running) => Some(self.claimed(known, found)),
-            (Phase::Running, Phase::Running) => Some(self.renewed(known, found)),
-            (Phase::Running, Phase::Waiting) => {
+            (TaskPhase::Waiting, TaskPhase::Waiting) => None,
+            (TaskPhase::Waiting, TaskPhase::Running) => Some(self.claimed(known, found)),
+            (TaskPhase::Running, TaskPhase::Running) => Some(self.renewed(known, found)),
+            (TaskPhase::Running, TaskPhase::Waiting) => {
                 deaths += u32::from(self.may_go_back(known, found));
                 None
             }
-            (Phase::Running, Phase::Completed) => {
+            (TaskPhase::Running, TaskPhase::Completed) => {
                 self.may_complete(known, found);
                 None
             }
-            (Phase::Waiting | Phase::Running, Phase::Failed) => {
+            (TaskPhase::Waiting | TaskPhase::Running, TaskPhase::Failed) => {
                 self.may_fail(known, found);
                 None
             }
-            (Phase::Completed | Phase::Failed, Phase::Expired) => {
+            (TaskPhase::Completed | TaskPhase::Failed, TaskPhase::Expired) => {
                 self.may_expire(known, found);
                 None
             }
@@ -98,7 +98,7 @@ impl Book {
                 );
                 None
             }
-            (Phase::Waiting, _) => panic!("P2: {} was never run: {found:?}", before.id),
+            (TaskPhase::Waiting, _) => panic!("P2: {} was never run: {found:?}", before.id),
             _ => panic!("P2: a terminal state was left: {before:?} became {found:?}"),
         };
         Known {
@@ -246,7 +246,7 @@ impl Book {
                 attempt: this,
                 ..
             } => {
-                let forgiven = u32::from(*this != Attempt::Counts);
+                let forgiven = u32::from(*this != ReleasedAttempt::Counts);
                 known.is_held_by(lease) && found.attempt == attempt - forgiven
             }
             Cause::Swept { .. } => {
@@ -271,7 +271,7 @@ impl Book {
                 ..
             } => {
                 known.is_held_by(lease)
-                    && found.state == State::Completed(Box::new(artifact.clone()))
+                    && found.state == TaskState::Completed(Box::new(artifact.clone()))
             }
             _ => false,
         });
@@ -282,14 +282,14 @@ impl Book {
     }
 
     fn may_fail(&self, known: &Known, found: &Task) {
-        let State::Failed(failed) = &found.state else {
+        let TaskState::Failed(failed) = &found.state else {
             return;
         };
         let lost = failed.code == FailureCode::WorkerLost.as_str();
         let explained = self.causes.iter().any(|cause| match cause {
             Cause::Cancelled { task, failure } => *task == found.id && failed == failure,
             Cause::FetchFailed { task, failure } => {
-                let waited = known.task.state.phase() == Phase::Waiting;
+                let waited = known.task.state.phase() == TaskPhase::Waiting;
                 *task == found.id && waited && failed == failure
             }
             Cause::Finished {
@@ -340,10 +340,10 @@ impl Book {
             Cause::Postponed(request) => {
                 let own = (request.from_ms..request.before_ms).contains(&ended_ms);
                 let moved = match request.by {
-                    Postponed::By(by_ms) => was_ms.max(ended_ms + request.retention_ms + by_ms),
-                    Postponed::From(from_ms) => from_ms + (was_ms - ended_ms),
+                    PostponedExpiry::By(by_ms) => was_ms.max(ended_ms + request.retention_ms + by_ms),
+                    PostponedExpiry::From(from_ms) => from_ms + (was_ms - ended_ms),
                 };
-                own && end_ms == moved && before.state != State::Expired
+                own && end_ms == moved && before.state != TaskState::Expired
             }
             _ => false,
         })
@@ -392,7 +392,7 @@ fn assert_progress(before: &Task, found: &Task) {
         found.progress,
         before.id
     );
-    let whole = matches!(found.state.phase(), Phase::Completed | Phase::Expired);
+    let whole = matches!(found.state.phase(), TaskPhase::Completed | TaskPhase::Expired);
     assert!(
         found.progress < 100 || whole,
         "P2: 100 is for completed tasks: {found:?}"

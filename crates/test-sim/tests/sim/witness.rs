@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kinora_contract::{Clock, Reading, State, Task, TaskId};
-use kinora_store::{Lease, Order, PageRequest, Stores};
+use kinora_contract::{Clock, ClockReading, TaskState, Task, TaskId};
+use kinora_store::{Lease, ListOrder, PageRequest, StoreHandles};
 use tokio::sync::watch;
 
 use crate::book::{Book, Cause, Known};
@@ -20,7 +20,7 @@ const LOST_HINTS: u64 = 10;
 /// What is open, below all faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
-    pub(crate) real: Stores,
+    pub(crate) real: StoreHandles,
     pub(crate) ledger: Arc<Ledger>,
 }
 
@@ -116,7 +116,7 @@ impl Witness {
     }
 
     /// Both clocks of the store.
-    pub(crate) fn reading(&self) -> Reading {
+    pub(crate) fn reading(&self) -> ClockReading {
         let clock: &dyn Clock = &*self.clock;
         clock.read()
     }
@@ -254,7 +254,7 @@ impl Witness {
             project: project.to_owned(),
             after: None,
             limit: 10_000,
-            order: Order::Descending,
+            order: ListOrder::Descending,
         };
         let page = self.open().real.tasks.list(request).await.unwrap();
         page.tasks.iter().map(|task| Task::clone(task)).collect()
@@ -265,7 +265,7 @@ impl Witness {
         let (open, book) = (self.open(), self.book());
         let held = open.ledger.held();
         for Known { task, .. } in book.tasks.values() {
-            let State::Completed(artifact) = &task.state else {
+            let TaskState::Completed(artifact) = &task.state else {
                 continue;
             };
             for file in artifact.files() {

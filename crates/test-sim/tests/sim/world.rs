@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
-use kinora_api::{Api, Settings};
+use kinora_api::{Api, ApiSettings};
 use kinora_blobs::faulty::FaultyBlobs;
-use kinora_blobs::sign::{Secret, Signer};
-use kinora_blobs::{BlobStore, LocalBlobs, Reserve};
-use kinora_contract::{Catalog, Clock, KeyText, built_in_cards};
+use kinora_blobs::sign::{SigningSecret, UrlSigner};
+use kinora_blobs::{BlobStore, LocalBlobs, DiskReserve};
+use kinora_contract::{ModelCatalog, Clock, KeyText, built_in_cards};
 use kinora_store::faulty::FaultyStore;
-use kinora_store::{Actor, NewKey, Scope, Stores};
+use kinora_store::{KeyActor, NewKey, KeyScope, StoreHandles};
 use tokio_util::sync::CancellationToken;
 
 use crate::base::Base;
@@ -43,8 +43,8 @@ pub(crate) const PROMISE_MS: u64 = 126_000;
 pub(crate) const PROJECTS: [&str; 2] = ["one", "two"];
 pub(crate) const NOW_MS: u64 = kinora_contract::RELEASED_MS + YEAR_MS;
 
-pub(crate) type StorePlan = kinora_store::faulty::Plan<kinora_store::faulty::Method>;
-pub(crate) type BlobPlan = kinora_blobs::faulty::Plan<kinora_blobs::faulty::Method>;
+pub(crate) type StorePlan = kinora_store::faulty::Plan<kinora_store::faulty::StoreMethod>;
+pub(crate) type BlobPlan = kinora_blobs::faulty::Plan<kinora_blobs::faulty::BlobMethod>;
 
 /// What has happened, for people.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +78,7 @@ impl Trace {
 #[derive(Debug)]
 pub(crate) struct Service {
     /// As workers and API see it.
-    pub(crate) seen: Stores,
+    pub(crate) seen: StoreHandles,
     pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) router: Router,
@@ -155,7 +155,7 @@ impl World {
         world.open(HeldFiles::new()).await;
         let keys = world.witness.open().real.keys;
         for (project, key) in PROJECTS.iter().zip(&world.keys) {
-            let by = Actor {
+            let by = KeyActor {
                 user: "sim".to_owned(),
                 host: "sim".to_owned(),
             };
@@ -240,30 +240,30 @@ impl World {
             webhooks: real.webhooks.clone(),
             operations: real.operations.clone(),
             blobs: blobs.clone(),
-            availability: kinora_api::Availability::new(seen.workers.clone(), self.clock.clone()),
-            catalog: Arc::new(Catalog::new(built_in_cards()).unwrap()),
-            signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
+            availability: kinora_api::ModelAvailability::new(seen.workers.clone(), self.clock.clone()),
+            catalog: Arc::new(ModelCatalog::new(built_in_cards()).unwrap()),
+            signer: Arc::new(UrlSigner::new(SigningSecret::new([7; 32]), None)),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
-            settings: Arc::new(Settings {
+            settings: Arc::new(ApiSettings {
                 project_tasks_max: u64::MAX,
                 project_bytes_max: u64::MAX,
                 bytes_max: u64::MAX,
-                reserve: Reserve::default(),
+                reserve: DiskReserve::default(),
                 base_url: "http://sim".to_owned(),
                 waiting_max: WAITING_MAX,
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
                 failed_retention_ms: RETENTION_MS,
                 redirects: false,
                 studio: false,
-                reference_ports: kinora_contract::reference_url::Ports::default(),
+                reference_ports: kinora_contract::reference_url::AllowedPorts::default(),
             }),
             gate: None,
-            turns: kinora_api::Turns::default(),
-            rendered: kinora_api::Rendered::default(),
-            watch: kinora_api::Watch::default(),
-            readiness: kinora_contract::Readiness::default(),
-            tracer: kinora_traces::Tracer::default(),
+            turns: kinora_api::RequestTurns::default(),
+            rendered: kinora_api::ObjectCache::default(),
+            watch: kinora_api::TaskWatch::default(),
+            readiness: kinora_contract::WorkerReadiness::default(),
+            tracer: kinora_traces::TaskTracer::default(),
             lost: kinora_api::LostFiles::default(),
             stopping: CancellationToken::new(),
         });
@@ -362,7 +362,7 @@ fn api_key(project: &str, key: &KeyText) -> NewKey {
         sha256: key.sha256(),
         name: project.to_owned(),
         project: project.to_owned(),
-        scopes: Scope::VIDEOS.to_vec(),
+        scopes: KeyScope::VIDEOS.to_vec(),
         models: None,
         requests_per_minute: None,
         unfinished_max: None,

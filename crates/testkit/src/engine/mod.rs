@@ -3,13 +3,13 @@
 
 mod scenes;
 
-use kinora_contract::{Features, Seconds, VideoSpec};
+use kinora_contract::{Features, VideoLength, VideoSpec};
 use kinora_engine::{
-    CHANNELS, Clip, Control, Description, Engine, EngineError, Job, Materials, Planner,
-    SAMPLE_RATE_HZ, Sink, Stage, refuse_unsupported,
+    CHANNELS, ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner,
+    SAMPLE_RATE_HZ, ClipSink, WorkStage, refuse_unsupported,
 };
 
-use scenes::Scenes;
+use scenes::SceneFrames;
 
 /// Frames per second, but of an edit, which has its source's.
 const FPS: u32 = 24;
@@ -24,14 +24,14 @@ const AUTO_SECONDS: u32 = 2;
 /// - Reference sounds follow each other; without one there is silence.
 /// - An edit mixes its source with the bars, by its strength.
 #[derive(Debug)]
-pub struct Bars {
-    description: Description,
+pub struct BarsEngine {
+    description: EngineDescription,
 }
 
-impl Default for Bars {
+impl Default for BarsEngine {
     fn default() -> Self {
         Self {
-            description: Description {
+            description: EngineDescription {
                 name: "bars".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 features: Features {
@@ -46,15 +46,15 @@ impl Default for Bars {
     }
 }
 
-impl Planner for Bars {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for BarsEngine {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         refuse_unsupported(self.description.features, spec)?;
         if let (Some(_), Some(source)) = (&spec.edit, &materials.source) {
-            return Ok(Clip {
+            return Ok(ClipPlan {
                 size: source.size(),
                 fps: source.fps(),
                 frames: source.frames(),
@@ -63,10 +63,10 @@ impl Planner for Bars {
         }
         let size = spec.render_size();
         let seconds = match spec.seconds {
-            Seconds::Fixed(seconds) => seconds,
-            Seconds::Auto => AUTO_SECONDS + spec.prompt.matches('.').count().min(8) as u32,
+            VideoLength::Fixed(seconds) => seconds,
+            VideoLength::Auto => AUTO_SECONDS + spec.prompt.matches('.').count().min(8) as u32,
         };
-        Ok(Clip {
+        Ok(ClipPlan {
             size: size.ok_or_else(|| {
                 EngineError::Unsupported("a shape that follows an image".to_owned())
             })?,
@@ -77,12 +77,12 @@ impl Planner for Bars {
     }
 }
 
-impl Engine for Bars {
+impl Engine for BarsEngine {
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
         generate(job, sink, control)
     }
@@ -92,23 +92,23 @@ impl Engine for Bars {
 ///
 /// # Errors
 /// As [`Engine::generate`].
-pub fn generate(job: &Job<'_>, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
-    control.report(Stage::Preparing, 0.0)?;
+pub fn generate(job: &FrameJob<'_>, sink: &mut dyn ClipSink, control: &JobControl) -> Result<(), EngineError> {
+    control.report(WorkStage::Preparing, 0.0)?;
     if job.clip.audio {
         sink.audio(&sound(job))?;
     }
-    let mut scenes = Scenes::new(job)?;
+    let mut scenes = SceneFrames::new(job)?;
     for number in 0..job.clip.frames {
         let done = f64::from(number) / f64::from(job.clip.frames);
-        control.report(Stage::Generating, done)?;
+        control.report(WorkStage::Generating, done)?;
         sink.frame(scenes.frame(number)?)?;
     }
-    control.report(Stage::Finishing, 1.0)
+    control.report(WorkStage::Finishing, 1.0)
 }
 
 /// The reference sounds, one after the other, cut to the clip's length or followed by silence, which costs little to
 /// encode.
-fn sound(job: &Job<'_>) -> Vec<f32> {
+fn sound(job: &FrameJob<'_>) -> Vec<f32> {
     let samples = u64::from(job.clip.frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(job.clip.fps);
     let given = job.materials.audios.iter().flat_map(|sound| &sound.pcm);
     let mut pcm: Vec<f32> = given.copied().collect();

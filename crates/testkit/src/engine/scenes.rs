@@ -1,7 +1,7 @@
 //! The pictures of a clip, each made once and shown for many frames.
 
 use kinora_contract::Size;
-use kinora_engine::{EngineError, Job, Picture, Playback};
+use kinora_engine::{EngineError, FrameJob, RgbPicture, VideoPlayback};
 
 /// The number of bars.
 const BARS: usize = 8;
@@ -9,17 +9,17 @@ const BARS: usize = 8;
 const STRIP: usize = 8;
 
 /// The frames of one job, in order.
-pub(crate) struct Scenes {
+pub(crate) struct SceneFrames {
     size: Size,
     /// Frames until the bars move on by one place.
     fps: u32,
     colours: [[u8; 3]; BARS],
     bars: Vec<u8>,
-    course: Course,
+    course: SceneCourse,
 }
 
 /// Content shown with the bars.
-enum Course {
+enum SceneCourse {
     /// Nothing.
     Bars,
     /// Fitted pictures, each for an equal part of the clip; `None` is the bars.
@@ -29,41 +29,41 @@ enum Course {
     },
     /// A source, mixed with the bars.
     Source {
-        source: Box<dyn Playback>,
+        source: Box<dyn VideoPlayback>,
         /// How much of the bars, of 256.
         weight: u16,
         mixed: Vec<u8>,
     },
 }
 
-impl Scenes {
-    pub(crate) fn new(job: &Job<'_>) -> Result<Self, EngineError> {
+impl SceneFrames {
+    pub(crate) fn new(job: &FrameJob<'_>) -> Result<Self, EngineError> {
         let (size, materials) = (job.clip.size, job.materials);
         let colours = colours(job);
         let bars = bars(size, &colours);
         let course = if let (Some(edit), Some(source)) = (&job.spec.edit, &materials.source) {
-            Course::Source {
+            SceneCourse::Source {
                 source: source.play()?,
                 weight: (edit.strength.clamp(0.0, 1.0) * 256.0) as u16,
                 mixed: Vec::new(),
             }
         } else if let Some(first) = &materials.first_frame {
             let last = materials.last_frame.as_ref();
-            let last = last.map(|picture| fitted(picture, size)).transpose()?;
-            Course::Pictures {
-                pictures: vec![Some(fitted(first, size)?), None, last],
+            let last = last.map(|picture| fit_to(picture, size)).transpose()?;
+            SceneCourse::Pictures {
+                pictures: vec![Some(fit_to(first, size)?), None, last],
                 frames: job.clip.frames,
             }
         } else if materials.images.is_empty() {
-            Course::Bars
+            SceneCourse::Bars
         } else {
             let strip = size.height as usize / STRIP * size.width as usize * 3;
             let images = materials.images.iter().map(|picture| {
-                let mut fitted = fitted(picture, size)?;
+                let mut fitted = fit_to(picture, size)?;
                 fitted[..strip].copy_from_slice(&bars[..strip]);
                 Ok(Some(fitted))
             });
-            Course::Pictures {
+            SceneCourse::Pictures {
                 pictures: images.collect::<Result<_, EngineError>>()?,
                 frames: job.clip.frames,
             }
@@ -84,13 +84,13 @@ impl Scenes {
             self.bars = bars(self.size, &self.colours);
         }
         match &mut self.course {
-            Course::Bars => Ok(&self.bars),
-            Course::Pictures { pictures, frames } => {
+            SceneCourse::Bars => Ok(&self.bars),
+            SceneCourse::Pictures { pictures, frames } => {
                 // Equal shares of the clip: picture 0 for the first part, and so on.
                 let place = u64::from(number) * pictures.len() as u64 / u64::from(*frames);
                 Ok(pictures[place as usize].as_ref().unwrap_or(&self.bars))
             }
-            Course::Source {
+            SceneCourse::Source {
                 source,
                 weight,
                 mixed,
@@ -110,7 +110,7 @@ impl Scenes {
 }
 
 /// Colours of the bars, from an FNV-1a hash of prompt, negative prompt and seed.
-fn colours(job: &Job<'_>) -> [[u8; 3]; BARS] {
+fn colours(job: &FrameJob<'_>) -> [[u8; 3]; BARS] {
     let said = job.spec.prompt.bytes();
     let unwanted = job
         .spec
@@ -139,12 +139,12 @@ fn bars(size: Size, colours: &[[u8; 3]; BARS]) -> Vec<u8> {
     row.repeat(size.height as usize)
 }
 
-fn fitted(picture: &Picture, size: Size) -> Result<Vec<u8>, EngineError> {
+fn fit_to(picture: &RgbPicture, size: Size) -> Result<Vec<u8>, EngineError> {
     let (from, to) = (picture.size, size);
     if from == to {
         return Ok(picture.rgb.clone());
     }
     let (from, to) = ((from.width, from.height), (to.width, to.height));
-    kinora_media_resize::covering(&picture.rgb, from, to)
+    kinora_media_resize::crop_and_resize(&picture.rgb, from, to)
         .map_err(|error| EngineError::Failed(error.to_string()))
 }

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::fs;
 
 use kinora_contract::error::ErrorKind;
-use kinora_contract::limits::{self, Limit};
-use kinora_contract::request::{FIELDS, Field};
+use kinora_contract::limits::{self, LimitRow};
+use kinora_contract::request::{FIELDS, RequestField};
 use kinora_contract::{
     AspectRatio, ErrorCode, FailureCode, Features, ModelCard, Resolution, built_in_cards,
 };
-use kinora_engine::Planner;
+use kinora_engine::ClipPlanner;
 use kinora_engine_storyboard::Storyboard;
 
 use crate::files::root;
@@ -90,7 +90,7 @@ pub(crate) fn table<const N: usize>(
 }
 
 fn limits() -> String {
-    let row = |limit: &Limit| {
+    let row = |limit: &LimitRow| {
         let name = format!("`{}`", limit.name);
         let unit = match limit.value {
             1.0 => limit.unit.trim_end_matches('s'),
@@ -165,7 +165,7 @@ fn fields() -> String {
         let quoted: Vec<_> = names.map(|name| format!("`{name}`")).collect();
         quoted.join(between)
     };
-    let row = |field: &Field| {
+    let row = |field: &RequestField| {
         let of_form = (!field.in_edit()).then_some("edit_task_id");
         [
             format!("`{}`", field.name),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{FrameSize, Inputs, Priority, Seconds, Size, State, TaskId, VideoSpec};
+use kinora_contract::{FrameSize, VideoInputs, Priority, VideoLength, Size, TaskState, TaskId, VideoSpec};
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
 
@@ -23,18 +23,18 @@ fn task(project: &str, model: &str, seconds: u32) -> Task {
             model: model.to_owned(),
             prompt: "a boat".to_owned(),
             negative_prompt: None,
-            seconds: Seconds::Fixed(seconds),
+            seconds: VideoLength::Fixed(seconds),
             frame: FrameSize::Fixed(Size::new(1280, 720)),
             seed: 1,
             generate_audio: false,
-            inputs: Inputs::Text,
+            inputs: VideoInputs::Text,
             draft: false,
             final_of: None,
             edit: None,
         },
         metadata: BTreeMap::new(),
         priority: Priority::Normal,
-        state: State::Waiting,
+        state: TaskState::Waiting,
         progress: 0,
         created_at_ms: 0,
         started_at_ms: None,
@@ -48,8 +48,8 @@ fn task(project: &str, model: &str, seconds: u32) -> Task {
 }
 
 /// Of models `a` and `b`, whose engine has this many seats.
-fn queue(seats: Option<usize>) -> Queue {
-    Queue::new(
+fn queue(seats: Option<usize>) -> EngineQueue {
+    EngineQueue::new(
         vec!["a".to_owned(), "b".to_owned()],
         seats.map(|seats| Arc::new(Semaphore::new(seats))),
     )
@@ -64,7 +64,7 @@ fn long_tasks(slot: &mut ShortSlot, at: Duration) -> Option<LongTasks> {
 }
 
 /// Starts tasks while the rule lets them; returns those that run.
-fn start_all(slot: &mut ShortSlot, queue: &Queue, tasks: &[(&str, u32)]) -> Vec<RunningCost> {
+fn start_all(slot: &mut ShortSlot, queue: &EngineQueue, tasks: &[(&str, u32)]) -> Vec<RunningCost> {
     let mut running = Vec::new();
     for (project, seconds) in tasks {
         let task = task(project, "a", *seconds);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kinora_blobs::faulty::{Method, Rates};
-use kinora_contract::{Phase, Readiness, Standstill};
-use kinora_store::faulty::Method::Sweep;
-use kinora_worker::Backoff;
+use kinora_blobs::faulty::{BlobMethod, Rates};
+use kinora_contract::{TaskPhase, WorkerReadiness, StandstillReason};
+use kinora_store::faulty::StoreMethod::Sweep;
+use kinora_worker::FaultBackoff;
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, Puppet};
@@ -14,26 +14,26 @@ use crate::engines::{Act, Puppet};
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_nothing_is_claimed_until_the_blob_store_takes_a_file_again() {
     let bench = Bench::new();
-    for method in [Method::PutFile, Method::PutBytes, Method::Probe] {
+    for method in [BlobMethod::PutFile, BlobMethod::PutBytes, BlobMethod::Probe] {
         bench.blob_plan.set_of(method, Some(Rates::AWAY));
     }
     let engine = Arc::new(Puppet::new(Act::Good));
-    let readiness = Readiness::default();
+    let readiness = WorkerReadiness::default();
     let mut worker = bench.worker(&engine);
-    worker.backoff = Backoff::new(readiness.clone(), crate::bench::real_clock());
+    worker.backoff = FaultBackoff::new(readiness.clone(), crate::bench::real_clock());
     let running = Running::start(worker);
     let ids = [bench.submit().await, bench.submit().await];
-    let probes = || bench.blob_plan.calls(Method::Probe);
+    let probes = || bench.blob_plan.calls(BlobMethod::Probe);
     until("it is probed again", async || probes() >= 2).await;
     for id in ids {
-        let waits = async || bench.phase(id).await == Phase::Waiting;
+        let waits = async || bench.phase(id).await == TaskPhase::Waiting;
         until("the task waits", waits).await;
     }
     assert_eq!(
         (engine.started(), readiness.standstill()),
-        (1, Some(Standstill::Results))
+        (1, Some(StandstillReason::Results))
     );
-    for method in [Method::PutFile, Method::PutBytes, Method::Probe] {
+    for method in [BlobMethod::PutFile, BlobMethod::PutBytes, BlobMethod::Probe] {
         bench.blob_plan.set_of(method, None);
     }
     let artifacts = [bench.completes(ids[0]).await, bench.completes(ids[1]).await];
@@ -65,7 +65,7 @@ async fn p08_a_run_keeps_its_slot_until_its_outcome_is_written() {
     assert_eq!(engine.started(), SLOTS);
     let mut at_work = 0;
     for id in &ids {
-        at_work += usize::from(bench.phase(*id).await == Phase::Running);
+        at_work += usize::from(bench.phase(*id).await == TaskPhase::Running);
     }
     assert_eq!(at_work, SLOTS);
     bench.held.hold(false);
@@ -98,7 +98,7 @@ async fn p08_cancels_leave_no_more_writes_under_way_than_there_are_slots() {
     let sweeps = || bench.store_plan.calls(Sweep);
     let enough = sweeps() + 20;
     until("some sweeps pass", async || sweeps() >= enough).await;
-    assert_eq!(bench.phase(waiting).await, Phase::Waiting);
+    assert_eq!(bench.phase(waiting).await, TaskPhase::Waiting);
     bench.held.hold(false);
     let artifact = bench.completes(waiting).await;
     running.drained().await;

@@ -10,19 +10,19 @@ use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
 use kinora_blobs::{BlobStore, LocalBlobs};
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Clock, FailureCode, FrameSize, Inputs, ManualClock, Phase, Priority, Readiness,
-    RunningClock, Seconds, Size, State, Task, TaskId, VideoSpec,
+    Artifact, Clock, FailureCode, FrameSize, VideoInputs, ManualClock, TaskPhase, Priority, WorkerReadiness,
+    RunningClock, VideoLength, Size, TaskState, Task, TaskId, VideoSpec,
 };
-use kinora_media::{InProcess, RecorderOptions};
+use kinora_media::{InProcessFilms, RecorderOptions};
 use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
-    Cancellation, ChoreWork, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, Stores,
+    CancelOutcome, ChoreWork, DeleteOutcome, InsertOutcome, NewTask, OpenOptions, QueueBounds, StoreHandles,
 };
-use kinora_system::scratch::Scratch;
-use kinora_traces::Tracer;
+use kinora_system::scratch::ScratchFolder;
+use kinora_traces::TaskTracer;
 use kinora_worker::{
-    Backoff, Lineup, Maker, Origin, Pools, References, Served, Settings, Shutdown, Worker,
+    FaultBackoff, EngineLineup, AnyEngine, WorkerOrigin, WorkerPools, ReferenceGatherer, ServedEngine, WorkerOptions, Shutdown, Worker,
 };
 use tokio::task::JoinHandle;
 
@@ -40,13 +40,13 @@ pub(crate) fn real_clock() -> Arc<dyn Clock> {
 }
 
 /// One that reaches this machine, as the callers' host.
-pub(crate) fn fetcher() -> kinora_http_fetch::Fetcher {
-    let options = kinora_http_fetch::Options {
+pub(crate) fn fetcher() -> kinora_http_fetch::ReferenceFetcher {
+    let options = kinora_http_fetch::FetchOptions {
         allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
         host_connections_max: 64,
-        ..kinora_http_fetch::Options::default()
+        ..kinora_http_fetch::FetchOptions::default()
     };
-    kinora_http_fetch::Fetcher::new(options, real_clock()).unwrap()
+    kinora_http_fetch::ReferenceFetcher::new(options, real_clock()).unwrap()
 }
 
 /// So long that a heartbeat renews for progress alone while a test runs.
@@ -58,16 +58,16 @@ pub(crate) const PROJECT: &str = "project";
 pub(crate) const MODEL: &str = "model";
 
 pub(crate) struct Bench {
-    pub(crate) store: Stores,
+    pub(crate) store: StoreHandles,
     /// The store as workers see it, and how it fails them.
-    faulty: Stores,
-    pub(crate) store_plan: Arc<store::Plan<store::Method>>,
+    faulty: StoreHandles,
+    pub(crate) store_plan: Arc<store::Plan<store::StoreMethod>>,
     pub(crate) blobs: Arc<FaultyBlobs>,
-    pub(crate) blob_plan: Arc<blobs::Plan<blobs::Method>>,
+    pub(crate) blob_plan: Arc<blobs::Plan<blobs::BlobMethod>>,
     pub(crate) held: Arc<HeldBlobs>,
     pub(crate) clock: Arc<ManualClock>,
     submitted: AtomicU64,
-    pub(crate) scratch: Arc<Scratch>,
+    pub(crate) scratch: Arc<ScratchFolder>,
     _folder: tempfile::TempDir,
 }
 
@@ -83,7 +83,7 @@ impl Bench {
         let clock = Arc::new(clock);
         let options = OpenOptions::new(clock.clone());
         let store = SqliteStore::open(&folder.path().join("kinora.db"), &options).unwrap();
-        let store = Stores::of(Arc::new(store));
+        let store = StoreHandles::from_store(Arc::new(store));
         let plan = Arc::new(store::Plan::seeded(1));
         let seen = if deaf {
             FaultyStore::wrap_deaf(store.clone(), plan.clone())
@@ -94,7 +94,7 @@ impl Bench {
     }
 
     /// On a store whose steady clock is `clock`.
-    pub(crate) fn over(store: Stores, clock: Arc<ManualClock>) -> Self {
+    pub(crate) fn over(store: StoreHandles, clock: Arc<ManualClock>) -> Self {
         let plan = Arc::new(store::Plan::seeded(1));
         let seen = FaultyStore::wrap(store.clone(), plan.clone());
         Self::on(tempfile::tempdir().unwrap(), clock, store, (seen, plan))
@@ -103,12 +103,12 @@ impl Bench {
     fn on(
         folder: tempfile::TempDir,
         clock: Arc<ManualClock>,
-        store: Stores,
-        (faulty, store_plan): (Stores, Arc<store::Plan<store::Method>>),
+        store: StoreHandles,
+        (faulty, store_plan): (StoreHandles, Arc<store::Plan<store::StoreMethod>>),
     ) -> Self {
         let blobs = LocalBlobs::open(folder.path().join("results")).unwrap();
         let held = Arc::new(HeldBlobs::new(Arc::new(blobs)));
-        let scratch = Scratch::make(&folder.path().join("work")).unwrap();
+        let scratch = ScratchFolder::create(&folder.path().join("work")).unwrap();
         let blob_plan = Arc::new(blobs::Plan::seeded(1));
         Self {
             faulty,
@@ -143,10 +143,10 @@ impl Bench {
         engines: impl IntoIterator<Item = (&'a str, &'a Arc<Puppet>)>,
     ) -> Worker {
         let served = engines.into_iter().map(|(model, engine)| {
-            let served = Served {
+            let served = ServedEngine {
                 seats: None,
                 device: None,
-                engine: Maker::Frames(engine.clone()),
+                engine: AnyEngine::Frames(engine.clone()),
                 progress_timeout: DEADLINE,
             };
             (model.to_owned(), served)
@@ -156,19 +156,19 @@ impl Bench {
             chores: self.faulty.chores.clone(),
             workers: self.faulty.workers.clone(),
             blobs: self.blobs.clone(),
-            lineup: Lineup::new(served),
-            references: Arc::new(References::new(fetcher(), self.scratch.clone())),
-            backoff: Backoff::new(Readiness::default(), real_clock()),
+            lineup: EngineLineup::new(served),
+            references: Arc::new(ReferenceGatherer::new(fetcher(), self.scratch.clone())),
+            backoff: FaultBackoff::new(WorkerReadiness::default(), real_clock()),
             scratch: self.scratch.clone(),
-            pools: Pools::new(1),
-            films: Arc::new(InProcess),
+            pools: WorkerPools::new(1),
+            films: Arc::new(InProcessFilms),
             policy: None,
-            tracer: Tracer::default(),
+            tracer: TaskTracer::default(),
             clock: self.clock.clone(),
             patience: real_clock(),
-            settings: Settings {
+            settings: WorkerOptions {
                 name: "worker".to_owned(),
-                origin: Origin::default(),
+                origin: WorkerOrigin::default(),
                 slots: 1,
                 project_slots_max: 0,
                 short_slot_memory: Duration::ZERO,
@@ -237,12 +237,12 @@ impl Bench {
             bounds: QueueBounds::NONE,
         };
         let inserted = self.store.tasks.insert(new).await.unwrap();
-        assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
+        assert!(matches!(inserted, InsertOutcome::Inserted(_)), "{inserted:?}");
         id
     }
 
     /// What the project of all tasks has stored.
-    pub(crate) async fn usage(&self) -> kinora_store::Usage {
+    pub(crate) async fn usage(&self) -> kinora_store::QuotaUsage {
         self.store.tasks.usage(PROJECT).await.unwrap()
     }
 
@@ -260,12 +260,12 @@ impl Bench {
         self.find(id).await.expect("the task is there")
     }
 
-    pub(crate) async fn phase(&self, id: TaskId) -> Phase {
+    pub(crate) async fn phase(&self, id: TaskId) -> TaskPhase {
         self.task(id).await.state.phase()
     }
 
     /// Waits until the task is in this phase.
-    pub(crate) async fn reaches(&self, id: TaskId, phase: Phase) -> Arc<Task> {
+    pub(crate) async fn reaches(&self, id: TaskId, phase: TaskPhase) -> Arc<Task> {
         let what = format!("{id} becomes {phase:?}");
         until(&what, async || self.phase(id).await == phase).await;
         self.task(id).await
@@ -290,7 +290,7 @@ impl Bench {
     pub(crate) async fn ends_after_pauses(&self, id: TaskId) -> Result<Artifact, (String, String)> {
         let ended = async || {
             let phase = self.phase(id).await;
-            if phase == Phase::Waiting {
+            if phase == TaskPhase::Waiting {
                 self.clock.advance(1_000);
                 // Slowly, so that no lease ends of a fetch that has begun meanwhile.
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -302,7 +302,7 @@ impl Bench {
     }
 
     /// The phase of a task of another project.
-    pub(crate) async fn phase_in(&self, project: &str, id: TaskId) -> Phase {
+    pub(crate) async fn phase_in(&self, project: &str, id: TaskId) -> TaskPhase {
         self.find_in(project, id).await.state.phase()
     }
 
@@ -320,38 +320,38 @@ impl Bench {
         let ended = async || self.phase_in(project, id).await.is_terminal();
         until(&format!("{id} ends"), ended).await;
         match &self.find_in(project, id).await.state {
-            State::Completed(artifact) => Ok((**artifact).clone()),
-            State::Failed(failure) => Err((failure.code.clone(), failure.message.clone())),
+            TaskState::Completed(artifact) => Ok((**artifact).clone()),
+            TaskState::Failed(failure) => Err((failure.code.clone(), failure.message.clone())),
             other => panic!("{other:?}"),
         }
     }
 
     /// Puts of files that workers have begun.
     pub(crate) fn files_begun(&self) -> u64 {
-        self.blob_plan.calls(blobs::Method::PutFile)
+        self.blob_plan.calls(blobs::BlobMethod::PutFile)
     }
 
     /// Outcomes that workers have tried to write.
     pub(crate) fn finishes(&self) -> u64 {
-        self.store_plan.calls(store::Method::Finish)
+        self.store_plan.calls(store::StoreMethod::Finish)
     }
 
     /// Tasks that workers have tried to give back.
     pub(crate) fn releases(&self) -> u64 {
-        self.store_plan.calls(store::Method::Release)
+        self.store_plan.calls(store::StoreMethod::Release)
     }
 
     /// Waits until every heartbeat has looked after its lease again: a renewal that was due
     /// before is done.
     pub(crate) async fn heartbeats_go_round(&self) {
-        let looks = || self.store_plan.calls(store::Method::Lost);
+        let looks = || self.store_plan.calls(store::StoreMethod::FindLost);
         // The first one may have been under way, and one may be the last of a run that has ended.
         let enough = looks() + 3;
         until("the heartbeats go round", async || looks() >= enough).await;
     }
 
     /// Cancels as the API does.
-    pub(crate) async fn cancel(&self, id: TaskId) -> Cancellation {
+    pub(crate) async fn cancel(&self, id: TaskId) -> CancelOutcome {
         let failure = FailureCode::Cancelled.into();
         let tasks = &self.store.tasks;
         let cancelled = tasks.cancel(PROJECT, id, failure, RETENTION_MS);
@@ -361,7 +361,7 @@ impl Bench {
     /// Deletes as the API does.
     pub(crate) async fn delete(&self, id: TaskId) {
         let deleted = self.store.tasks.delete(PROJECT, id).await.unwrap();
-        let Deletion::Deleted { files } = deleted else {
+        let DeleteOutcome::Deleted { files } = deleted else {
             panic!("{deleted:?}")
         };
         let mut done = Vec::new();
@@ -372,7 +372,7 @@ impl Bench {
             self.blobs.delete(key).await.unwrap();
             done.push(chore.done());
         }
-        self.store.tasks.settle_deleted(done).await.unwrap();
+        self.store.tasks.complete_deletion(done).await.unwrap();
     }
 }
 
@@ -421,11 +421,11 @@ pub(crate) fn spec(model: &str) -> VideoSpec {
         model: model.to_owned(),
         prompt: "a lighthouse".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(5),
+        seconds: VideoLength::Fixed(5),
         frame: FrameSize::Fixed(Size::new(1280, 720)),
         seed: 1,
         generate_audio: true,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,

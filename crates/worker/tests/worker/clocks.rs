@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::Phase;
-use kinora_store::faulty::Method;
+use kinora_contract::TaskPhase;
+use kinora_store::faulty::StoreMethod;
 use kinora_store::{ChoreKind, ChoreRequest};
 
 use crate::bench::{Bench, DEADLINE, NOW, RETENTION_MS, Running, until};
@@ -16,7 +16,7 @@ const SETTLE_MS: u64 = 10 * 60 * 1000;
 
 /// Waits until sweeps that have begun after this have ended.
 async fn sweeps_go_round(bench: &Bench) {
-    let sweeps = || bench.store_plan.calls(Method::Sweep);
+    let sweeps = || bench.store_plan.calls(StoreMethod::Sweep);
     // One may be under way.
     let enough = sweeps() + 3;
     until("the sweeps go round", async || sweeps() >= enough).await;
@@ -75,7 +75,7 @@ async fn p10_a_clock_that_jumps_while_chores_are_leased_leaves_no_file_and_takes
         second.drained().await;
         // Not even under a lease.
         bench.clock.advance(HOUR_MS);
-        let chores = bench.store.chores.take_chores(ChoreRequest {
+        let chores = bench.store.chores.lease_chores(ChoreRequest {
             kind: ChoreKind::RemoveFile,
             count: 10,
             lease_ms: HOUR_MS,
@@ -98,14 +98,14 @@ async fn p10_a_result_outlives_a_clock_that_is_wrong_until_both_clocks_agree() {
     sweeps_go_round(&bench).await;
     bench.clock.advance(SETTLE_MS - 1);
     sweeps_go_round(&bench).await;
-    assert_eq!(bench.phase(id).await, Phase::Completed);
+    assert_eq!(bench.phase(id).await, TaskPhase::Completed);
     bench.clock.set(NOW);
     sweeps_go_round(&bench).await;
     bench.holds_only(&[artifact]).await;
     // The clock that stays ends it, by both clocks.
     bench.clock.advance(RETENTION_MS);
     sweeps_go_round(&bench).await;
-    bench.reaches(id, Phase::Expired).await;
+    bench.reaches(id, TaskPhase::Expired).await;
     running.drained().await;
 }
 
@@ -128,7 +128,7 @@ async fn p10_what_a_clock_before_the_release_has_made_is_kept_for_its_time() {
     sweeps_go_round(&bench).await;
     bench.holds_only(&[artifact]).await;
     bench.clock.advance(RETENTION_MS);
-    bench.reaches(id, Phase::Expired).await;
+    bench.reaches(id, TaskPhase::Expired).await;
     running.drained().await;
 }
 

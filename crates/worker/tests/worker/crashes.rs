@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{FailureCode, Phase, Status, TaskId};
-use kinora_store::Cancellation;
-use kinora_store::faulty::{Method, Rates};
+use kinora_contract::{FailureCode, TaskPhase, Status, TaskId};
+use kinora_store::CancelOutcome;
+use kinora_store::faulty::{StoreMethod, Rates};
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, CRASHED, PRIVATE, Puppet};
@@ -59,17 +59,17 @@ async fn a_cancel_that_nobody_saw_before_the_crash_stands() {
     let id = bench.submit().await;
     until("the engine works", async || engine.at_work() == 1).await;
     // No heartbeat hears of the cancel: the crash is what ends the run.
-    for method in [Method::Lost, Method::Renew] {
+    for method in [StoreMethod::FindLost, StoreMethod::Renew] {
         bench.store_plan.set_of(method, Some(Rates::AWAY));
     }
     bench.heartbeats_go_round().await;
     cancel(&bench, id).await;
     engine.release_one();
     until("the task was given back", async || {
-        bench.store_plan.calls(Method::Release) == 1
+        bench.store_plan.calls(StoreMethod::Release) == 1
     })
     .await;
-    for method in [Method::Lost, Method::Renew] {
+    for method in [StoreMethod::FindLost, StoreMethod::Renew] {
         bench.store_plan.set_of(method, None);
     }
     is_left_alone(&bench, &engine, running, id).await;
@@ -82,19 +82,19 @@ async fn a_cancel_between_a_crash_and_the_next_attempt_stands() {
     let running = Running::start(bench.worker(&engine));
     let id = bench.submit().await;
     until("the engine works", async || engine.at_work() == 1).await;
-    bench.store_plan.set_of(Method::Claim, Some(Rates::AWAY));
+    bench.store_plan.set_of(StoreMethod::Claim, Some(Rates::AWAY));
     engine.release_one();
-    let task = bench.reaches(id, Phase::Waiting).await;
+    let task = bench.reaches(id, TaskPhase::Waiting).await;
     assert_eq!(task.attempt, 1);
     assert_eq!(task.status(), Some(Status::InProgress), "it was begun");
     cancel(&bench, id).await;
-    bench.store_plan.set_of(Method::Claim, None);
+    bench.store_plan.set_of(StoreMethod::Claim, None);
     is_left_alone(&bench, &engine, running, id).await;
 }
 
 async fn cancel(bench: &Bench, id: TaskId) {
     let answer = bench.cancel(id).await;
-    assert!(matches!(answer, Cancellation::Cancelled(_)), "{answer:?}");
+    assert!(matches!(answer, CancelOutcome::Cancelled(_)), "{answer:?}");
 }
 
 /// The worker goes on with the next task; this one stays cancelled after its one attempt.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kinora_contract::{Clock, ManualClock, Phase, TaskId};
+use kinora_contract::{Clock, ManualClock, TaskPhase, TaskId};
 use kinora_store::DeviceEngineState;
-use kinora_store::faulty::{Fault, Method};
-use kinora_worker::{Device, Lineup, Maker, Patience, Served, Tenant, Worker};
+use kinora_store::faulty::{Fault, StoreMethod};
+use kinora_worker::{EngineDevice, EngineLineup, AnyEngine, DevicePatience, ServedEngine, SharingEngine, Worker};
 use tokio::sync::Semaphore;
 
 use crate::bench::{Bench, NOW, Running, until};
@@ -48,7 +48,7 @@ impl Shared {
     }
 
     fn worker_with_seats(&self, slots: usize, seats: usize) -> Worker {
-        let served = |engine: Maker, seats: Option<usize>| Served {
+        let served = |engine: AnyEngine, seats: Option<usize>| ServedEngine {
             engine,
             // The tests' clock may pass hours.
             progress_timeout: Duration::from_secs(1_000_000),
@@ -56,7 +56,7 @@ impl Shared {
             seats: seats.map(Semaphore::new).map(Arc::new),
         };
         let lodger = |name, puppet: &Arc<Puppet>| {
-            Maker::Frames(Arc::new(Lodger {
+            AnyEngine::Frames(Arc::new(Lodger {
                 name,
                 megabytes: 60,
                 puppet: puppet.clone(),
@@ -66,26 +66,26 @@ impl Shared {
         };
         let engines = [(FIRST, &self.first), (SECOND, &self.second)];
         let engines = engines.map(|(name, puppet)| (name, lodger(name, puppet)));
-        let tenant = |(name, engine): &(&'static str, Maker)| Tenant {
+        let tenant = |(name, engine): &(&'static str, AnyEngine)| SharingEngine {
             name: (*name).to_owned(),
             engine: engine.clone(),
             megabytes: 60,
             models: vec![(*name).to_owned()],
         };
-        let patience = Patience {
+        let patience = DevicePatience {
             idle_max: Some(IDLE),
             age_max: AGE,
         };
         let tenants = engines.iter().map(tenant).collect();
         let now = self.patience.steady();
-        let device = Device::new("gpu0".to_owned(), 100, patience, tenants, now);
+        let device = EngineDevice::new("gpu0".to_owned(), 100, patience, tenants, now);
         let models = engines.map(|(name, engine)| (name.to_owned(), served(engine, Some(seats))));
         let free = (
             FREE.to_owned(),
-            served(Maker::Frames(self.free.clone()), None),
+            served(AnyEngine::Frames(self.free.clone()), None),
         );
         let mut worker = self.bench.worker(&self.first);
-        worker.lineup = Lineup::new(models.into_iter().chain([free])).sharing([device]);
+        worker.lineup = EngineLineup::new(models.into_iter().chain([free])).sharing([device]);
         worker.patience = self.patience.clone();
         worker.settings.slots = slots;
         worker
@@ -97,7 +97,7 @@ impl Shared {
     }
 
     async fn waits(&self, id: TaskId) {
-        assert_eq!(self.bench.phase(id).await, Phase::Waiting);
+        assert_eq!(self.bench.phase(id).await, TaskPhase::Waiting);
     }
 
     /// Another task of the engine without a device runs to its end: the claim loop has gone round.
@@ -319,11 +319,11 @@ async fn a_store_that_fails_costs_no_engine_its_turn() {
     let first = shared.bench.submit_to(FIRST).await;
     shared.bench.completes(first).await;
     let plan = &shared.bench.store_plan;
-    plan.fail_next(Method::HasClaimable, 1, Fault::Before);
-    let asked = plan.calls(Method::HasClaimable);
+    plan.fail_next(StoreMethod::HasClaimable, 1, Fault::Before);
+    let asked = plan.calls(StoreMethod::HasClaimable);
     let second = shared.bench.submit_to(SECOND).await;
     shared.bench.completes(second).await;
-    assert!(plan.calls(Method::HasClaimable) >= asked + 2);
+    assert!(plan.calls(StoreMethod::HasClaimable) >= asked + 2);
     running.drained().await;
 }
 

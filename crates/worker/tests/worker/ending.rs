@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FailureCode, Phase, State};
-use kinora_store::Cancellation;
-use kinora_store::faulty::Method;
+use kinora_contract::{FailureCode, TaskPhase, TaskState};
+use kinora_store::CancelOutcome;
+use kinora_store::faulty::StoreMethod;
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, Puppet};
@@ -22,8 +22,8 @@ async fn a_cancelled_task_fails_at_once_and_its_engine_is_told_within_two_second
     until("the engine works", async || engine.at_work() == 1).await;
     let asked = Instant::now();
     let answer = bench.cancel(id).await;
-    assert!(matches!(answer, Cancellation::Cancelled(_)), "{answer:?}");
-    let cancelled = State::Failed(FailureCode::Cancelled.into());
+    assert!(matches!(answer, CancelOutcome::Cancelled(_)), "{answer:?}");
+    let cancelled = TaskState::Failed(FailureCode::Cancelled.into());
     assert_eq!(bench.task(id).await.state, cancelled);
     until("the engine was told", async || engine.told().is_some()).await;
     let told = engine.told().expect("just seen");
@@ -62,7 +62,7 @@ async fn an_engine_that_ignores_a_cancel_keeps_its_slot_and_its_clip_goes() {
     until("the engine works", async || engine.at_work() == 1).await;
     bench.cancel(id).await;
     // Sweeps pass the time in which a slot that was freed too early would be taken.
-    let sweeps = || bench.store_plan.calls(Method::Sweep);
+    let sweeps = || bench.store_plan.calls(StoreMethod::Sweep);
     let enough = sweeps() + 20;
     until("the worker goes on", async || sweeps() >= enough).await;
     assert_eq!(engine.started(), 1);
@@ -130,9 +130,9 @@ async fn p02_a_cancel_that_races_the_finish_gives_one_terminal_state_and_files_o
             }
         }
         let completed = match bench.cancel(id).await {
-            Cancellation::Cancelled(_) => false,
-            Cancellation::AlreadyFinished(_) => true,
-            Cancellation::NotFound => panic!("the task is there"),
+            CancelOutcome::Cancelled(_) => false,
+            CancelOutcome::AlreadyFinished(_) => true,
+            CancelOutcome::NotFound => panic!("the task is there"),
         };
         answers.push((id, completed));
     }
@@ -141,8 +141,8 @@ async fn p02_a_cancel_that_races_the_finish_gives_one_terminal_state_and_files_o
     for (id, completed) in answers {
         let task = bench.task(id).await;
         match &task.state {
-            State::Completed(artifact) if completed => artifacts.push((**artifact).clone()),
-            State::Failed(failure) if !completed => {
+            TaskState::Completed(artifact) if completed => artifacts.push((**artifact).clone()),
+            TaskState::Failed(failure) if !completed => {
                 assert_eq!(failure.code, FailureCode::Cancelled.as_str());
             }
             other => panic!("answered completed: {completed}, but it is {other:?}"),
@@ -160,7 +160,7 @@ async fn a_delete_that_races_the_finish_leaves_no_file() {
     for round in 0..ROUNDS {
         let id = bench.submit().await;
         until("the engine works", async || engine.started() == round + 1).await;
-        assert_eq!(bench.phase(id).await, Phase::Running);
+        assert_eq!(bench.phase(id).await, TaskPhase::Running);
         engine.release_one();
         if round % 2 == 1 {
             until("a file stands", async || {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{FailureCode, Size, VideoSpec, Warning, WarningCode};
 use kinora_engine::{
-    CHANNELS, Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Picture,
-    Planner, SAMPLE_RATE_HZ, Sink, Stage,
+    CHANNELS, ClipPlan, JobControl, EngineDescription, Engine, EngineError, Features, FrameJob, JobMaterials, RgbPicture,
+    ClipPlanner, SAMPLE_RATE_HZ, ClipSink, WorkStage,
 };
 
 use crate::bench::{DEADLINE, until};
@@ -18,7 +18,7 @@ pub(crate) const PRIVATE: &str = "weights at /secret/path: CUDA error 700";
 /// Name and version as clients see them.
 pub(crate) const ENGINE: &str = "puppet/1.2";
 
-const CLIP: Clip = Clip {
+const CLIP: ClipPlan = ClipPlan {
     size: Size::new(64, 64),
     fps: 8,
     frames: 4,
@@ -65,9 +65,9 @@ pub(crate) enum Act {
 /// An engine with one act, and what is seen of it.
 pub(crate) struct Puppet {
     act: Act,
-    clip: Clip,
+    clip: ClipPlan,
     warnings: Vec<Warning>,
-    description: Description,
+    description: EngineDescription,
     started: AtomicUsize,
     at_work: AtomicUsize,
     at_work_max: AtomicUsize,
@@ -86,7 +86,7 @@ impl Puppet {
             act,
             clip: CLIP,
             warnings: Vec::new(),
-            description: Description {
+            description: EngineDescription {
                 is_trained: true,
                 final_from_video: false,
                 name: name.to_owned(),
@@ -186,7 +186,7 @@ impl Puppet {
         *releases -= 1;
     }
 
-    fn wait_for_cancel(&self, control: &Control) -> EngineError {
+    fn wait_for_cancel(&self, control: &JobControl) -> EngineError {
         let began = Instant::now();
         while !control.cancel.is_cancelled() {
             assert!(began.elapsed() < DEADLINE, "nobody cancelled the engine");
@@ -196,24 +196,24 @@ impl Puppet {
         EngineError::Cancelled
     }
 
-    fn play(&self, act: Act, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
+    fn play(&self, act: Act, sink: &mut dyn ClipSink, control: &JobControl) -> Result<(), EngineError> {
         match act {
             Act::Good | Act::PanicsInPlan | Act::RefusesInPlan => {
                 frames(self.clip.frames, sink, control)
             }
             Act::Held => {
                 self.wait_for_release();
-                frames(self.clip.frames, sink, &Control::default())
+                frames(self.clip.frames, sink, &JobControl::default())
             }
             Act::Shows => {
                 let size = Size::new(640, 320);
                 let rgb = vec![90; size.pixels() as usize * 3];
-                control.preview.show(Picture { size, rgb });
+                control.preview.show(RgbPicture { size, rgb });
                 self.wait_for_release();
                 frames(self.clip.frames, sink, control)
             }
             Act::Obedient => {
-                control.report(Stage::Generating, 0.5)?;
+                control.report(WorkStage::Generating, 0.5)?;
                 Err(self.wait_for_cancel(control))
             }
             Act::Silent => Err(self.wait_for_cancel(control)),
@@ -249,12 +249,12 @@ impl Puppet {
     }
 }
 
-impl Planner for Puppet {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for Puppet {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
-    fn plan(&self, _: &VideoSpec, _: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, _: &VideoSpec, _: &JobMaterials) -> Result<ClipPlan, EngineError> {
         match self.act {
             Act::PanicsInPlan => panic!("{PRIVATE}"),
             Act::RefusesInPlan => Err(EngineError::Unsupported(PRIVATE.to_owned())),
@@ -269,7 +269,7 @@ impl Planner for Puppet {
         )
     }
 
-    fn warnings(&self, _: &VideoSpec, _: &Materials) -> Vec<Warning> {
+    fn warnings(&self, _: &VideoSpec, _: &JobMaterials) -> Vec<Warning> {
         self.warnings.clone()
     }
 }
@@ -277,9 +277,9 @@ impl Planner for Puppet {
 impl Engine for Puppet {
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
         let source = job.materials.source.as_ref();
         let frames = source.map(|footage| footage.frames());
@@ -315,13 +315,13 @@ impl Drop for Leave<'_> {
 }
 
 /// So many frames that differ, and as much silence.
-fn frames(count: u32, sink: &mut dyn Sink, control: &Control) -> Result<(), EngineError> {
+fn frames(count: u32, sink: &mut dyn ClipSink, control: &JobControl) -> Result<(), EngineError> {
     let samples = (count * SAMPLE_RATE_HZ / CLIP.fps) as usize * usize::from(CHANNELS);
     sink.audio(&vec![0.0; samples])?;
     for frame in 0..count {
         let grey = (frame * 40) as u8;
         sink.frame(&vec![grey; FRAME_BYTES])?;
-        control.report(Stage::Generating, f64::from(frame + 1) / f64::from(count))?;
+        control.report(WorkStage::Generating, f64::from(frame + 1) / f64::from(count))?;
     }
     Ok(())
 }

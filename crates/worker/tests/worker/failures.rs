@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
-use kinora_worker::{Lineup, Maker, Served};
+use kinora_worker::{EngineLineup, AnyEngine, ServedEngine};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, until};
 use crate::engines::{Act, PRIVATE, Puppet};
@@ -33,10 +33,10 @@ async fn each_failure_of_an_engine_has_its_public_code_and_no_private_word() {
     let bench = Bench::new();
     let model = |act: Act| format!("{act:?}");
     let served = FAILURES.map(|(act, _)| {
-        let served = Served {
+        let served = ServedEngine {
             device: None,
             seats: None,
-            engine: Maker::Frames(Arc::new(Puppet::new(act))),
+            engine: AnyEngine::Frames(Arc::new(Puppet::new(act))),
             progress_timeout: match act {
                 Act::Silent => Duration::from_millis(30),
                 _ => DEADLINE,
@@ -45,7 +45,7 @@ async fn each_failure_of_an_engine_has_its_public_code_and_no_private_word() {
         (model(act), served)
     });
     let mut worker = bench.worker_of([]);
-    worker.lineup = Lineup::new(served);
+    worker.lineup = EngineLineup::new(served);
     let running = Running::start(worker);
     for (act, code) in FAILURES {
         let id = bench.submit_to(&model(act)).await;
@@ -89,14 +89,14 @@ async fn a_panic_of_an_engine_costs_its_own_task_alone() {
 async fn an_engine_that_stands_still_is_told_to_stop_and_its_task_fails() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::at_first(Act::Silent));
-    let served = |progress_timeout| Served {
+    let served = |progress_timeout| ServedEngine {
         seats: None,
-        engine: Maker::Frames(engine.clone()),
+        engine: AnyEngine::Frames(engine.clone()),
         progress_timeout,
         device: None,
     };
     let mut worker = bench.worker(&engine);
-    worker.lineup = Lineup::new([
+    worker.lineup = EngineLineup::new([
         ("hasty".to_owned(), served(Duration::from_millis(30))),
         (MODEL.to_owned(), served(DEADLINE)),
     ]);

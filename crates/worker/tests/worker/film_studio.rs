@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use kinora_contract::{FailureCode, VideoSpec, Warning, WarningCode};
-use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob, Stage};
+use kinora_engine::{EngineDescription, EngineError, Features, FilmEngine, FilmJob, WorkStage};
 use kinora_media::{ClipFormat, Recorder, RecorderOptions};
 
 /// What a studio brings.
@@ -28,7 +28,7 @@ pub(crate) const GOOD: Film = Film {
 
 /// Somebody else's studio: keeps a ticket, says that it lives, and waits until it may deliver.
 pub(crate) struct Studio {
-    pub(crate) description: Description,
+    pub(crate) description: EngineDescription,
     pub(crate) film: Film,
     pub(crate) keeps_undecodable: bool,
     pub(crate) seen: Mutex<Seen>,
@@ -55,7 +55,7 @@ impl Studio {
     pub(crate) fn of(film: Film) -> Self {
         Self {
             keeps_undecodable: false,
-            description: Description {
+            description: EngineDescription {
                 is_trained: true,
                 final_from_video: false,
                 name: "studio".to_owned(),
@@ -96,7 +96,7 @@ impl Drop for Dropped<'_> {
 
 #[async_trait]
 impl FilmEngine for Studio {
-    fn describe(&self) -> &Description {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
@@ -119,7 +119,7 @@ impl FilmEngine for Studio {
             job.tickets.store(&ticket).await.unwrap();
         }
         self.note(|seen| seen.tickets.push(job.ticket.map(str::to_owned)));
-        job.control.report(Stage::Generating, 0.5).unwrap();
+        job.control.report(WorkStage::Generating, 0.5).unwrap();
         let mut open = self.open.subscribe();
         let made = tokio::select! {
             _ = open.wait_for(|open| *open) => {
@@ -139,7 +139,7 @@ impl FilmEngine for Studio {
         let mut seen = self.seen.lock().unwrap();
         seen.called_off.push(ticket.to_owned());
         match std::mem::take(&mut seen.is_away) {
-            true => Err(EngineError::Told {
+            true => Err(EngineError::CodedFailure {
                 code: FailureCode::GenerationTimeout,
                 cause: "nobody is there".to_owned(),
             }),

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use kinora_contract::{
-    FailureCode, FrameSize, Phase, Seconds, Size, TaskId, VideoSpec, WarningCode,
+    FailureCode, FrameSize, TaskPhase, VideoLength, Size, TaskId, VideoSpec, WarningCode,
 };
-use kinora_store::faulty::{Fault, Method};
-use kinora_worker::{Lineup, Maker, Served, Worker};
+use kinora_store::faulty::{Fault, StoreMethod};
+use kinora_worker::{EngineLineup, AnyEngine, ServedEngine, Worker};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet};
@@ -15,20 +15,20 @@ use crate::film_studio::{Film, GOOD, Studio};
 
 fn worker(bench: &Bench, studio: &Arc<Studio>) -> Worker {
     let mut worker = bench.worker_of(std::iter::empty::<(&str, &Arc<Puppet>)>());
-    let served = Served {
+    let served = ServedEngine {
         seats: None,
-        engine: Maker::Film(studio.clone()),
+        engine: AnyEngine::Film(studio.clone()),
         progress_timeout: DEADLINE,
         device: None,
     };
-    worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
+    worker.lineup = EngineLineup::new([(MODEL.to_owned(), served)]);
     worker
 }
 
 /// Two seconds without sound.
 fn small() -> VideoSpec {
     VideoSpec {
-        seconds: Seconds::Fixed(2),
+        seconds: VideoLength::Fixed(2),
         frame: FrameSize::Fixed(Size::new(64, 64)),
         generate_audio: false,
         ..spec(MODEL)
@@ -52,7 +52,7 @@ async fn a_film_is_published_as_it_is_measured() {
     let studio = Studio::delivers(GOOD);
     let running = Running::start(worker(&bench, &studio));
     let asked = VideoSpec {
-        seconds: Seconds::Auto,
+        seconds: VideoLength::Auto,
         ..small()
     };
     let id = bench.submit_spec(asked).await;
@@ -64,7 +64,7 @@ async fn a_film_is_published_as_it_is_measured() {
     assert_eq!(task.warnings, [WarningCode::SeedIgnored.into()]);
     assert_eq!(
         task.spec.seconds,
-        Seconds::Fixed(2),
+        VideoLength::Fixed(2),
         "17 frames at 8 a second"
     );
     running.drained().await;
@@ -101,12 +101,12 @@ async fn a_store_that_is_away_when_a_ticket_comes_costs_no_work() {
     // Longer than any other call is tried.
     bench
         .store_plan
-        .fail_next(Method::KeepTicket, 5, Fault::Before);
+        .fail_next(StoreMethod::StoreTicket, 5, Fault::Before);
     let studio = Studio::delivers(GOOD);
     let running = Running::start(worker(&bench, &studio));
     let id = bench.submit_spec(small()).await;
     bench.completes(id).await;
-    assert_eq!(bench.store_plan.calls(Method::KeepTicket), 6);
+    assert_eq!(bench.store_plan.calls(StoreMethod::StoreTicket), 6);
     assert_eq!(studio.seen().tickets, [None]);
     assert_eq!((studio.seen().cancelled, studio.seen().dropped), (0, 0));
     assert_eq!(bench.task(id).await.attempt, 1);
@@ -120,7 +120,7 @@ async fn a_clients_cancel_reaches_the_studio() {
     let (running, id) = at_work(&bench, &studio).await;
     bench.cancel(id).await;
     until("the studio was told", async || studio.seen().cancelled == 1).await;
-    assert_eq!(bench.phase(id).await, Phase::Failed);
+    assert_eq!(bench.phase(id).await, TaskPhase::Failed);
     running.drained().await;
     assert_eq!(studio.seen().dropped, 0);
     bench.holds_only(&[]).await;
@@ -167,9 +167,9 @@ async fn a_worker_whose_engine_makes_frames_leaves_a_film_to_the_worker_that_ord
     bench.cancel(id).await;
     // More often than a worker that could call it off would try.
     for _ in 0..25 {
-        let swept = bench.store_plan.calls(Method::Sweep);
+        let swept = bench.store_plan.calls(StoreMethod::Sweep);
         let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
-        let sweeps = || bench.store_plan.calls(Method::Sweep);
+        let sweeps = || bench.store_plan.calls(StoreMethod::Sweep);
         until("it has swept", async || sweeps() > swept).await;
         running.drained().await;
         bench.clock.advance(10 * 60 * 1000);

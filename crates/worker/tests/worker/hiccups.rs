@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX, REFERENCE_TRIES_MAX};
-use kinora_contract::{Inputs, Phase, TaskId};
-use kinora_store::faulty::Method as Store;
+use kinora_contract::{VideoInputs, TaskPhase, TaskId};
+use kinora_store::faulty::StoreMethod as Store;
 
 use crate::bench::{Bench, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet};
@@ -169,7 +169,7 @@ fn respond(mut stream: TcpStream, answer: Answer) -> std::io::Result<()> {
 
 async fn submit(bench: &Bench, project: &str, first: &str, last: Option<&str>) -> TaskId {
     let mut spec = spec(MODEL);
-    spec.inputs = Inputs::Frames {
+    spec.inputs = VideoInputs::Frames {
         first: first.to_owned(),
         last: last.map(str::to_owned),
     };
@@ -185,7 +185,7 @@ fn start(bench: &Bench) -> (Running, Arc<Puppet>) {
 
 /// Waits until the stage has asked the store again and got nothing: the results of earlier fetches are stored.
 async fn asked_in_vain(bench: &Bench) {
-    let takes = || bench.store_plan.calls(Store::TakeFetches);
+    let takes = || bench.store_plan.calls(Store::LeaseFetches);
     // One may be under way.
     let enough = takes() + 3;
     until("further looks for fetches", async || takes() >= enough).await;
@@ -236,7 +236,7 @@ async fn a_refused_connection_is_tried_again() {
         let url = format!("http://{address}/picture");
         let id = submit(&bench, "project", &url, None).await;
         let (running, _engine) = start(&bench);
-        let settled = || bench.store_plan.calls(Store::SettleFetch);
+        let settled = || bench.store_plan.calls(Store::CompleteFetch);
         until("the first refusal", async || settled() == 1).await;
         if comes_back {
             let listener = TcpListener::bind(address).unwrap();
@@ -298,7 +298,7 @@ async fn a_host_gets_the_pause_that_it_asks_for_within_the_bound() {
         let id = submit(&bench, "project", &host.url(), None).await;
         let (running, _engine) = start(&bench);
         until("the first request", async || host.requests() == 1).await;
-        let settled = || bench.store_plan.calls(Store::SettleFetch);
+        let settled = || bench.store_plan.calls(Store::CompleteFetch);
         until("its result", async || settled() == 1).await;
         asked_in_vain(&bench).await;
         bench.clock.advance(seconds * 1_000 - 1);
@@ -349,7 +349,7 @@ async fn p15_a_task_that_pauses_after_a_hiccup_holds_no_place_of_its_project() {
     assert_eq!((down.requests(), up.requests()), (all, 2));
     for id in paused {
         let phase = bench.phase_in("hostile", id).await;
-        assert_eq!(phase, Phase::Waiting);
+        assert_eq!(phase, TaskPhase::Waiting);
     }
     running.drained().await;
 }
@@ -401,10 +401,10 @@ async fn a_stop_during_a_pause_hands_the_task_to_the_next_worker_which_counts_an
     let host = FlakyHost::failing(usize::MAX, status("503 Service Unavailable"));
     let id = submit(&bench, "project", &host.url(), None).await;
     let (running, _engine) = start(&bench);
-    let settled = || bench.store_plan.calls(Store::SettleFetch);
+    let settled = || bench.store_plan.calls(Store::CompleteFetch);
     until("the first result", async || settled() == 1).await;
     running.drained().await;
-    assert_eq!(bench.phase(id).await, Phase::Waiting);
+    assert_eq!(bench.phase(id).await, TaskPhase::Waiting);
     let (next, _engine) = start(&bench);
     bench.ends_after_pauses(id).await.unwrap_err();
     assert_eq!(host.requests(), 1 + TRIES);

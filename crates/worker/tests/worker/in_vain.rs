@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kinora_contract::{Phase, TaskId};
-use kinora_store::faulty::Method;
+use kinora_contract::{TaskPhase, TaskId};
+use kinora_store::faulty::StoreMethod;
 
 use crate::bench::{Running, until};
 use crate::devices::{AGE, FIRST, FREE, SECOND, Shared};
@@ -39,7 +39,7 @@ impl Waiting {
         let work = &self.shared.bench.store.work;
         let ends = async || {
             let task = work.task(id).await.unwrap().unwrap();
-            task.state.phase() == Phase::Completed
+            task.state.phase() == TaskPhase::Completed
         };
         until(&format!("{id} ends"), ends).await;
     }
@@ -68,8 +68,8 @@ async fn a_task_beyond_its_project_s_share_unloads_no_engine_in_its_lulls() {
         waiting.ends(id).await;
         waiting.shared.pass(AGE);
         // The worker has nothing else to do.
-        let asked = plan.calls(Method::HasClaimable);
-        let looks = async || plan.calls(Method::HasClaimable) >= asked + 2;
+        let asked = plan.calls(StoreMethod::HasClaimable);
+        let looks = async || plan.calls(StoreMethod::HasClaimable) >= asked + 2;
         until("the worker looks for the other engine's tasks", looks).await;
     }
     waiting.loads_each_once().await;

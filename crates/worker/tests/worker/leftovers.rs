@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, Phase};
-use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob};
+use kinora_contract::{Clock, TaskPhase};
+use kinora_engine::{EngineDescription, EngineError, Features, FilmEngine, FilmJob};
 use kinora_store::DeviceEngineState;
-use kinora_worker::{Device, Lineup, Maker, Patience, Served, Tenant};
+use kinora_worker::{EngineDevice, EngineLineup, AnyEngine, DevicePatience, ServedEngine, SharingEngine};
 use tokio::sync::Semaphore;
 
 use crate::bench::{Bench, Running, until};
@@ -19,14 +19,14 @@ const SERVER: &str = "server";
 
 /// A server that frees its memory when the test lets it.
 struct Upstream {
-    description: Description,
+    description: EngineDescription,
     asked: AtomicUsize,
     frees: Semaphore,
 }
 
 #[async_trait]
 impl FilmEngine for Upstream {
-    fn describe(&self) -> &Description {
+    fn describe(&self) -> &EngineDescription {
         &self.description
     }
 
@@ -50,7 +50,7 @@ impl FilmEngine for Upstream {
 
 fn upstream() -> Arc<Upstream> {
     Arc::new(Upstream {
-        description: Description {
+        description: EngineDescription {
             is_trained: true,
             final_from_video: false,
             name: SERVER.to_owned(),
@@ -63,25 +63,25 @@ fn upstream() -> Arc<Upstream> {
 }
 
 /// The server and an engine of frames, of which one fits.
-fn sharing(bench: &Bench, server: &Arc<Upstream>, frames: &Arc<Puppet>) -> Lineup {
+fn sharing(bench: &Bench, server: &Arc<Upstream>, frames: &Arc<Puppet>) -> EngineLineup {
     let engines = [
-        (SERVER, Maker::Film(server.clone())),
-        (FRAMES, Maker::Frames(frames.clone())),
+        (SERVER, AnyEngine::Film(server.clone())),
+        (FRAMES, AnyEngine::Frames(frames.clone())),
     ];
-    let tenants = engines.clone().map(|(name, engine)| Tenant {
+    let tenants = engines.clone().map(|(name, engine)| SharingEngine {
         name: name.to_owned(),
         engine,
         megabytes: 60,
         models: vec![name.to_owned()],
     });
-    let patience = Patience {
+    let patience = DevicePatience {
         idle_max: None,
         age_max: Duration::from_secs(120),
     };
     let now = bench.clock.steady();
-    let device = Device::new("gpu0".to_owned(), 100, patience, tenants.into(), now);
-    let served = |(name, engine): (&str, Maker)| {
-        let served = Served {
+    let device = EngineDevice::new("gpu0".to_owned(), 100, patience, tenants.into(), now);
+    let served = |(name, engine): (&str, AnyEngine)| {
+        let served = ServedEngine {
             engine,
             progress_timeout: Duration::from_secs(1_000_000),
             seats: None,
@@ -89,7 +89,7 @@ fn sharing(bench: &Bench, server: &Arc<Upstream>, frames: &Arc<Puppet>) -> Lineu
         };
         (name.to_owned(), served)
     };
-    Lineup::new(engines.map(served)).sharing([device])
+    EngineLineup::new(engines.map(served)).sharing([device])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +110,7 @@ async fn a_server_is_told_to_free_its_memory_before_another_engine_loads() {
         shown.is_some_and(|device| device.engines[0].state == DeviceEngineState::Leaving)
     })
     .await;
-    assert_eq!(bench.phase(id).await, Phase::Waiting);
+    assert_eq!(bench.phase(id).await, TaskPhase::Waiting);
     assert_eq!(frames.started(), 0);
     server.frees.add_permits(1);
     bench.completes(id).await;

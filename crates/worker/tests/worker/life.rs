@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kinora_contract::limits::WARNINGS_MAX;
-use kinora_contract::{Phase, State, Warning, WarningCode};
-use kinora_store::faulty::{Fault, Method};
+use kinora_contract::{TaskPhase, TaskState, Warning, WarningCode};
+use kinora_store::faulty::{Fault, StoreMethod};
 
 use crate::bench::{Bench, LEASE_MS, MODEL, NOW, RETENTION_MS, Running, until};
 use crate::engines::{Act, ENGINE, Puppet};
@@ -40,7 +40,7 @@ async fn progress_and_engine_show_while_a_task_runs() {
         bench.task(id).await.progress == 51
     })
     .await;
-    assert_eq!(bench.phase(id).await, Phase::Running);
+    assert_eq!(bench.phase(id).await, TaskPhase::Running);
     assert_eq!(bench.task(id).await.engine.as_deref(), Some(ENGINE));
     running.shutdown.now();
     running.returns().await;
@@ -49,7 +49,7 @@ async fn progress_and_engine_show_while_a_task_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn warnings_of_an_engine_come_with_the_task_although_the_store_fails_for_a_moment() {
     let bench = Bench::new();
-    bench.store_plan.fail_next(Method::Renew, 1, Fault::Before);
+    bench.store_plan.fail_next(StoreMethod::Renew, 1, Fault::Before);
     let engine = Puppet::new(Act::Good).warning(WARNINGS_MAX + 1);
     let running = Running::start(bench.worker(&Arc::new(engine)));
     let id = bench.submit().await;
@@ -95,7 +95,7 @@ async fn p05_a_lease_is_renewed_although_no_preview_can_be_encoded() {
     let running = Running::start(worker);
     let id = bench.submit().await;
     until("the engine shows its work", async || engine.started() == 1).await;
-    let renewals = || bench.store_plan.calls(Method::Renew);
+    let renewals = || bench.store_plan.calls(StoreMethod::Renew);
     for _ in 0..3 {
         let before = renewals();
         bench.clock.advance(LEASE_MS / 3);
@@ -158,7 +158,7 @@ async fn a_worker_leaves_models_alone_that_it_does_not_serve() {
     bench.completes(served).await;
     running.drained().await;
     let task = bench.task(other).await;
-    assert_eq!((task.state.phase(), task.attempt), (Phase::Waiting, 0));
+    assert_eq!((task.state.phase(), task.attempt), (TaskPhase::Waiting, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,11 +170,11 @@ async fn a_result_past_its_time_is_swept_with_its_files() {
     bench.clock.advance(RETENTION_MS - 1);
     let young = bench.submit().await;
     let artifact = bench.completes(young).await;
-    assert_eq!(bench.phase(old).await, Phase::Completed);
+    assert_eq!(bench.phase(old).await, TaskPhase::Completed);
     bench.clock.advance(1);
-    let task = bench.reaches(old, Phase::Expired).await;
-    assert_eq!(task.state, State::Expired);
+    let task = bench.reaches(old, TaskPhase::Expired).await;
+    assert_eq!(task.state, TaskState::Expired);
     bench.comes_to_hold_only(&[artifact]).await;
-    assert_eq!(bench.phase(young).await, Phase::Completed);
+    assert_eq!(bench.phase(young).await, TaskPhase::Completed);
     running.drained().await;
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use kinora_contract::{ManualClock, VideoSpec, Warning};
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
+    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink,
 };
 
 use crate::bench::DEADLINE;
@@ -60,16 +60,16 @@ pub(crate) struct Lodger {
     pub(crate) clock: Arc<ManualClock>,
 }
 
-impl Planner for Lodger {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for Lodger {
+    fn describe(&self) -> &EngineDescription {
         self.puppet.describe()
     }
 
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         self.puppet.plan(spec, materials)
     }
 
-    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+    fn warnings(&self, spec: &VideoSpec, materials: &JobMaterials) -> Vec<Warning> {
         self.puppet.warnings(spec, materials)
     }
 }
@@ -77,9 +77,9 @@ impl Planner for Lodger {
 impl Engine for Lodger {
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
         self.memory.load(self.name, self.megabytes);
         self.clock

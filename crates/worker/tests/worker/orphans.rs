@@ -36,7 +36,7 @@ async fn p04_results_that_another_store_may_know_are_left_alone() {
         async || kinora_worker::remove_orphans(&*bench.store.chores, &*bench.blobs, later_ms).await;
     let say = async |removes| {
         let (tasks, blobs) = (&*bench.store.chores, &*bench.blobs);
-        let said = kinora_worker::look_for_orphans(tasks, blobs, later_ms, removes).await;
+        let said = kinora_worker::find_orphans(tasks, blobs, later_ms, removes).await;
         said.unwrap()
     };
     assert_eq!(look().await.unwrap(), OrphanCheck::default());
@@ -127,7 +127,7 @@ async fn p03_an_operator_removes_no_file_of_a_task_that_runs() {
     for key in [&published, &strange] {
         written_at_ms = put(&bench, key).await;
     }
-    let look = kinora_worker::look_for_orphans(&known, &*bench.blobs, written_at_ms, true);
+    let look = kinora_worker::find_orphans(&known, &*bench.blobs, written_at_ms, true);
     assert_eq!(look.await.unwrap().unwrap().files, 1);
     assert_eq!(bench.keys().await, [published]);
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Phase, TaskId};
-use kinora_store::Cancellation;
+use kinora_contract::{TaskPhase, TaskId};
+use kinora_store::CancelOutcome;
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, Puppet};
@@ -20,16 +20,16 @@ async fn a_cancel_frees_the_slot(deaf: bool) {
     let running = Running::start(bench.worker(&engine));
     let (first, second) = (bench.submit().await, bench.submit().await);
     until("the first runs", async || engine.at_work() == 1).await;
-    bench.reaches(first, Phase::Running).await;
+    bench.reaches(first, TaskPhase::Running).await;
     assert_eq!(position(&bench, second).await, Some(0));
     assert!(matches!(
         bench.cancel(first).await,
-        Cancellation::Cancelled(_)
+        CancelOutcome::Cancelled(_)
     ));
     // The worker has one slot: the second runs only once the engine was told to stop the first.
     until("the second runs", async || engine.started() == 2).await;
     assert!(engine.told().is_some());
-    bench.reaches(second, Phase::Running).await;
+    bench.reaches(second, TaskPhase::Running).await;
     assert_eq!(position(&bench, second).await, None);
     bench.cancel(second).await;
     until("no engine works", async || engine.at_work() == 0).await;
@@ -56,7 +56,7 @@ async fn a_run_is_seen(deaf: bool) {
     })
     .await;
     let task = bench.task(id).await;
-    assert_eq!(task.state.phase(), Phase::Running);
+    assert_eq!(task.state.phase(), TaskPhase::Running);
     engine.release();
     let artifact = bench.completes(id).await;
     assert_eq!(bench.preview(id).await, None);

@@ -5,11 +5,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_blobs::faulty::{Fault, Method};
-use kinora_blobs::{BlobStore, Reserve};
-use kinora_contract::{FrameSize, Inputs, Phase, Resolution, Seconds, Size, TaskId};
-use kinora_store::faulty::Method as Store;
-use kinora_worker::References;
+use kinora_blobs::faulty::{Fault, BlobMethod};
+use kinora_blobs::{BlobStore, DiskReserve};
+use kinora_contract::{FrameSize, VideoInputs, TaskPhase, Resolution, VideoLength, Size, TaskId};
+use kinora_store::faulty::StoreMethod as Store;
+use kinora_worker::ReferenceGatherer;
 
 use crate::bench::{Bench, LEASE_MS, MODEL, NOW, Running, fetcher, spec, until};
 use crate::engines::{Act, Puppet};
@@ -72,12 +72,12 @@ fn serve(answer: Vec<u8>) -> (String, Arc<AtomicUsize>) {
 
 async fn submit(bench: &Bench, url: &str) -> TaskId {
     let mut spec = spec(MODEL);
-    spec.inputs = Inputs::Frames {
+    spec.inputs = VideoInputs::Frames {
         first: url.to_owned(),
         last: None,
     };
     spec.frame = FrameSize::Adaptive(Resolution::P480);
-    spec.seconds = Seconds::Auto;
+    spec.seconds = VideoLength::Auto;
     bench.submit_spec(spec).await
 }
 
@@ -103,7 +103,7 @@ async fn a_reference_is_fetched_once_and_goes_with_the_end_of_its_task() {
     let wanted = FrameSize::Fixed(Size::new(480, 480));
     assert_eq!(
         (task.spec.frame, task.spec.seconds),
-        (wanted, Seconds::Fixed(1))
+        (wanted, VideoLength::Fixed(1))
     );
     engine.release();
     bench.completes(id).await;
@@ -116,12 +116,12 @@ async fn a_reference_is_fetched_once_and_goes_with_the_end_of_its_task() {
 async fn a_reference_that_cannot_be_read_for_a_moment_costs_no_task() {
     for fault in [Fault::Before, Fault::After] {
         let bench = Bench::new();
-        bench.blob_plan.fail_next(Method::Read, 2, fault);
+        bench.blob_plan.fail_next(BlobMethod::Read, 2, fault);
         let (url, asked) = serve(picture());
         let id = submit(&bench, &url).await;
         let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
         bench.completes(id).await;
-        assert_eq!(bench.blob_plan.calls(Method::Read), 3);
+        assert_eq!(bench.blob_plan.calls(BlobMethod::Read), 3);
         assert_eq!(bench.task(id).await.attempt, 1);
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         running.drained().await;
@@ -137,14 +137,14 @@ async fn p15_below_the_reserve_of_free_space_nothing_is_fetched_and_the_task_wai
     let engine = Arc::new(Puppet::new(Act::Good));
     let mut full = bench.worker(&engine);
     let references =
-        References::new(fetcher(), bench.scratch.clone()).with_reserve(Reserve::without_room());
+        ReferenceGatherer::new(fetcher(), bench.scratch.clone()).with_reserve(DiskReserve::without_room());
     full.references = Arc::new(references);
     let running = Running::start(full);
-    let settled = || bench.store_plan.calls(Store::SettleFetch);
+    let settled = || bench.store_plan.calls(Store::CompleteFetch);
     until("the fetch given back", async || settled() > 0).await;
     running.drained().await;
     let task = bench.task(id).await;
-    assert_eq!((task.state.phase(), task.attempt), (Phase::Waiting, 0));
+    assert_eq!((task.state.phase(), task.attempt), (TaskPhase::Waiting, 0));
     assert_eq!((asked.load(Ordering::SeqCst), kept(&bench).await), (0, 0));
     // With room it is made, once the pause is over.
     bench.clock.advance(LEASE_MS);
@@ -213,7 +213,7 @@ async fn a_run_that_misses_its_references_gives_its_slot_back_until_they_are_fet
     let running = Running::start(bench.worker(&engine));
     until("the engine at work", async || engine.at_work() == 1).await;
     until("the fetch", async || kept(&bench).await == 1).await;
-    let settled = || bench.store_plan.calls(Store::SettleFetch);
+    let settled = || bench.store_plan.calls(Store::CompleteFetch);
     until("it is at hand", async || settled() == 1).await;
     for key in bench.keys().await {
         bench.blobs.delete(&key).await.unwrap();
@@ -249,17 +249,17 @@ async fn a_reference_that_goes_after_it_was_found_is_fetched_again() {
 async fn a_blob_store_that_is_away_holds_up_a_fetch_and_fails_no_task() {
     let bench = Bench::new();
     // Nothing else puts a file meanwhile; looks are also taken for the store's mark.
-    bench.blob_plan.fail_next(Method::PutFile, 1, Fault::Before);
+    bench.blob_plan.fail_next(BlobMethod::PutFile, 1, Fault::Before);
     let (url, _) = serve(picture());
     let id = submit(&bench, &url).await;
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
-    let settled = || bench.store_plan.calls(Store::SettleFetch);
+    let settled = || bench.store_plan.calls(Store::CompleteFetch);
     until("the fetch given back", async || settled() == 1).await;
-    assert_eq!(bench.phase(id).await, Phase::Waiting);
+    assert_eq!(bench.phase(id).await, TaskPhase::Waiting);
     // The call that gives it back may still be under way, and its pause begins with the call's end.
     let ends = async || {
         let phase = bench.phase(id).await;
-        if phase == Phase::Waiting {
+        if phase == TaskPhase::Waiting {
             bench.clock.advance(1_000);
         }
         phase.is_terminal()
@@ -280,7 +280,7 @@ async fn a_stop_gives_fetches_to_the_next_worker() {
     let running = Running::start(bench.worker(&engine));
     until("a put under way", async || bench.files_begun() == 1).await;
     running.drained().await;
-    assert_eq!(bench.phase(id).await, Phase::Waiting);
+    assert_eq!(bench.phase(id).await, TaskPhase::Waiting);
     bench.held.hold(false);
     until("the end of its put", async || bench.held.ended() == 1).await;
     let next = Running::start(bench.worker(&engine));
@@ -297,7 +297,7 @@ async fn p10_a_clock_that_jumps_fetches_nothing_twice() {
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     until("a put under way", async || bench.files_begun() == 1).await;
     bench.clock.set(NOW + 100 * LEASE_MS);
-    let takes = || bench.store_plan.calls(Store::TakeFetches);
+    let takes = || bench.store_plan.calls(Store::LeaseFetches);
     // One may be under way.
     let enough = takes() + 3;
     until("further looks for work", async || takes() >= enough).await;

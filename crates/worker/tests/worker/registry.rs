@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::Phase;
-use kinora_store::faulty::{Method, Rates};
-use kinora_store::{Announcement, LivingWorker, StoreError, WorkerState, Workers};
+use kinora_contract::TaskPhase;
+use kinora_store::faulty::{StoreMethod, Rates};
+use kinora_store::{WorkerAnnouncement, LivingWorker, StoreError, WorkerState, WorkerDirectory};
 use kinora_worker::Worker;
 use tokio::sync::Notify;
 
@@ -32,7 +32,7 @@ async fn a_worker_is_announced_until_its_end() {
     assert!(is_served(&bench).await, "before it works");
     let running = Running::start(worker);
     let id = bench.submit().await;
-    bench.reaches(id, Phase::Running).await;
+    bench.reaches(id, TaskPhase::Running).await;
     let seen = living(&bench).await.remove(0);
     assert_eq!((&*seen.worker.id, seen.worker.slots), ("worker", 1));
     assert_eq!(seen.worker.state, WorkerState::Serving);
@@ -54,15 +54,15 @@ async fn a_worker_is_announced_until_its_end() {
 /// It completes the call even if nobody waits for it any more, as a database server does.
 #[derive(Debug)]
 struct Unhurried {
-    registry: Arc<dyn Workers>,
+    registry: Arc<dyn WorkerDirectory>,
     begun: Arc<Notify>,
     withdrawn: Arc<Notify>,
     done: Arc<Notify>,
 }
 
 #[async_trait]
-impl Workers for Unhurried {
-    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+impl WorkerDirectory for Unhurried {
+    async fn announce(&self, worker: &WorkerAnnouncement, for_ms: u64) -> Result<(), StoreError> {
         if worker.state != WorkerState::Draining {
             return self.registry.announce(worker, for_ms).await;
         }
@@ -109,7 +109,7 @@ async fn a_late_announcement_does_not_outlive_the_withdrawal() {
     };
     let running = Running::start(worker);
     let id = bench.submit().await;
-    bench.reaches(id, Phase::Running).await;
+    bench.reaches(id, TaskPhase::Running).await;
     running.shutdown.drain();
     registry.begun.notified().await;
     engine.release();
@@ -125,7 +125,7 @@ async fn a_store_that_takes_no_announcement_costs_no_task() {
         before_ppm: 1_000_000,
         ..Rates::default()
     };
-    for method in [Method::Announce, Method::Withdraw] {
+    for method in [StoreMethod::Announce, StoreMethod::Withdraw] {
         bench.store_plan.set_of(method, Some(never));
     }
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
@@ -146,11 +146,11 @@ async fn a_process_without_a_worker_tidies_up_and_claims_nothing() {
     let shutdown = kinora_worker::Shutdown::default();
     let tending = tokio::spawn(bench.worker(&engine).tend(shutdown.clone()));
     until("the cancelled task expires", async || {
-        bench.phase(ended).await == Phase::Expired
+        bench.phase(ended).await == TaskPhase::Expired
     })
     .await;
     assert!(living(&bench).await.is_empty());
-    assert_eq!(bench.phase(waits).await, Phase::Waiting);
+    assert_eq!(bench.phase(waits).await, TaskPhase::Waiting);
     assert_eq!(engine.started(), 0);
     shutdown.drain();
     tending.await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kinora_store::faulty::Method::TakeChores;
+use kinora_store::faulty::StoreMethod::LeaseChores;
 
 use crate::bench::{Bench, LEASE_MS, Running, until};
 use crate::engines::{Act, Puppet};
@@ -50,7 +50,7 @@ async fn p16_a_stop_waits_for_no_removal_and_another_process_does_it_after_the_l
     bench.held.hold_removals(false);
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     // Enough for many rounds: the lease stands.
-    let rounds = || bench.store_plan.calls(TakeChores);
+    let rounds = || bench.store_plan.calls(LeaseChores);
     let enough = rounds() + 20;
     until("some rounds pass", async || rounds() >= enough).await;
     assert_eq!(bench.held.removals(), 3);

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kinora_contract::{
-    Clock, FailureCode, Inputs, ManualClock, Phase, Readiness, Standstill, SteadyMs, UnixMs,
+    Clock, FailureCode, VideoInputs, ManualClock, TaskPhase, WorkerReadiness, StandstillReason, SteadyMs, UnixMs,
 };
 use kinora_store::ClaimRequest;
-use kinora_store::faulty::{Method as Store, Rates};
-use kinora_worker::{Backoff, Worker};
+use kinora_store::faulty::{StoreMethod as Store, Rates};
+use kinora_worker::{FaultBackoff, Worker};
 
 use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet, is_left};
@@ -113,7 +113,7 @@ async fn p05_a_task_whose_workers_are_lost_too_often_fails_with_worker_lost() {
     is_left(&engine).await;
     bench.comes_to_hold_only(&[]).await;
     assert_eq!(engine.started(), ATTEMPTS);
-    assert_eq!(bench.phase(id).await, Phase::Failed);
+    assert_eq!(bench.phase(id).await, TaskPhase::Failed);
 }
 
 /// Another worker may have the task by then. The engine is not to go on for nobody, and the attempt is not the task's
@@ -191,10 +191,10 @@ async fn p11_a_lease_keeper_that_panics_is_known_and_ends_no_run() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::new(Act::Held));
     let clock = Arc::new(Treacherous::default());
-    let readiness = Readiness::default();
+    let readiness = WorkerReadiness::default();
     let worker = Worker {
         clock: clock.clone(),
-        backoff: Backoff::new(readiness.clone(), bench.clock.clone()),
+        backoff: FaultBackoff::new(readiness.clone(), bench.clock.clone()),
         ..bench.worker(&engine)
     };
     let running = Running::start(worker);
@@ -202,7 +202,7 @@ async fn p11_a_lease_keeper_that_panics_is_known_and_ends_no_run() {
     until("the engine works", async || engine.at_work() == 1).await;
     assert_eq!(readiness.standstill(), None);
     clock.panics.store(true, Ordering::SeqCst);
-    let dead = async || readiness.standstill() == Some(Standstill::Worker);
+    let dead = async || readiness.standstill() == Some(StandstillReason::Worker);
     until("the worker counts as dead", dead).await;
     engine.release();
     bench.completes(id).await;
@@ -222,8 +222,8 @@ async fn what_a_dead_worker_left_is_taken_up_at_start_and_goes_before_younger_ta
     worker.settings.sweep_every = DEADLINE;
     let running = Running::start(worker);
     until("the engine works", async || engine.at_work() == 1).await;
-    assert_eq!(bench.phase(old).await, Phase::Running);
-    assert_eq!(bench.phase(young).await, Phase::Waiting);
+    assert_eq!(bench.phase(old).await, TaskPhase::Running);
+    assert_eq!(bench.phase(young).await, TaskPhase::Waiting);
     engine.release();
     running.drained().await;
 }
@@ -234,7 +234,7 @@ async fn files_to_be_removed_do_not_pile_up_behind_the_pace() {
     let bench = Bench::new();
     for _ in 0..90 {
         let mut spec = spec(MODEL);
-        spec.inputs = Inputs::References {
+        spec.inputs = VideoInputs::References {
             images: vec!["https://example.org/picture".to_owned(); 12],
             audios: Vec::new(),
         };
@@ -245,7 +245,7 @@ async fn files_to_be_removed_do_not_pile_up_behind_the_pace() {
     worker.settings.sweep_every = DEADLINE;
     let running = Running::start(worker);
     // 1,080 keys, 200 by a sweep.
-    let forgets = || bench.store_plan.calls(Store::SettleChores);
+    let forgets = || bench.store_plan.calls(Store::CompleteChores);
     until("all files are removed", async || forgets() >= 6).await;
     running.drained().await;
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kinora_contract::Phase;
-use kinora_worker::{Lineup, Maker, Served, Worker};
+use kinora_contract::TaskPhase;
+use kinora_worker::{EngineLineup, AnyEngine, ServedEngine, Worker};
 use tokio::sync::Semaphore;
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, until};
@@ -16,8 +16,8 @@ const TWIN: &str = "twin";
 fn worker(bench: &Bench, narrow: &Arc<Puppet>, wide: &Arc<Puppet>) -> Worker {
     let seats = Arc::new(Semaphore::new(1));
     let served = |model: &str, engine: &Arc<Puppet>, seats| {
-        let served = Served {
-            engine: Maker::Frames(engine.clone()),
+        let served = ServedEngine {
+            engine: AnyEngine::Frames(engine.clone()),
             progress_timeout: DEADLINE,
             device: None,
             seats,
@@ -26,7 +26,7 @@ fn worker(bench: &Bench, narrow: &Arc<Puppet>, wide: &Arc<Puppet>) -> Worker {
     };
     let mut worker = bench.worker(narrow);
     worker.settings.slots = 4;
-    worker.lineup = Lineup::new([
+    worker.lineup = EngineLineup::new([
         served(MODEL, narrow, Some(seats.clone())),
         served(TWIN, narrow, Some(seats)),
         served(OTHER, wide, None),
@@ -51,7 +51,7 @@ async fn an_engine_with_one_seat_has_one_task_and_the_others_wait_without_a_slot
         bench.completes(other).await;
     }
     for id in &waiting[1..] {
-        assert_eq!(bench.phase(*id).await, Phase::Waiting);
+        assert_eq!(bench.phase(*id).await, TaskPhase::Waiting);
     }
     narrow.release();
     for id in waiting {

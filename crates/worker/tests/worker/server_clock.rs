@@ -6,9 +6,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use kinora_contract::{Clock as _, ManualClock, Phase, Priority, TaskId};
-use kinora_store::faulty::Method;
-use kinora_store::{Idempotency, Insertion, NewTask, OpenOptions, QueueBounds, migrate, open};
+use kinora_contract::{Clock as _, ManualClock, TaskPhase, Priority, TaskId};
+use kinora_store::faulty::StoreMethod;
+use kinora_store::{IdempotencyKey, InsertOutcome, NewTask, OpenOptions, QueueBounds, migrate, open};
 use kinora_testkit::postgres::Server;
 
 use crate::bench::{Bench, MODEL, NOW, PROJECT, RETENTION_MS, Running, spec, until};
@@ -84,7 +84,7 @@ impl Moved {
             spec: spec(MODEL),
             metadata: BTreeMap::new(),
             priority: Priority::Normal,
-            idempotency: Some(Idempotency {
+            idempotency: Some(IdempotencyKey {
                 key: "once".to_owned(),
                 fingerprint: [7; 32],
                 bound_ms: DAY.unsigned_abs(),
@@ -94,7 +94,7 @@ impl Moved {
             bounds: QueueBounds::NONE,
         };
         match self.store.tasks.insert(new).await.unwrap() {
-            Insertion::Inserted(task) | Insertion::Replayed(task) => task.id,
+            InsertOutcome::Inserted(task) | InsertOutcome::Replayed(task) => task.id,
             other => panic!("{other:?}"),
         }
     }
@@ -106,7 +106,7 @@ fn show(url: &str, now_ms: u64) {
 
 /// Waits until sweeps that have begun after this have ended.
 async fn sweeps_go_round(bench: &Bench) {
-    let sweeps = || bench.store_plan.calls(Method::Sweep);
+    let sweeps = || bench.store_plan.calls(StoreMethod::Sweep);
     let enough = sweeps() + 3;
     until("the sweeps go round", async || sweeps() >= enough).await;
 }
@@ -131,14 +131,14 @@ async fn p10_no_clock_of_the_server_that_is_briefly_wrong_destroys_a_result_or_f
             assert_eq!(bench.submit_once().await, id, "{wrong_ms}");
         }
         bench.step_to(0);
-        assert_eq!(bench.phase(id).await, Phase::Completed, "{wrong_ms}");
+        assert_eq!(bench.phase(id).await, TaskPhase::Completed, "{wrong_ms}");
     }
     sweeps_go_round(&bench).await;
     bench.holds_only(&[artifact]).await;
     // The clock that stays ends it.
     bench.pass(RETENTION_MS);
     bench.settle().await;
-    bench.reaches(id, Phase::Expired).await;
+    bench.reaches(id, TaskPhase::Expired).await;
     running.drained().await;
 }
 

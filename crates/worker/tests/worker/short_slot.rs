@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{Phase, Seconds, Size, VideoSpec};
+use kinora_contract::{TaskPhase, VideoLength, Size, VideoSpec};
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
+    ClipPlan, JobControl, EngineDescription, Engine, EngineError, Features, FrameJob, JobMaterials, ClipPlanner, ClipSink,
 };
-use kinora_worker::{Lineup, Maker, Served, Worker};
+use kinora_worker::{EngineLineup, AnyEngine, ServedEngine, Worker};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet};
@@ -26,7 +26,7 @@ fn worker(bench: &Bench, held: &Arc<Puppet>) -> Worker {
 
 fn lasting(model: &str, seconds: u32) -> VideoSpec {
     VideoSpec {
-        seconds: Seconds::Fixed(seconds),
+        seconds: VideoLength::Fixed(seconds),
         ..spec(model)
     }
 }
@@ -36,7 +36,7 @@ async fn newcomer_completes(bench: &Bench) {
     let id = bench.submit_as(OTHER, SHORT).await;
     until("the newcomer's task is completed", async || {
         let found = bench.store.tasks.get(OTHER, id).await.unwrap();
-        found.is_some_and(|task| task.state.phase() == Phase::Completed)
+        found.is_some_and(|task| task.state.phase() == TaskPhase::Completed)
     })
     .await;
 }
@@ -58,7 +58,7 @@ async fn p15_a_short_task_of_another_project_does_not_wait_for_long_ones() {
     }
     let short = bench.submit_spec(lasting(MODEL, 5)).await;
     for id in &long[1..] {
-        assert_eq!(bench.phase(*id).await, Phase::Waiting);
+        assert_eq!(bench.phase(*id).await, TaskPhase::Waiting);
     }
     for _ in 0..5 {
         held.release_one();
@@ -96,15 +96,15 @@ async fn a_project_alone_with_equal_tasks_uses_all_slots() {
 }
 
 /// Takes 50 ms for each second of a clip, and no processor: as if each slot had a device of its own.
-struct Sleeper(Description);
+struct Sleeper(EngineDescription);
 
-impl Planner for Sleeper {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for Sleeper {
+    fn describe(&self) -> &EngineDescription {
         &self.0
     }
 
-    fn plan(&self, _: &VideoSpec, _: &Materials) -> Result<Clip, EngineError> {
-        Ok(Clip {
+    fn plan(&self, _: &VideoSpec, _: &JobMaterials) -> Result<ClipPlan, EngineError> {
+        Ok(ClipPlan {
             size: Size::new(64, 64),
             fps: 8,
             frames: 2,
@@ -114,8 +114,8 @@ impl Planner for Sleeper {
 }
 
 impl Engine for Sleeper {
-    fn generate(&self, job: &Job<'_>, sink: &mut dyn Sink, _: &Control) -> Result<(), EngineError> {
-        let Seconds::Fixed(seconds) = job.spec.seconds else {
+    fn generate(&self, job: &FrameJob<'_>, sink: &mut dyn ClipSink, _: &JobControl) -> Result<(), EngineError> {
+        let VideoLength::Fixed(seconds) = job.spec.seconds else {
             return Err(EngineError::Failed("no length".to_owned()));
         };
         std::thread::sleep(Duration::from_millis(50) * seconds);
@@ -127,23 +127,23 @@ impl Engine for Sleeper {
 }
 
 fn sleeping(bench: &Bench, slots: usize, memory: Duration) -> Running {
-    let engine = Sleeper(Description {
+    let engine = Sleeper(EngineDescription {
         is_trained: false,
         final_from_video: false,
         name: "sleeper".to_owned(),
         version: "1".to_owned(),
         features: Features::default(),
     });
-    let served = Served {
+    let served = ServedEngine {
         seats: None,
         device: None,
-        engine: Maker::Frames(Arc::new(engine)),
+        engine: AnyEngine::Frames(Arc::new(engine)),
         progress_timeout: DEADLINE,
     };
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     worker.settings.slots = slots;
     worker.settings.short_slot_memory = memory;
-    worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
+    worker.lineup = EngineLineup::new([(MODEL.to_owned(), served)]);
     Running::start(worker)
 }
 
@@ -155,7 +155,7 @@ async fn newcomer(bench: &Bench) -> Duration {
     let id = bench.submit_spec_as(OTHER, short).await;
     until("the newcomer's task is completed", async || {
         let found = bench.store.tasks.get(OTHER, id).await.unwrap();
-        found.is_some_and(|task| task.state.phase() == Phase::Completed)
+        found.is_some_and(|task| task.state.phase() == TaskPhase::Completed)
     })
     .await;
     begun.elapsed()

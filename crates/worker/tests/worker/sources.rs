@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Artifact, Edit, FailureCode, Phase, TaskId, VideoSpec};
+use kinora_contract::{Artifact, EditSpec, FailureCode, TaskPhase, TaskId, VideoSpec};
 use kinora_engine::SCRIPT_LINKS_MAX;
 
 use crate::bench::{Bench, MODEL, RETENTION_MS, Running, spec};
@@ -55,7 +55,7 @@ fn final_of(draft: TaskId, model: &str) -> VideoSpec {
 }
 
 fn edit_of(task_id: TaskId, model: &str) -> VideoSpec {
-    let edit = Edit {
+    let edit = EditSpec {
         task_id,
         strength: 0.5,
     };
@@ -203,7 +203,7 @@ async fn p19_an_expired_beginning_has_lost_its_words_and_ends_the_script() {
     let second = bench.submit_spec(edit_of(first, MODEL)).await;
     bench.completes(second).await;
     bench.clock.advance(RETENTION_MS / 2 + 1);
-    bench.reaches(first, Phase::Expired).await;
+    bench.reaches(first, TaskPhase::Expired).await;
     let third = bench.submit_spec(edit_of(second, MODEL)).await;
     bench.completes(third).await;
     assert!(last_script(&engine).is_empty());

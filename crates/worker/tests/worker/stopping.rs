@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{Phase, Status, TaskId};
-use kinora_store::faulty::{Method, Rates};
+use kinora_contract::{TaskPhase, Status, TaskId};
+use kinora_store::faulty::{StoreMethod, Rates};
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, Puppet, is_left};
@@ -83,11 +83,11 @@ async fn a_stop_at_once_takes_back_what_was_just_being_published() {
     until("the video is being put", begun).await;
     running.shutdown.now();
     // Given back only after nothing is being written: the next attempt may be quick.
-    assert_eq!(bench.phase(id).await, Phase::Running);
+    assert_eq!(bench.phase(id).await, TaskPhase::Running);
     bench.held.hold(false);
     running.returns().await;
     let phase = bench.phase(id).await;
-    if phase == Phase::Completed {
+    if phase == TaskPhase::Completed {
         let artifact = bench.completes(id).await;
         bench.holds_only(&[artifact]).await;
     } else {
@@ -113,7 +113,7 @@ async fn past_the_drain_limit_what_still_runs_is_given_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_at_once_does_not_wait_for_a_store_that_stays_away() {
     let bench = Bench::new();
-    bench.store_plan.set_of(Method::Finish, Some(Rates::AWAY));
+    bench.store_plan.set_of(StoreMethod::Finish, Some(Rates::AWAY));
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     let tried = async || bench.finishes() > 0;
@@ -121,12 +121,12 @@ async fn a_stop_at_once_does_not_wait_for_a_store_that_stays_away() {
     running.shutdown.now();
     running.returns().await;
     // Nobody gave it back: the next start or sweep does.
-    assert_eq!(bench.phase(id).await, Phase::Running);
+    assert_eq!(bench.phase(id).await, TaskPhase::Running);
 }
 
 async fn assert_is_queued_anew(bench: &Bench, id: TaskId, status: Status) {
     let task = bench.task(id).await;
-    assert_eq!(task.state.phase(), Phase::Waiting);
+    assert_eq!(task.state.phase(), TaskPhase::Waiting);
     assert_eq!(task.attempt, 0);
     assert_eq!(task.status(), Some(status));
 }

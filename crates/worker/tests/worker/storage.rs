@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_blobs::faulty::{Fault, Method, Rates};
-use kinora_contract::{Phase, TaskId};
-use kinora_store::faulty::Method::{Finish, Release, SettleChores};
-use kinora_worker::{Lineup, Maker, Served};
+use kinora_blobs::faulty::{Fault, BlobMethod, Rates};
+use kinora_contract::{TaskPhase, TaskId};
+use kinora_store::faulty::StoreMethod::{Finish, Release, CompleteChores};
+use kinora_worker::{EngineLineup, AnyEngine, ServedEngine};
 
 use crate::bench::{Bench, MODEL, RETENTION_MS, Running, until};
 use crate::engines::{Act, Puppet};
@@ -14,14 +14,14 @@ use crate::engines::{Act, Puppet};
 /// Whether the task waits again after so many tries to give it back, and none of its attempts counted.
 async fn is_back(bench: &Bench, id: TaskId, releases_min: u64) -> bool {
     let task = bench.task(id).await;
-    let is_waiting = task.state.phase() == Phase::Waiting && task.attempt == 0;
+    let is_waiting = task.state.phase() == TaskPhase::Waiting && task.attempt == 0;
     is_waiting && bench.releases() >= releases_min
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_outage_of_the_blob_store_costs_no_task() {
     let bench = Bench::new();
-    for method in [Method::PutBytes, Method::PutFile] {
+    for method in [BlobMethod::PutBytes, BlobMethod::PutFile] {
         bench.blob_plan.fail_next(method, 1, Fault::Before);
     }
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
@@ -35,7 +35,7 @@ async fn a_short_outage_of_the_blob_store_costs_no_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_a_blob_store_that_stays_full_costs_no_task_and_no_attempt_and_keeps_no_part() {
     let bench = Bench::new();
-    bench.blob_plan.set_of(Method::PutFile, Some(Rates::AWAY));
+    bench.blob_plan.set_of(BlobMethod::PutFile, Some(Rates::AWAY));
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     // An attempt that counted would be the last one.
     worker.settings.attempts_max = 1;
@@ -51,7 +51,7 @@ async fn p11_a_blob_store_that_stays_full_costs_no_task_and_no_attempt_and_keeps
     // Another claim is tried after a pause, and ends alike.
     let again = async || bench.releases() >= 2;
     until("the task is given back again", again).await;
-    bench.blob_plan.set_of(Method::PutFile, None);
+    bench.blob_plan.set_of(BlobMethod::PutFile, None);
     let artifact = bench.completes(id).await;
     assert_eq!(bench.task(id).await.attempt, 1);
     running.drained().await;
@@ -62,7 +62,7 @@ async fn p11_a_blob_store_that_stays_full_costs_no_task_and_no_attempt_and_keeps
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_a_task_is_given_back_once_the_store_takes_it() {
     let bench = Bench::new();
-    bench.blob_plan.set_of(Method::PutFile, Some(Rates::AWAY));
+    bench.blob_plan.set_of(BlobMethod::PutFile, Some(Rates::AWAY));
     bench.store_plan.fail_next(Release, 2, Fault::Before);
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
@@ -70,7 +70,7 @@ async fn p11_a_task_is_given_back_once_the_store_takes_it() {
         is_back(&bench, id, 3).await
     })
     .await;
-    bench.blob_plan.set_of(Method::PutFile, None);
+    bench.blob_plan.set_of(BlobMethod::PutFile, None);
     let artifact = bench.completes(id).await;
     running.drained().await;
     bench.holds_only(&[artifact]).await;
@@ -79,7 +79,7 @@ async fn p11_a_task_is_given_back_once_the_store_takes_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_does_not_wait_for_the_retries_of_a_full_blob_store() {
     let bench = Bench::new();
-    bench.blob_plan.set_of(Method::PutFile, Some(Rates::AWAY));
+    bench.blob_plan.set_of(BlobMethod::PutFile, Some(Rates::AWAY));
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     let begun = async || bench.files_begun() == 1;
@@ -116,7 +116,7 @@ async fn p11_a_scratch_folder_that_is_gone_costs_no_task() {
 async fn p04_a_put_whose_answer_is_lost_costs_no_run() {
     // As often as a put is tried.
     for lost in [1, 4] {
-        for method in [Method::PutFile, Method::PutBytes] {
+        for method in [BlobMethod::PutFile, BlobMethod::PutBytes] {
             let bench = Bench::new();
             let engine = Arc::new(Puppet::new(Act::Good));
             let running = Running::start(bench.worker(&engine));
@@ -137,13 +137,13 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
     let progress_timeout = Duration::from_secs(1);
     let engine = Arc::new(Puppet::new(Act::Good));
     let mut worker = bench.worker(&engine);
-    let served = Served {
+    let served = ServedEngine {
         seats: None,
-        engine: Maker::Frames(engine),
+        engine: AnyEngine::Frames(engine),
         progress_timeout,
         device: None,
     };
-    worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
+    worker.lineup = EngineLineup::new([(MODEL.to_owned(), served)]);
     bench.held.hold(true);
     let running = Running::start(worker);
     let id = bench.submit().await;
@@ -154,7 +154,7 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
         since.elapsed() > 2 * progress_timeout
     })
     .await;
-    assert_eq!(bench.phase(id).await, Phase::Running);
+    assert_eq!(bench.phase(id).await, TaskPhase::Running);
     bench.held.hold(false);
     let artifact = bench.completes(id).await;
     running.drained().await;
@@ -194,12 +194,12 @@ async fn files_that_could_not_be_removed_go_after_a_restart() {
     let first = Running::start(bench.worker(&engine));
     let id = bench.submit().await;
     bench.completes(id).await;
-    bench.blob_plan.set_of(Method::Delete, Some(Rates::AWAY));
+    bench.blob_plan.set_of(BlobMethod::Delete, Some(Rates::AWAY));
     bench.clock.advance(RETENTION_MS + 1);
     // Three files; and once more after a pause.
-    let tries = || bench.blob_plan.calls(Method::Delete);
+    let tries = || bench.blob_plan.calls(BlobMethod::Delete);
     until("each file was tried", async || tries() >= 3).await;
-    let settled = || bench.store_plan.calls(SettleChores);
+    let settled = || bench.store_plan.calls(CompleteChores);
     until("and put back", async || settled() >= 1).await;
     // The call may still be under way, and the pause begins with its end.
     let tried_again = async || {
@@ -208,10 +208,10 @@ async fn files_that_could_not_be_removed_go_after_a_restart() {
     };
     until("each file was tried twice", tried_again).await;
     first.drained().await;
-    assert_eq!(bench.phase(id).await, Phase::Expired);
+    assert_eq!(bench.phase(id).await, TaskPhase::Expired);
     assert_eq!(bench.keys().await.len(), 3);
 
-    bench.blob_plan.set_of(Method::Delete, None);
+    bench.blob_plan.set_of(BlobMethod::Delete, None);
     bench.clock.advance(60_000);
     let second = Running::start(bench.worker(&engine));
     until("no file is left", async || bench.keys().await.is_empty()).await;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_contract::{Readiness, Standstill, VideoSpec};
+use kinora_contract::{WorkerReadiness, StandstillReason, VideoSpec};
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
+    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink,
 };
-use kinora_worker::Backoff;
+use kinora_worker::FaultBackoff;
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, Puppet};
@@ -31,12 +31,12 @@ impl Slow {
     }
 }
 
-impl Planner for Slow {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for Slow {
+    fn describe(&self) -> &EngineDescription {
         self.puppet.describe()
     }
 
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         self.puppet.plan(spec, materials)
     }
 }
@@ -44,14 +44,14 @@ impl Planner for Slow {
 impl Engine for Slow {
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
         self.puppet.generate(job, sink, control)
     }
 
-    fn warm_up(&self, control: &Control) {
+    fn warm_up(&self, control: &JobControl) {
         self.begun.fetch_add(1, Ordering::SeqCst);
         while !control.cancel.is_cancelled() && self.released.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
@@ -65,10 +65,10 @@ fn warming(
     bench: &Bench,
     puppet: &Arc<Puppet>,
     slow: &Arc<Slow>,
-) -> (kinora_worker::Worker, Readiness) {
-    let readiness = Readiness::default();
+) -> (kinora_worker::Worker, WorkerReadiness) {
+    let readiness = WorkerReadiness::default();
     let mut worker = bench.worker(puppet);
-    worker.backoff = Backoff::new(readiness.clone(), crate::bench::real_clock());
+    worker.backoff = FaultBackoff::new(readiness.clone(), crate::bench::real_clock());
     worker.lineup = worker.lineup.warming([slow.clone() as Arc<dyn Engine>]);
     readiness.set_warming_up(true);
     (worker, readiness)
@@ -85,7 +85,7 @@ async fn readiness_waits_for_engines_that_warm_up_and_tasks_of_others_do_not() {
     until("the engine loads", begun).await;
     let id = bench.submit().await;
     bench.completes(id).await;
-    assert_eq!(readiness.standstill(), Some(Standstill::WarmUp));
+    assert_eq!(readiness.standstill(), Some(StandstillReason::WarmUp));
     slow.released.store(1, Ordering::SeqCst);
     until("it is ready", async || readiness.standstill().is_none()).await;
     running.drained().await;

@@ -18,8 +18,8 @@ use super::{EnvelopeIo, *};
 use crate::request_id::RequestIds;
 
 /// Feeds `bytes` to the framing in pieces that end at `cuts`.
-fn followed(bytes: &[u8], cuts: &[usize]) -> Framing {
-    let mut framing = Framing::default();
+fn followed(bytes: &[u8], cuts: &[usize]) -> FramingTracker {
+    let mut framing = FramingTracker::default();
     for piece in pieces(bytes, cuts) {
         framing.follow(piece);
     }
@@ -119,7 +119,7 @@ proptest! {
     ) {
         let bytes: Vec<u8> = requests.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         let framing = followed(&bytes, &cuts);
-        prop_assert_eq!((framing.fault, framing.section), (None, Section::RequestLine));
+        prop_assert_eq!((framing.fault, framing.section), (None, FramingSection::RequestLine));
         let (seen, written) = run(served(&pieces(&bytes, &cuts)));
         let bodies: Vec<_> = requests.into_iter().map(|(_, body)| Some(body)).collect();
         prop_assert_eq!(seen, bodies);
@@ -143,7 +143,7 @@ proptest! {
         broken.remove(*line.get(&ends));
         let mut bytes: Vec<u8> = before.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         bytes.extend_from_slice(&broken);
-        prop_assert_eq!(followed(&bytes, &cuts).fault, Some(Fault::BareLineFeed));
+        prop_assert_eq!(followed(&bytes, &cuts).fault, Some(FramingFault::BareLineFeed));
         let (seen, written) = run(served(&pieces(&bytes, &cuts)));
         prop_assert_eq!(seen.len(), before.len());
         prop_assert!(written.contains("HTTP/1.1 400 "), "{}", written);
@@ -169,55 +169,55 @@ proptest! {
 }
 
 /// Length headers that two servers may read differently, each with its fault.
-const LENGTHS: &[(&str, Fault)] = &[
+const LENGTHS: &[(&str, FramingFault)] = &[
     (
         "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-        Fault::TransferEncoding,
+        FramingFault::TransferEncoding,
     ),
     (
         "transfer-encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
-        Fault::TransferEncoding,
+        FramingFault::TransferEncoding,
     ),
     (
         "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-        Fault::TransferEncoding,
+        FramingFault::TransferEncoding,
     ),
     (
         "transfer-encoding: identity\r\n\r\n",
-        Fault::TransferEncoding,
+        FramingFault::TransferEncoding,
     ),
     (
         "transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
-        Fault::TransferEncoding,
+        FramingFault::TransferEncoding,
     ),
     (
         "content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-        Fault::TransferEncoding,
+        FramingFault::TransferEncoding,
     ),
     (
         "content-length: 1\r\ncontent-length: 1\r\n\r\nx",
-        Fault::ContentLength,
+        FramingFault::ContentLength,
     ),
-    ("content-length: 1, 1\r\n\r\nx", Fault::ContentLength),
-    ("content-length: +1\r\n\r\nx", Fault::ContentLength),
+    ("content-length: 1, 1\r\n\r\nx", FramingFault::ContentLength),
+    ("content-length: +1\r\n\r\nx", FramingFault::ContentLength),
     (
         "content-length: 99999999999999999999\r\n\r\nx",
-        Fault::ContentLength,
+        FramingFault::ContentLength,
     ),
-    ("content-length:\r\n\r\nx", Fault::ContentLength),
+    ("content-length:\r\n\r\nx", FramingFault::ContentLength),
 ];
 
 /// Requests that must be refused, each with its fault.
-fn refused() -> Vec<(String, Fault)> {
+fn refused() -> Vec<(String, FramingFault)> {
     let long = format!(
         "GET /{} HTTP/1.1\r\nhost: x\r\n\r\n",
         "y".repeat(REQUEST_LINE_BYTES_MAX)
     );
     let whole = [
-        ("\nGET / HTTP/1.1\r\nhost: x\r\n\r\n", Fault::BareLineFeed),
-        ("GET / HTTP/1.1\nhost: x\n\n", Fault::BareLineFeed),
-        ("GET / HTTP/1.1\r\nhost: x\r\n\n", Fault::BareLineFeed),
-        (&long, Fault::LongRequestLine),
+        ("\nGET / HTTP/1.1\r\nhost: x\r\n\r\n", FramingFault::BareLineFeed),
+        ("GET / HTTP/1.1\nhost: x\n\n", FramingFault::BareLineFeed),
+        ("GET / HTTP/1.1\r\nhost: x\r\n\n", FramingFault::BareLineFeed),
+        (&long, FramingFault::LongRequestLine),
     ];
     let whole = whole.map(|(text, fault)| (text.to_owned(), fault));
     let head = "POST / HTTP/1.1\r\nhost: x\r\n";
@@ -255,7 +255,7 @@ fn what_two_servers_may_read_differently_is_refused_in_the_envelope() {
 #[test]
 fn a_broken_chunk_breaks_its_body_and_hides_no_request() {
     let head = "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
-    let zeros = "0".repeat(KEPT_BYTES_MAX);
+    let zeros = "0".repeat(LINE_BYTES_MAX);
     for body in [
         "1\nx\r\n0\r\n\r\n",
         "1;a\nx\r\n0\r\n\r\n",

@@ -1,20 +1,20 @@
 //! Each deadline, met and missed, on a paused clock.
 
 use super::*;
-use crate::memory::{Buffers, Owner};
+use crate::memory::{MemoryBudget, MemoryOwner};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn paced(buffer: usize) -> (PacedIo<DuplexStream>, DuplexStream) {
     let (ours, theirs) = duplex(buffer);
-    let deadlines = Deadlines {
+    let deadlines = ConnectionDeadlines {
         first_byte: SECOND,
         head: 2 * SECOND,
         idle: 10 * SECOND,
         write: 3 * SECOND,
     };
-    let room = Room::new(Buffers::new(u64::MAX), Owner::Proxies);
+    let room = ConnectionMemory::new(MemoryBudget::new(u64::MAX), MemoryOwner::Proxies);
     (PacedIo::new(ours, deadlines, Arc::new(room)), theirs)
 }
 
@@ -141,7 +141,7 @@ async fn p15_a_large_answer_must_be_taken_faster() {
     for (each, outcome) in [(16 * 1024, false), (64 * 1024, true)] {
         let (mut io, mut theirs) = paced(8 * 1024);
         let answering = io.phase().answering();
-        answering.must_be_taken(LARGE as u64);
+        answering.require_reading(LARGE as u64);
         let reader = tokio::spawn(async move {
             let mut chunk = vec![0; each];
             while theirs.read_exact(&mut chunk).await.is_ok() {
@@ -160,7 +160,7 @@ async fn p15_a_long_head_needs_room_in_memory() {
     let deadlines = paced(1).0.deadlines;
     for (room, outcome) in [(1 << 20, true), (1 << 10, false)] {
         let (ours, mut theirs) = duplex(64 * 1024);
-        let room = Room::new(Buffers::new(room), Owner::Proxies);
+        let room = ConnectionMemory::new(MemoryBudget::new(room), MemoryOwner::Proxies);
         let mut io = PacedIo::new(ours, deadlines, Arc::new(room));
         theirs.write_all(&[b'x'; HEAD_BYTES_FREE]).await.unwrap();
         let mut head = vec![0; HEAD_BYTES_FREE];

@@ -8,8 +8,8 @@ fn id(number: u8) -> TaskId {
     TaskId::from_parts(number.into(), [number; 10])
 }
 
-fn glance(id: TaskId, status: Status, progress: u8) -> Glance {
-    Glance {
+fn glance(id: TaskId, status: Status, progress: u8) -> TaskGlance {
+    TaskGlance {
         id,
         status,
         progress,
@@ -18,8 +18,8 @@ fn glance(id: TaskId, status: Status, progress: u8) -> Glance {
 }
 
 /// These tasks had ended when the project was first followed.
-fn ended(tasks: &[TaskId]) -> Ended {
-    Ended {
+fn ended(tasks: &[TaskId]) -> EndedTasks {
+    EndedTasks {
         tasks: tasks.iter().map(|id| (9, *id)).collect(),
         from_ms: 0,
         next_ms: 7,
@@ -27,27 +27,27 @@ fn ended(tasks: &[TaskId]) -> Ended {
     }
 }
 
-fn project(hub: &mut Hub) -> Arc<Mailbox> {
-    hub.join(&Subject::Project("one".into()))
+fn project(hub: &mut ProjectHub) -> Arc<Mailbox> {
+    hub.join(&WatchSubject::Project("one".into()))
 }
 
 /// Checks the project as the follower does.
-fn look(hub: &mut Hub, unfinished: &[Glance], ended_tasks: &[TaskId]) {
-    hub.begin_look();
-    hub.tell_project("one", unfinished, &ended(ended_tasks));
+fn look(hub: &mut ProjectHub, unfinished: &[TaskGlance], ended_tasks: &[TaskId]) {
+    hub.begin_check();
+    hub.deliver_project("one", unfinished, &ended(ended_tasks));
 }
 
 /// The tasks of all letters.
 fn taken(mailbox: &Mailbox) -> Vec<TaskId> {
-    std::iter::from_fn(|| mailbox.take())
+    std::iter::from_fn(|| mailbox.pop())
         .map(|letter| letter.id)
         .collect()
 }
 
 #[test]
 fn each_change_of_a_task_is_told_once_to_those_who_wait_for_it() {
-    let mut hub = Hub::default();
-    let boxes = [id(1), id(1), id(2)].map(|one| hub.join(&Subject::Task(one, "one".into())));
+    let mut hub = ProjectHub::default();
+    let boxes = [id(1), id(1), id(2)].map(|one| hub.join(&WatchSubject::Task(one, "one".into())));
     for (glance, is_news) in [
         (glance(id(1), Status::Queued, 0), true),
         (glance(id(1), Status::Queued, 0), false),
@@ -55,22 +55,22 @@ fn each_change_of_a_task_is_told_once_to_those_who_wait_for_it() {
         (glance(id(1), Status::InProgress, 1), true),
         (glance(id(1), Status::InProgress, 1), false),
     ] {
-        hub.tell_glance(id(1), Some(glance), None);
+        hub.deliver_glance(id(1), Some(glance), None);
         for mailbox in &boxes[..2] {
             assert_eq!(taken(mailbox).len(), usize::from(is_news), "{glance:?}");
         }
     }
-    hub.tell_glance(id(1), None, None);
+    hub.deliver_glance(id(1), None, None);
     assert_eq!(taken(&boxes[0]), [id(1)], "it is gone");
     assert!(boxes[2].is_empty());
 }
 
 #[test]
 fn a_look_tells_what_was_not_heard() {
-    let mut hub = Hub::default();
+    let mut hub = ProjectHub::default();
     let mailbox = project(&mut hub);
     let queued = glance(id(1), Status::Queued, 0);
-    hub.note("one", &[queued], &ended(&[id(2)]));
+    hub.record_read("one", &[queued], &ended(&[id(2)]));
     assert_eq!(hub.next_ms("one"), Some(7));
     look(&mut hub, &[queued], &[id(2)]);
     assert_eq!(taken(&mailbox), [], "it has read that by itself");
@@ -92,24 +92,24 @@ fn a_look_tells_what_was_not_heard() {
 
 #[test]
 fn ends_of_before_are_no_news_to_those_who_begin_to_follow() {
-    let mut hub = Hub::default();
+    let mut hub = ProjectHub::default();
     let mailbox = project(&mut hub);
     assert_eq!(hub.next_ms("one"), None, "nobody knows yet how it stands");
     let running = glance(id(1), Status::InProgress, 3);
-    hub.note("one", &[running], &ended(&[]));
-    hub.begin_look();
-    let past = Ended {
+    hub.record_read("one", &[running], &ended(&[]));
+    hub.begin_check();
+    let past = EndedTasks {
         tasks: vec![(8, id(1)), (8, id(2)), (9, id(3))],
         ..ended(&[])
     };
-    hub.tell_project("one", &[], &past);
+    hub.deliver_project("one", &[], &past);
     // The first one ended while it was being read, and has an earlier time.
     assert_eq!(taken(&mailbox), [1, 3].map(id));
 }
 
 #[test]
 fn nothing_unfinished_follows_an_end() {
-    let mut hub = Hub::default();
+    let mut hub = ProjectHub::default();
     let mailbox = project(&mut hub);
     look(&mut hub, &[glance(id(1), Status::InProgress, 9)], &[id(1)]);
     assert_eq!(taken(&mailbox), [id(1)]);
@@ -119,21 +119,21 @@ fn nothing_unfinished_follows_an_end() {
 
 #[test]
 fn p08_ends_that_are_told_no_more_are_forgotten() {
-    let mut hub = Hub::default();
+    let mut hub = ProjectHub::default();
     let _mailbox = project(&mut hub);
     for number in 0..200 {
         look(&mut hub, &[], &[id(number)]);
-        let told = hub.projects["one"].told.len() as u64;
-        assert!(told <= LOOKS_REMEMBERED, "{told}");
+        let told = hub.projects["one"].delivered.len() as u64;
+        assert!(told <= CHECKS_REMEMBERED, "{told}");
     }
 }
 
 #[test]
 fn nothing_is_left_of_those_who_have_left() {
-    let mut hub = Hub::default();
+    let mut hub = ProjectHub::default();
     for subject in [
-        Subject::Task(id(1), "one".into()),
-        Subject::Project("one".into()),
+        WatchSubject::Task(id(1), "one".into()),
+        WatchSubject::Project("one".into()),
     ] {
         let boxes = [hub.join(&subject), hub.join(&subject)];
         hub.leave(&subject, &boxes[0]);
@@ -149,28 +149,28 @@ fn nothing_is_left_of_those_who_have_left() {
 /// hears of it.
 #[test]
 fn what_a_later_follower_reads_is_news_for_the_earlier_one() {
-    let mut hub = Hub::default();
+    let mut hub = ProjectHub::default();
     let first = project(&mut hub);
     let queued = glance(id(1), Status::Queued, 0);
-    hub.note("one", &[queued], &ended(&[]));
+    hub.record_read("one", &[queued], &ended(&[]));
     let second = project(&mut hub);
     let new = glance(id(2), Status::Queued, 0);
     // The third ended before anybody followed.
-    hub.note("one", &[new], &ended(&[id(1), id(3)]));
+    hub.record_read("one", &[new], &ended(&[id(1), id(3)]));
     assert_eq!(taken(&first), [id(2), id(1)]);
-    hub.tell_project("one", &[new], &ended(&[id(1)]));
+    hub.deliver_project("one", &[new], &ended(&[id(1)]));
     assert_eq!(taken(&first), [], "once");
     drop(taken(&second));
 
     // One that was accepted and has ended meanwhile.
     let third = project(&mut hub);
-    let since = Ended {
+    let since = EndedTasks {
         tasks: vec![(10, id(4))],
         ..ended(&[])
     };
-    hub.note("one", &[], &since);
-    hub.begin_look();
-    hub.tell_project("one", &[new], &since);
+    hub.record_read("one", &[], &since);
+    hub.begin_check();
+    hub.deliver_project("one", &[new], &since);
     for mailbox in [&first, &second, &third] {
         assert_eq!(taken(mailbox), [id(4)]);
     }
@@ -179,9 +179,9 @@ fn what_a_later_follower_reads_is_news_for_the_earlier_one() {
 /// Both come at once, and the task ends between their reads.
 #[test]
 fn an_end_between_the_reads_of_two_new_followers_is_told_to_the_one_that_read_before() {
-    let mut hub = Hub::default();
+    let mut hub = ProjectHub::default();
     let boxes = [(); 2].map(|()| project(&mut hub));
-    hub.note("one", &[], &ended(&[id(1)]));
-    hub.note("one", &[glance(id(1), Status::InProgress, 5)], &ended(&[]));
+    hub.record_read("one", &[], &ended(&[id(1)]));
+    hub.record_read("one", &[glance(id(1), Status::InProgress, 5)], &ended(&[]));
     assert_eq!(taken(&boxes[0]), [id(1)]);
 }

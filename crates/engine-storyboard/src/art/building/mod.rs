@@ -1,14 +1,14 @@
 //! Buildings and landmarks: their drawings, and how doors, sails, wheels, bells, flags, smoke, fire and
 //! water move.
 
-use super::effects::{Puffs, chance, flag, smoke};
-use super::rig::Pose;
-use super::{Look, Moment};
+use super::effects::{SmokePuffs, chance, flag, smoke};
+use super::rig::PartPose;
+use super::{SubjectColours, ActMoment};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
         Subject::Lighthouse if look.lit => beam(pen, look, m.t),
         Subject::House => chimney((69.0, 27.0), (2.0, 6.5), 0.25, look).draw(pen, m.t),
@@ -20,7 +20,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
         _ => {}
     }
     if subject == Subject::Waterfall {
-        let only = |kept: &'static str| move |name: &str| kept_part(name, kept);
+        let only = |kept: &'static str| move |name: &str| only_part(name, kept);
         super::plain(pen, subject, look, &only("back"));
         fall(pen, look, m.t);
         super::plain(pen, subject, look, &only("front"));
@@ -38,16 +38,16 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
 }
 
-fn kept_part(name: &str, kept: &str) -> Pose {
+fn only_part(name: &str, kept: &str) -> PartPose {
     if name.is_empty() || name == kept {
-        Pose::REST
+        PartPose::REST
     } else {
-        Pose::HIDDEN
+        PartPose::HIDDEN
     }
 }
 
 /// How far doors, gates and flaps are open, 0.0 to 1.0, with a slow start and end.
-fn open(m: &Moment) -> f32 {
+fn open(m: &ActMoment) -> f32 {
     if m.act != Act::Open {
         return 0.0;
     }
@@ -57,31 +57,31 @@ fn open(m: &Moment) -> f32 {
 }
 
 /// The pose of a part; other parts rest.
-fn pose(name: &str, m: &Moment) -> Pose {
+fn pose(name: &str, m: &ActMoment) -> PartPose {
     // A door that turns about its hinge looks narrower, but never edge-on.
     let leaf = (open(m) * 78.0).to_radians().cos();
     let fair = m.t * 11.0;
     match name {
-        "door-left" | "door-right" | "flap-left" | "flap-right" => Pose::scaled(leaf, 1.0),
-        "shutter" => Pose::scaled(1.0, 1.0 - 0.9 * open(m)),
-        "sails" => Pose::turned(m.t * 34.0 % 360.0),
-        "wheel" => Pose::turned(fair % 360.0),
+        "door-left" | "door-right" | "flap-left" | "flap-right" => PartPose::scaled(leaf, 1.0),
+        "shutter" => PartPose::scaled(1.0, 1.0 - 0.9 * open(m)),
+        "sails" => PartPose::turned(m.t * 34.0 % 360.0),
+        "wheel" => PartPose::turned(fair % 360.0),
         // Cabins stay upright and swing a little.
         _ if name.starts_with("seat-") => {
-            Pose::turned(4.0 * (m.t * 1.9 + number(name) as f32 * 1.3).sin() - fair % 360.0)
+            PartPose::turned(4.0 * (m.t * 1.9 + number(name) as f32 * 1.3).sin() - fair % 360.0)
         }
-        "bell" => Pose::turned(15.0 * (m.t * 2.9).sin()),
+        "bell" => PartPose::turned(15.0 * (m.t * 2.9).sin()),
         _ if name.starts_with("lantern-") => {
-            Pose::turned(7.0 * (m.t * 1.6 + number(name) as f32 * 1.8).sin())
+            PartPose::turned(7.0 * (m.t * 1.6 + number(name) as f32 * 1.8).sin())
         }
-        "blink-a" => Pose::shown_if((m.t * 0.8).fract() < 0.5),
-        _ if name.starts_with("lights-") => Pose::shown_if(lights_on(number(name), m)),
-        _ => Pose::REST,
+        "blink-a" => PartPose::shown_if((m.t * 0.8).fract() < 0.5),
+        _ if name.starts_with("lights-") => PartPose::shown_if(lights_on(number(name), m)),
+        _ => PartPose::REST,
     }
 }
 
 /// Whether a group of windows is lit. It changes now and then.
-fn lights_on(group: u32, m: &Moment) -> bool {
+fn lights_on(group: u32, m: &ActMoment) -> bool {
     // Whole numbers hold for three seconds or so, at another time for each group, and choose anew
     // then.
     let turn = (m.t * 0.35 + group as f32 * 0.37).max(0.0) as u32;
@@ -95,9 +95,9 @@ fn number(name: &str) -> u32 {
 }
 
 /// The top of a pole and the size of its flag.
-type Flag = ((f32, f32), (f32, f32));
+type FlagPole = ((f32, f32), (f32, f32));
 
-fn flags(subject: Subject) -> &'static [Flag] {
+fn flags(subject: Subject) -> &'static [FlagPole] {
     match subject {
         Subject::Castle => &[
             ((42.0, 9.6), (9.0, 4.4)),
@@ -111,8 +111,8 @@ fn flags(subject: Subject) -> &'static [Flag] {
 }
 
 /// Smoke of a chimney.
-fn chimney(from: (f32, f32), radius: (f32, f32), dark: f32, look: &Look) -> Puffs {
-    Puffs {
+fn chimney(from: (f32, f32), radius: (f32, f32), dark: f32, look: &SubjectColours) -> SmokePuffs {
+    SmokePuffs {
         from,
         drift: (radius.1 * 1.6, -radius.1 * 3.4),
         radius,
@@ -132,12 +132,12 @@ mod tests;
 const MOUTH: (f32, f32) = (50.0, 30.0);
 const HOT: [u32; 3] = [0xff_5a1e, 0xff_9a34, 0xff_e08a];
 
-fn erupts(m: &Moment) -> bool {
+fn erupts(m: &ActMoment) -> bool {
     m.act == Act::Burn
 }
 
 /// Smoke over the mouth; an eruption's is black and high.
-fn column(pen: &mut Pen, look: &Look, m: &Moment) {
+fn column(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let (count, high, wide, dark) = if erupts(m) {
         (8, -52.0, 16.0, 0.85)
     } else {
@@ -147,7 +147,7 @@ fn column(pen: &mut Pen, look: &Look, m: &Moment) {
         pen.glow(MOUTH.0, MOUTH.1, 36.0, Rgb::hex(HOT[0]), 0.5);
     }
     for (nth, lean) in [-14.0, 6.0].into_iter().enumerate() {
-        let puffs = Puffs {
+        let puffs = SmokePuffs {
             from: (MOUTH.0 + lean * 0.2, MOUTH.1 - 4.0),
             drift: (lean, high),
             radius: (5.0, wide),
@@ -161,7 +161,7 @@ fn column(pen: &mut Pen, look: &Look, m: &Moment) {
     }
 }
 
-fn eruption(pen: &mut Pen, m: &Moment) {
+fn eruption(pen: &mut Pen, m: &ActMoment) {
     if !erupts(m) {
         return;
     }
@@ -252,7 +252,7 @@ const LAMP: (f32, f32) = (50.0, 14.6);
 const REACH: f32 = 215.0;
 
 /// Two beams that sweep around. From the side, they lengthen, shorten and change sides.
-fn beam(pen: &mut Pen, look: &Look, t: f32) {
+fn beam(pen: &mut Pen, look: &SubjectColours, t: f32) {
     let sweep = (t * 0.8).cos();
     for side in [1.0, -1.0] {
         let along = sweep * side;
@@ -282,18 +282,18 @@ fn beam(pen: &mut Pen, look: &Look, t: f32) {
 
 // Falling water: the jets of a fountain, and a waterfall with its foam and spray.
 
-fn white(look: &Look) -> Rgb {
-    look.shown(Rgb::hex(0xf2_fafd))
+fn white(look: &SubjectColours) -> Rgb {
+    look.under_light(Rgb::hex(0xf2_fafd))
 }
 
 /// A jet: from a point, over a height, to a point.
-struct Jet {
+struct WaterJet {
     from: (f32, f32),
     over: f32,
     to: (f32, f32),
 }
 
-impl Jet {
+impl WaterJet {
     /// The position of its water after `share` of its path.
     fn at(&self, share: f32) -> (f32, f32) {
         let x = self.from.0 + (self.to.0 - self.from.0) * share;
@@ -301,10 +301,10 @@ impl Jet {
         (x, line - self.over * 4.0 * share * (1.0 - share))
     }
 
-    fn draw(&self, pen: &mut Pen, look: &Look, t: f32, phase: f32) {
+    fn draw(&self, pen: &mut Pen, look: &SubjectColours, t: f32, phase: f32) {
         const DROPS: u8 = 6;
         let arc: Vec<(f32, f32)> = (0..=12).map(|n| self.at(n as f32 / 12.0)).collect();
-        let blue = look.shown(Rgb::hex(0xa8_d8ee));
+        let blue = look.under_light(Rgb::hex(0xa8_d8ee));
         pen.stroke(&arc, 1.5, Ink::Flat(blue, 0.75));
         for nth in 0..DROPS {
             let share = (t * 1.1 + f32::from(nth) / f32::from(DROPS) + phase).rem_euclid(1.0);
@@ -314,7 +314,7 @@ impl Jet {
     }
 }
 
-fn fountain(pen: &mut Pen, look: &Look, t: f32) {
+fn fountain(pen: &mut Pen, look: &SubjectColours, t: f32) {
     // Rings spread in the basin from the falling water.
     for nth in 0..4_u8 {
         let age = (t * 0.6 + f32::from(nth) * 0.25).rem_euclid(1.0);
@@ -324,13 +324,13 @@ fn fountain(pen: &mut Pen, look: &Look, t: f32) {
     }
     let breath = (t * 2.3).sin();
     let top = [(50.0, 38.0), (50.0, 17.0 + 1.2 * breath)];
-    let blue = look.shown(Rgb::hex(0xa8_d8ee));
+    let blue = look.under_light(Rgb::hex(0xa8_d8ee));
     pen.stroke(&top, 2.2, Ink::Flat(blue, 0.85));
     pen.stroke(&top, 0.8, Ink::Flat(white(look), 0.9));
     for (nth, side) in [-1.0, 1.0].into_iter().enumerate() {
         let phase = nth as f32 * 0.37;
         for (reach, over) in [(9.0, 15.0), (19.0, 19.0)] {
-            let jet = Jet {
+            let jet = WaterJet {
                 from: (50.0, 36.0),
                 over: over + breath,
                 to: (50.0 + side * reach, 55.6),
@@ -338,7 +338,7 @@ fn fountain(pen: &mut Pen, look: &Look, t: f32) {
             jet.draw(pen, look, t, phase + reach * 0.07);
         }
         for (reach, out) in [(13.0, 22.0), (25.0, 36.0)] {
-            let jet = Jet {
+            let jet = WaterJet {
                 from: (50.0 + side * reach, 57.4),
                 over: 0.6,
                 to: (50.0 + side * out, 83.0),
@@ -349,7 +349,7 @@ fn fountain(pen: &mut Pen, look: &Look, t: f32) {
 }
 
 /// The falling water, between the cliffs behind and before it.
-fn fall(pen: &mut Pen, look: &Look, t: f32) {
+fn fall(pen: &mut Pen, look: &SubjectColours, t: f32) {
     const STREAKS: u32 = 26;
     let sheet = [
         (33.0, 19.0),
@@ -359,7 +359,7 @@ fn fall(pen: &mut Pen, look: &Look, t: f32) {
         (71.0, 98.0),
         (29.0, 98.0),
     ];
-    pen.shape(&sheet, look.main.mix(look.shown(Rgb::hex(0x5a_a8cc)), 0.45));
+    pen.shape(&sheet, look.main.mix(look.under_light(Rgb::hex(0x5a_a8cc)), 0.45));
     for nth in 0..STREAKS {
         let lane = (nth as f32 + 0.5) / STREAKS as f32;
         let speed = 0.75 + 0.5 * chance(nth * 3);
@@ -389,8 +389,8 @@ fn fall(pen: &mut Pen, look: &Look, t: f32) {
 }
 
 /// Foam and spray at the foot of the fall.
-fn spray(pen: &mut Pen, look: &Look, t: f32) {
-    let pool = look.shown(Rgb::hex(0x5a_a8cc));
+fn spray(pen: &mut Pen, look: &SubjectColours, t: f32) {
+    let pool = look.under_light(Rgb::hex(0x5a_a8cc));
     pen.ellipse(50.0, 97.6, 40.0, 3.4, pool);
     for nth in 0..4_u8 {
         let age = (t * 0.5 + f32::from(nth) * 0.25).rem_euclid(1.0);
@@ -404,7 +404,7 @@ fn spray(pen: &mut Pen, look: &Look, t: f32) {
         pen.circle(x, 95.8 - 0.8 * beat, radius, Ink::Flat(white(look), 0.9));
     }
     for (nth, x) in [42.0, 58.0].into_iter().enumerate() {
-        let mist = Puffs {
+        let mist = SmokePuffs {
             from: (x, 94.0),
             drift: ((x - 50.0) * 0.8, -22.0),
             radius: (7.0, 14.0),

@@ -3,11 +3,11 @@
 use super::*;
 use crate::art::reach;
 use crate::art::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
-use crate::subject::{Act, Body, Subject};
+use crate::subject::{Act, BodyKind, Subject};
 
 #[test]
 fn every_building_is_drawn_in_every_act_and_always_alike() {
-    for subject in subjects(Body::Building) {
+    for subject in subjects(BodyKind::Building) {
         for act in ACTS {
             let m = moment(act, 1.7);
             let first = trial(subject, &LOOK, &m, 48, 2.2);
@@ -20,7 +20,7 @@ fn every_building_is_drawn_in_every_act_and_always_alike() {
 
 #[test]
 fn no_building_leaves_its_reach() {
-    for subject in subjects(Body::Building) {
+    for subject in subjects(BodyKind::Building) {
         for t in [0.4, 1.3, 2.9, 4.4] {
             let usual = subject.facts().usual;
             let far = trial(subject, &BY_NIGHT, &moment(usual, t), 120, 5.0).farthest();
@@ -69,7 +69,7 @@ fn doors_open_over_the_shot_and_stay_shut_unasked() {
         Subject::Factory,
     ] {
         let light = |act, share| {
-            let m = Moment {
+            let m = ActMoment {
                 share,
                 ..moment(act, 1.0)
             };

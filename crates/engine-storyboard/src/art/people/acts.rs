@@ -3,13 +3,13 @@
 
 use std::f32::consts::{PI, TAU};
 
-use super::skeleton::{Build, Limb, Mouth, Posture};
-use crate::art::{HOPS_HZ, Moment};
+use super::skeleton::{BodyBuild, LimbPose, Mouth, Posture};
+use crate::art::{HOPS_HZ, ActMoment};
 use crate::subject::Act;
 
 /// The posture of a body of that build.
-pub(super) fn posture(build: &Build, m: &Moment) -> Posture {
-    let moment = Moment {
+pub(super) fn posture(build: &BodyBuild, m: &ActMoment) -> Posture {
+    let moment = ActMoment {
         t: m.t + f32::from(m.nth) * 1.7,
         ..*m
     };
@@ -42,8 +42,8 @@ pub(super) fn posture(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-fn steps(build: &Build, m: &Moment, gait: Gait, drop: f32, bounce: f32) -> (Posture, f32) {
-    let gait = gait.of(build);
+fn steps(build: &BodyBuild, m: &ActMoment, gait: HumanGait, drop: f32, bounce: f32) -> (Posture, f32) {
+    let gait = gait.scaled_to(build);
     // `gone` is in sides of the square, a stride in the units of an unscaled body.
     let phase = gait.phase(m.gone * 100.0 / build.whole);
     let turn = phase * TAU;
@@ -62,7 +62,7 @@ fn steps(build: &Build, m: &Moment, gait: Gait, drop: f32, bounce: f32) -> (Post
     (posture, turn)
 }
 
-fn walk(build: &Build, m: &Moment) -> Posture {
+fn walk(build: &BodyBuild, m: &ActMoment) -> Posture {
     let (posture, turn) = steps(build, m, WALK, 1.6, 0.7);
     // The arm swings with the opposite leg.
     let swing = (turn - 0.4).cos();
@@ -70,29 +70,29 @@ fn walk(build: &Build, m: &Moment) -> Posture {
         lean: 2.5,
         nod: 1.5 * (2.0 * turn).sin(),
         arms: [
-            Limb::Turn(-24.0 * swing - 2.0, 16.0 - 10.0 * swing),
-            Limb::Turn(24.0 * swing + 2.0, 16.0 + 10.0 * swing),
+            LimbPose::Turn(-24.0 * swing - 2.0, 16.0 - 10.0 * swing),
+            LimbPose::Turn(24.0 * swing + 2.0, 16.0 + 10.0 * swing),
         ],
         ..posture
     }
 }
 
-fn run(build: &Build, m: &Moment) -> Posture {
+fn run(build: &BodyBuild, m: &ActMoment) -> Posture {
     let (posture, turn) = steps(build, m, RUN, 1.8, 1.9);
     let swing = (turn - 0.4).cos();
     Posture {
         lean: 11.0,
         nod: -4.0,
         arms: [
-            Limb::Turn(-52.0 * swing - 8.0, 82.0 - 10.0 * swing),
-            Limb::Turn(52.0 * swing - 8.0, 82.0 + 10.0 * swing),
+            LimbPose::Turn(-52.0 * swing - 8.0, 82.0 - 10.0 * swing),
+            LimbPose::Turn(52.0 * swing - 8.0, 82.0 + 10.0 * swing),
         ],
         mouth: Mouth::Open,
         ..posture
     }
 }
 
-fn sit(build: &Build, m: &Moment) -> Posture {
+fn sit(build: &BodyBuild, m: &ActMoment) -> Posture {
     let still = stand(build, m);
     let seat = 98.0 - 5.4 * build.thickness();
     let down = seat - build.pelvis_row();
@@ -103,25 +103,25 @@ fn sit(build: &Build, m: &Moment) -> Posture {
         hip: (x - 50.0, down),
         lean: 4.0 + 1.2 * wave(m.t, 0.12),
         arms: [
-            Limb::To(knee.0, knee.1),
-            Limb::To(knee.0 + 3.0, knee.1 - 1.0),
+            LimbPose::To(knee.0, knee.1),
+            LimbPose::To(knee.0 + 3.0, knee.1 - 1.0),
         ],
         legs: [
-            Limb::To(x + 21.0 * build.leg, row),
-            Limb::To(x + 26.0 * build.leg, row),
+            LimbPose::To(x + 21.0 * build.leg, row),
+            LimbPose::To(x + 26.0 * build.leg, row),
         ],
         ..still
     }
 }
 
-fn sleep(build: &Build, m: &Moment) -> Posture {
+fn sleep(build: &BodyBuild, m: &ActMoment) -> Posture {
     let breath = wave(m.t, 0.22);
     Posture {
         hip: (5.0, 98.0 - 8.4 * build.thickness() - build.pelvis_row()),
         lean: -build.stoop - 3.0,
         nod: 8.0,
-        arms: [Limb::Turn(3.0 - 1.5 * breath, 24.0), Limb::Turn(4.0, 12.0)],
-        legs: [Limb::Turn(38.0, 62.0), Limb::Turn(6.0, 8.0)],
+        arms: [LimbPose::Turn(3.0 - 1.5 * breath, 24.0), LimbPose::Turn(4.0, 12.0)],
+        legs: [LimbPose::Turn(38.0, 62.0), LimbPose::Turn(6.0, 8.0)],
         feet: [6.0, -4.0],
         tip: -88.0,
         asleep: true,
@@ -130,14 +130,14 @@ fn sleep(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-fn jump(build: &Build, m: &Moment, turn: f32) -> Posture {
+fn jump(build: &BodyBuild, m: &ActMoment, turn: f32) -> Posture {
     let still = stand(build, m);
     if turn > 0.7 {
         let low = ((turn - 0.7) / 0.3 * std::f32::consts::PI).sin();
         return Posture {
             hip: (-2.0 * low, 0.5 + 9.0 * low * build.leg),
             lean: 18.0 * low,
-            arms: [Limb::Turn(-40.0 * low, 20.0), Limb::Turn(-28.0 * low, 20.0)],
+            arms: [LimbPose::Turn(-40.0 * low, 20.0), LimbPose::Turn(-28.0 * low, 20.0)],
             ..still
         };
     }
@@ -147,12 +147,12 @@ fn jump(build: &Build, m: &Moment, turn: f32) -> Posture {
         lean: 2.0,
         nod: -6.0 * air,
         arms: [
-            Limb::Turn(-150.0 * air, -16.0 * air),
-            Limb::Turn(150.0 * air, 16.0 * air),
+            LimbPose::Turn(-150.0 * air, -16.0 * air),
+            LimbPose::Turn(150.0 * air, 16.0 * air),
         ],
         legs: [
-            Limb::Turn(6.0 - 16.0 * air, 4.0 + 62.0 * air),
-            Limb::Turn(4.0 + 34.0 * air, 4.0 + 58.0 * air),
+            LimbPose::Turn(6.0 - 16.0 * air, 4.0 + 62.0 * air),
+            LimbPose::Turn(4.0 + 34.0 * air, 4.0 + 58.0 * air),
         ],
         feet: [-24.0 * air, -10.0 * air],
         mouth: Mouth::Open,
@@ -160,7 +160,7 @@ fn jump(build: &Build, m: &Moment, turn: f32) -> Posture {
     }
 }
 
-fn dance(build: &Build, m: &Moment) -> Posture {
+fn dance(build: &BodyBuild, m: &ActMoment) -> Posture {
     let beat = m.t * TAU * 0.95;
     let (side, half) = (beat.sin(), (beat * 0.5).sin());
     let row = build.ankle_row();
@@ -173,12 +173,12 @@ fn dance(build: &Build, m: &Moment) -> Posture {
         lean: -5.0 * side,
         nod: 7.0 * (beat - 0.5).sin(),
         arms: [
-            Limb::Turn(-112.0 - 34.0 * side, -34.0 + 30.0 * half),
-            Limb::Turn(112.0 - 34.0 * side, 34.0 + 30.0 * half),
+            LimbPose::Turn(-112.0 - 34.0 * side, -34.0 + 30.0 * half),
+            LimbPose::Turn(112.0 - 34.0 * side, 34.0 + 30.0 * half),
         ],
         legs: [
-            Limb::To(50.0 - wide, row - lift(-1.0)),
-            Limb::To(50.0 + wide, row - lift(1.0)),
+            LimbPose::To(50.0 - wide, row - lift(-1.0)),
+            LimbPose::To(50.0 + wide, row - lift(1.0)),
         ],
         feet: [-5.0 * lift(-1.0), -5.0 * lift(1.0)],
         turn: if spin < 0.2 {
@@ -198,7 +198,7 @@ fn pulse(t: f32, hz: f32) -> f32 {
     0.5 - 0.5 * (t * hz * TAU).cos()
 }
 
-fn eat(build: &Build, m: &Moment) -> Posture {
+fn eat(build: &BodyBuild, m: &ActMoment) -> Posture {
     let cycle = (m.t * 0.42).fract();
     let near = pulse(cycle, 1.0).powf(0.6);
     let (low, high) = (build.chest(64.0, 48.0), build.chest(62.5, 30.0));
@@ -208,7 +208,7 @@ fn eat(build: &Build, m: &Moment) -> Posture {
     );
     let chews = cycle > 0.55 && wave(m.t, 2.6) > 0.0;
     Posture {
-        arms: [stand(build, m).arms[0], Limb::To(to.0, to.1)],
+        arms: [stand(build, m).arms[0], LimbPose::To(to.0, to.1)],
         nod: 4.0 * near,
         mouth: match (near > 0.8, chews) {
             (true, _) => Mouth::Open,
@@ -219,11 +219,11 @@ fn eat(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-fn greet(build: &Build, m: &Moment) -> Posture {
+fn greet(build: &BodyBuild, m: &ActMoment) -> Posture {
     Posture {
         arms: [
             stand(build, m).arms[0],
-            Limb::Turn(116.0 + 4.0 * wave(m.t, 1.3), 38.0 + 20.0 * wave(m.t, 1.3)),
+            LimbPose::Turn(116.0 + 4.0 * wave(m.t, 1.3), 38.0 + 20.0 * wave(m.t, 1.3)),
         ],
         nod: -2.0 + 2.0 * wave(m.t, 0.65),
         mouth: Mouth::Open,
@@ -231,7 +231,7 @@ fn greet(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-fn play(build: &Build, m: &Moment) -> Posture {
+fn play(build: &BodyBuild, m: &ActMoment) -> Posture {
     let beat = wave(m.t, 0.9);
     let strum = build.chest(48.0, 54.0 + 3.6 * wave(m.t, 1.8));
     let fret = build.chest(72.0 + 2.4 * wave(m.t, 0.3), 40.6);
@@ -242,33 +242,33 @@ fn play(build: &Build, m: &Moment) -> Posture {
         lean: 1.6 * beat,
         nod: 5.0 * wave(m.t, 0.9) + 4.0,
         arms: [
-            Limb::To(strum.0 + 1.2 * beat, strum.1),
-            Limb::To(fret.0 + 1.2 * beat, fret.1),
+            LimbPose::To(strum.0 + 1.2 * beat, strum.1),
+            LimbPose::To(fret.0 + 1.2 * beat, fret.1),
         ],
-        legs: [still.legs[0], Limb::To(50.0 + build.hips() + 3.0, row)],
+        legs: [still.legs[0], LimbPose::To(50.0 + build.hips() + 3.0, row)],
         feet: [0.0, 9.0 * wave(m.t, 1.8).max(0.0)],
         ..still
     }
 }
 
-pub(super) fn read(build: &Build, m: &Moment) -> Posture {
+pub(super) fn read(build: &BodyBuild, m: &ActMoment) -> Posture {
     let near = build.chest(61.0, 46.0);
     let far = build.chest(67.5, 44.6);
     Posture {
-        arms: [Limb::To(near.0, near.1), Limb::To(far.0, far.1)],
+        arms: [LimbPose::To(near.0, near.1), LimbPose::To(far.0, far.1)],
         nod: 9.0 + 1.2 * wave(m.t, 0.2),
         ..stand(build, m)
     }
 }
 
-fn open(build: &Build, m: &Moment) -> Posture {
+fn open(build: &BodyBuild, m: &ActMoment) -> Posture {
     let share = (m.share * 2.2).clamp(0.0, 1.0);
     let wide = share * share * (3.0 - 2.0 * share);
     Posture {
         lean: 4.0 - 5.0 * wide,
         arms: [
-            Limb::Turn(64.0 - 128.0 * wide, 16.0),
-            Limb::Turn(80.0 + 12.0 * wide + 2.0 * wave(m.t, 0.4), 14.0),
+            LimbPose::Turn(64.0 - 128.0 * wide, 16.0),
+            LimbPose::Turn(80.0 + 12.0 * wide + 2.0 * wave(m.t, 0.4), 14.0),
         ],
         mouth: if wide > 0.6 {
             Mouth::Open
@@ -286,7 +286,7 @@ fn wave(t: f32, hz: f32) -> f32 {
 }
 
 /// Breathes, shifts its weight and looks around.
-pub(super) fn stand(build: &Build, m: &Moment) -> Posture {
+pub(super) fn stand(build: &BodyBuild, m: &ActMoment) -> Posture {
     let sway = wave(m.t, 0.13);
     let row = build.ankle_row();
     let breath = wave(m.t, 0.3);
@@ -295,12 +295,12 @@ pub(super) fn stand(build: &Build, m: &Moment) -> Posture {
         lean: 0.6 * wave(m.t, 0.11),
         nod: 2.6 * wave(m.t, 0.17),
         arms: [
-            Limb::Turn(-7.0 + 1.6 * breath, 13.0 + 2.0 * sway),
-            Limb::Turn(7.0 - 1.6 * breath, 12.0 - 2.0 * sway),
+            LimbPose::Turn(-7.0 + 1.6 * breath, 13.0 + 2.0 * sway),
+            LimbPose::Turn(7.0 - 1.6 * breath, 12.0 - 2.0 * sway),
         ],
         legs: [
-            Limb::To(50.0 - build.hips() - 0.6, row),
-            Limb::To(50.0 + build.hips() + 0.8, row),
+            LimbPose::To(50.0 - build.hips() - 0.6, row),
+            LimbPose::To(50.0 + build.hips() + 0.8, row),
         ],
         feet: [0.0; 2],
         tip: 0.0,
@@ -314,7 +314,7 @@ pub(super) fn stand(build: &Build, m: &Moment) -> Posture {
 // Postures off the ground: swimming, flying, floating without weight, falling and landing.
 
 /// The crawl, at the water line of the feet's row.
-fn swim(build: &Build, m: &Moment) -> Posture {
+fn swim(build: &BodyBuild, m: &ActMoment) -> Posture {
     let turn = m.t * TAU * 0.62;
     Posture {
         hip: (-8.0, 101.0 - build.pelvis_row() + wave(m.t, 0.62)),
@@ -329,18 +329,18 @@ fn swim(build: &Build, m: &Moment) -> Posture {
 }
 
 /// A kicking leg of the crawl at `turn`, radians.
-fn swimming_leg(turn: f32) -> Limb {
-    Limb::Turn(13.0 * (turn * 2.0).sin() - 3.0, 9.0)
+fn swimming_leg(turn: f32) -> LimbPose {
+    LimbPose::Turn(13.0 * (turn * 2.0).sin() - 3.0, 9.0)
 }
 
 /// An arm of the crawl at `turn`, radians.
-fn swimming_arm(turn: f32) -> Limb {
+fn swimming_arm(turn: f32) -> LimbPose {
     let degrees = -turn.to_degrees().rem_euclid(360.0) + 180.0;
     // Bent while it moves forward above the water.
-    Limb::Turn(degrees, 14.0 + 26.0 * (-turn.sin()).max(0.0))
+    LimbPose::Turn(degrees, 14.0 + 26.0 * (-turn.sin()).max(0.0))
 }
 
-fn fly(build: &Build, m: &Moment) -> Posture {
+fn fly(build: &BodyBuild, m: &ActMoment) -> Posture {
     let drift = wave(m.t, 0.35);
     let upright = m.act == Act::Rise;
     Posture {
@@ -348,12 +348,12 @@ fn fly(build: &Build, m: &Moment) -> Posture {
         lean: -4.0,
         nod: if upright { -14.0 } else { -34.0 },
         arms: [
-            Limb::Turn(-62.0 + 7.0 * drift, -8.0),
-            Limb::Turn(146.0 - 5.0 * drift, 6.0),
+            LimbPose::Turn(-62.0 + 7.0 * drift, -8.0),
+            LimbPose::Turn(146.0 - 5.0 * drift, 6.0),
         ],
         legs: [
-            Limb::Turn(-7.0 + 4.0 * drift, 12.0),
-            Limb::Turn(5.0 - 4.0 * drift, 9.0),
+            LimbPose::Turn(-7.0 + 4.0 * drift, 12.0),
+            LimbPose::Turn(5.0 - 4.0 * drift, 9.0),
         ],
         feet: [-50.0; 2],
         tip: if upright { 8.0 } else { 56.0 } + 3.0 * drift,
@@ -363,28 +363,28 @@ fn fly(build: &Build, m: &Moment) -> Posture {
 }
 
 /// Weightless: limbs drift, the body slowly tumbles back and forth.
-pub(super) fn float(build: &Build, m: &Moment) -> Posture {
+pub(super) fn float(build: &BodyBuild, m: &ActMoment) -> Posture {
     let drift = |rate: f32, phase: f32| (m.t * rate * TAU + phase).sin();
     Posture {
         hip: (1.5 * drift(0.07, 0.0), -6.0 + 1.5 * drift(0.09, 1.0)),
         lean: 5.0 + 4.0 * drift(0.1, 2.0),
         nod: -4.0 + 5.0 * drift(0.08, 0.5),
         arms: [
-            Limb::Turn(
+            LimbPose::Turn(
                 -58.0 + 16.0 * drift(0.13, 0.0),
                 34.0 + 12.0 * drift(0.11, 1.0),
             ),
-            Limb::Turn(
+            LimbPose::Turn(
                 74.0 + 16.0 * drift(0.12, 2.2),
                 30.0 + 14.0 * drift(0.1, 0.3),
             ),
         ],
         legs: [
-            Limb::Turn(
+            LimbPose::Turn(
                 -4.0 + 10.0 * drift(0.11, 0.8),
                 36.0 + 9.0 * drift(0.09, 2.0),
             ),
-            Limb::Turn(36.0 + 9.0 * drift(0.1, 1.9), 46.0 + 10.0 * drift(0.12, 0.2)),
+            LimbPose::Turn(36.0 + 9.0 * drift(0.1, 1.9), 46.0 + 10.0 * drift(0.12, 0.2)),
         ],
         feet: [-26.0, -12.0],
         tip: 10.0 + 12.0 * drift(0.06, 0.4),
@@ -392,17 +392,17 @@ pub(super) fn float(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-fn fall(build: &Build, m: &Moment) -> Posture {
+fn fall(build: &BodyBuild, m: &ActMoment) -> Posture {
     let flail = wave(m.t, 1.1);
     Posture {
         hip: (0.0, -4.0),
         arms: [
-            Limb::Turn(-128.0 + 20.0 * flail, -20.0),
-            Limb::Turn(132.0 + 20.0 * flail, 20.0),
+            LimbPose::Turn(-128.0 + 20.0 * flail, -20.0),
+            LimbPose::Turn(132.0 + 20.0 * flail, 20.0),
         ],
         legs: [
-            Limb::Turn(-16.0 - 12.0 * flail, 30.0),
-            Limb::Turn(34.0 - 12.0 * flail, 36.0),
+            LimbPose::Turn(-16.0 - 12.0 * flail, 30.0),
+            LimbPose::Turn(34.0 - 12.0 * flail, 36.0),
         ],
         feet: [-20.0; 2],
         tip: -8.0 + 6.0 * flail,
@@ -411,14 +411,14 @@ fn fall(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-fn land(build: &Build, m: &Moment) -> Posture {
+fn land(build: &BodyBuild, m: &ActMoment) -> Posture {
     let air = (1.0 - m.share * 1.25).clamp(0.0, 1.0);
     let still = stand(build, m);
     Posture {
         hip: (0.0, 0.5 + 4.0 * air * build.leg),
         arms: [
-            Limb::Turn(-7.0 - 80.0 * air, 12.0),
-            Limb::Turn(7.0 + 80.0 * air, 12.0),
+            LimbPose::Turn(-7.0 - 80.0 * air, 12.0),
+            LimbPose::Turn(7.0 + 80.0 * air, 12.0),
         ],
         ..still
     }
@@ -426,7 +426,7 @@ fn land(build: &Build, m: &Moment) -> Posture {
 
 /// A gait.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gait {
+pub(super) struct HumanGait {
     /// Length of a stride of both feet, in the square's units.
     stride: f32,
     /// Share of the stride in which a foot stands.
@@ -437,13 +437,13 @@ pub(super) struct Gait {
     swing: f32,
 }
 
-const WALK: Gait = Gait {
+const WALK: HumanGait = HumanGait {
     stride: 27.0,
     stands: 0.58,
     lift: 2.8,
     swing: 0.8,
 };
-const RUN: Gait = Gait {
+const RUN: HumanGait = HumanGait {
     stride: 40.0,
     stands: 0.34,
     lift: 11.0,
@@ -451,22 +451,22 @@ const RUN: Gait = Gait {
 };
 
 /// A horse's gaits. It bends its knees instead of lifting feet.
-pub(super) const HORSE_WALK: Gait = Gait {
+pub(super) const HORSE_WALK: HumanGait = HumanGait {
     stride: 38.0,
     stands: 0.6,
     lift: 0.0,
     swing: 1.0,
 };
-pub(super) const GALLOP: Gait = Gait {
+pub(super) const GALLOP: HumanGait = HumanGait {
     stride: 52.0,
     stands: 0.42,
     lift: 0.0,
     swing: 9.0,
 };
 
-impl Gait {
+impl HumanGait {
     /// The gait for legs of another length.
-    fn of(self, build: &Build) -> Self {
+    fn scaled_to(self, build: &BodyBuild) -> Self {
         Self {
             stride: self.stride * build.leg,
             lift: self.lift * build.leg,
@@ -496,7 +496,7 @@ impl Gait {
     }
 
     /// Ankle and pitch of a person's foot at its own phase, under a body at `x`.
-    fn foot(&self, build: &Build, x: f32, phase: f32) -> (Limb, f32) {
+    fn foot(&self, build: &BodyBuild, x: f32, phase: f32) -> (LimbPose, f32) {
         let (before, swing) = self.step(phase);
         let (lift, pitch) = swing.map_or((0.0, 0.0), |share| {
             let high = (share * PI).sin();
@@ -505,6 +505,6 @@ impl Gait {
                 high * (52.0 * share - 34.0),
             )
         });
-        (Limb::To(x + before, build.ankle_row() - lift), pitch)
+        (LimbPose::To(x + before, build.ankle_row() - lift), pitch)
     }
 }

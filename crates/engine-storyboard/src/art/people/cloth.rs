@@ -4,7 +4,7 @@
 use tiny_skia::{Path, PathBuilder};
 
 use super::skeleton::{Bone, Skeleton};
-use crate::art::Look;
+use crate::art::SubjectColours;
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 
@@ -35,7 +35,7 @@ fn beside(leg: &[Bone; 3], share: f32, off: f32) -> (f32, f32) {
 
 /// The lower end of the cloth.
 #[derive(Clone, Copy, Debug)]
-struct Outline {
+struct SkirtOutline {
     waist: [(f32, f32); 2],
     /// Down the front from the hip to the hem, and up the back from the hem to the hip.
     front: [(f32, f32); 5],
@@ -60,7 +60,7 @@ fn flow(path: &mut PathBuilder, points: &[(f32, f32); 5]) {
     path.line_to(end.0, end.1);
 }
 
-impl Outline {
+impl SkirtOutline {
     fn path(&self) -> Option<Path> {
         let [left, right] = self.waist;
         let mut path = PathBuilder::new();
@@ -91,7 +91,7 @@ impl Outline {
 
 impl Skirt {
     /// The outline: down the front of the leading leg, and up the back of the other.
-    fn outline(&self, bones: &Skeleton, swing: f32) -> Outline {
+    fn outline(&self, bones: &Skeleton, swing: f32) -> SkirtOutline {
         let [near, far] = &bones.legs;
         // The cloth hangs around both legs: its front edge follows the leg that is ahead, its back
         // edge the other.
@@ -111,7 +111,7 @@ impl Skirt {
         };
         let hem = [before(1.0), behind(1.0)];
         let (x, y) = mix(hem[0], hem[1], 0.5);
-        Outline {
+        SkirtOutline {
             waist: [bones.torso.point(42.6, 56.0), bones.torso.point(57.4, 56.0)],
             front: [
                 bones.torso.point(59.0, 61.0),
@@ -132,7 +132,7 @@ impl Skirt {
     }
 
     /// Cloth over a leg that leaves the outline: a lifted knee, a heel behind.
-    fn cover(&self, pen: &mut Pen, look: &Look, leg: &[Bone; 3]) {
+    fn cover(&self, pen: &mut Pen, look: &SubjectColours, leg: &[Bone; 3]) {
         let radius = 3.4 + self.flare * 0.2;
         // A leg is some 34 units long, and the line has round ends.
         let end = self.length - radius / 34.0;
@@ -147,7 +147,7 @@ impl Skirt {
         pen.stroke(&points, radius * 2.0, look.main);
     }
 
-    pub(super) fn draw(&self, pen: &mut Pen, look: &Look, bones: &Skeleton, swing: f32) {
+    pub(super) fn draw(&self, pen: &mut Pen, look: &SubjectColours, bones: &Skeleton, swing: f32) {
         let outline = self.outline(bones, swing);
         for leg in bones.legs.iter().rev() {
             self.cover(pen, look, leg);

@@ -2,10 +2,10 @@
 
 use tiny_skia::Transform;
 
-use super::outfit::{Outfit, Tint};
+use super::outfit::{Outfit, GarmentTint};
 use super::skeleton::{Bone, Mouth, Posture, Skeleton};
-use crate::art::rig::{Pose, Rig};
-use crate::art::{Look, Moment};
+use crate::art::rig::{PartPose, Rig};
+use crate::art::{SubjectColours, ActMoment};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::subject::Act;
@@ -23,45 +23,45 @@ const EARS: [&str; 9] = [
 ];
 
 /// Draws the part `name` of a sheet, in the sheet's own coordinates.
-pub(super) fn part(pen: &mut Pen, look: &Look, sheet: &str, name: &str) {
+pub(super) fn draw_part(pen: &mut Pen, look: &SubjectColours, sheet: &str, name: &str) {
     if name.is_empty() {
         return;
     }
     if let Some(rig) = Rig::named(sheet) {
         rig.draw(pen, look, &|part| {
             if part == name {
-                Pose::REST
+                PartPose::REST
             } else {
-                Pose::HIDDEN
+                PartPose::HIDDEN
             }
         });
     }
 }
 
-fn on(pen: &mut Pen, bone: &Bone, look: &Look, sheet: &str, name: &str) {
+fn draw_on_bone(pen: &mut Pen, bone: &Bone, look: &SubjectColours, sheet: &str, name: &str) {
     if !name.is_empty() {
-        pen.within(bone.onto(), |pen| part(pen, look, sheet, name));
+        pen.within(bone.onto(), |pen| draw_part(pen, look, sheet, name));
     }
 }
 
 /// The look of a garment with that main colour.
-fn tinted(look: &Look, tint: Tint) -> Look {
+fn tinted(look: &SubjectColours, tint: GarmentTint) -> SubjectColours {
     let main = match tint {
-        Tint::Main => look.main,
-        Tint::Deep => look.main.lift(-0.12),
-        Tint::Trim => look.trim,
-        Tint::Dark => look.dark.lift(0.06),
-        Tint::Pale => look.pale,
-        Tint::Skin => look.skin,
-        Tint::Hair => look.hair,
-        Tint::Fixed(code) => look.shown(Rgb::hex(code)),
+        GarmentTint::Main => look.main,
+        GarmentTint::Deep => look.main.lift(-0.12),
+        GarmentTint::Trim => look.trim,
+        GarmentTint::Dark => look.dark.lift(0.06),
+        GarmentTint::Pale => look.pale,
+        GarmentTint::Skin => look.skin,
+        GarmentTint::Hair => look.hair,
+        GarmentTint::Fixed(code) => look.under_light(Rgb::hex(code)),
     };
-    Look { main, ..*look }
+    SubjectColours { main, ..*look }
 }
 
 /// The darker look of the far side.
-fn far(look: &Look) -> Look {
-    Look {
+fn far_side(look: &SubjectColours) -> SubjectColours {
+    SubjectColours {
         main: look.main.lift(-0.06),
         trim: look.trim.lift(-0.06),
         skin: look.skin.lift(-0.06),
@@ -71,7 +71,7 @@ fn far(look: &Look) -> Look {
 
 /// A person, dressed and posed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figure<'a> {
+pub(super) struct PersonFigure<'a> {
     outfit: &'a Outfit,
     posture: Posture,
     pub(super) bones: Skeleton,
@@ -80,32 +80,32 @@ pub(super) struct Figure<'a> {
     nth: u8,
 }
 
-impl<'a> Figure<'a> {
-    pub(super) fn new(outfit: &'a Outfit, posture: Posture, m: &Moment) -> Self {
+impl<'a> PersonFigure<'a> {
+    pub(super) fn new(outfit: &'a Outfit, posture: Posture, m: &ActMoment) -> Self {
         Self {
             outfit,
             posture,
-            bones: Skeleton::of(&outfit.build, &posture),
+            bones: Skeleton::new(&outfit.build, &posture),
             act: m.act,
             t: m.t,
             nth: m.nth,
         }
     }
 
-    pub(super) fn draw(&self, pen: &mut Pen, look: &Look) {
+    pub(super) fn draw(&self, pen: &mut Pen, look: &SubjectColours) {
         self.draw_around(pen, look, &|_| {});
     }
 
     /// Draws it with `between` behind the near limbs and before the far ones (a horse, a bicycle).
-    pub(super) fn draw_around(&self, pen: &mut Pen, look: &Look, between: &dyn Fn(&mut Pen)) {
+    pub(super) fn draw_around(&self, pen: &mut Pen, look: &SubjectColours, between: &dyn Fn(&mut Pen)) {
         let hair = tinted(look, self.outfit.hair_tint).main;
-        let look = &Look { hair, ..*look };
+        let look = &SubjectColours { hair, ..*look };
         pen.within(self.bones.whole, |pen| {
             self.behind(pen, look);
             self.prop(pen, look);
             // Back to front: what hangs behind, the far side, the body, the near side.
-            self.arm(pen, &far(look), 1, self.far_arm_is_behind());
-            self.leg(pen, &far(look), 1);
+            self.arm(pen, &far_side(look), 1, self.far_arm_is_behind());
+            self.leg(pen, &far_side(look), 1);
             between(pen);
             self.leg(pen, look, 0);
             self.trunk(pen, look);
@@ -116,12 +116,12 @@ impl<'a> Figure<'a> {
     }
 
     /// Draws it with `tail` instead of legs.
-    pub(super) fn draw_tailed(&self, pen: &mut Pen, look: &Look, tail: &dyn Fn(&mut Pen)) {
+    pub(super) fn draw_tailed(&self, pen: &mut Pen, look: &SubjectColours, tail: &dyn Fn(&mut Pen)) {
         let hair = tinted(look, self.outfit.hair_tint).main;
-        let look = &Look { hair, ..*look };
+        let look = &SubjectColours { hair, ..*look };
         pen.within(self.bones.whole, |pen| {
             self.behind(pen, look);
-            self.arm(pen, &far(look), 1, self.far_arm_is_behind());
+            self.arm(pen, &far_side(look), 1, self.far_arm_is_behind());
             self.trunk(pen, look);
             tail(pen);
             self.head(pen, look);
@@ -134,11 +134,11 @@ impl<'a> Figure<'a> {
         !matches!(self.act, Act::Play | Act::Read | Act::Sleep)
     }
 
-    fn behind(&self, pen: &mut Pen, look: &Look) {
+    fn behind(&self, pen: &mut Pen, look: &SubjectColours) {
         let (outfit, bones) = (self.outfit, &self.bones);
         let lies = matches!(self.act, Act::Sit | Act::Sleep | Act::Swim);
         if !(lies && outfit.back == "cape-back") {
-            on(pen, &bones.torso, look, TORSOS, outfit.back);
+            draw_on_bone(pen, &bones.torso, look, TORSOS, outfit.back);
         }
         for (sheet, name) in [(HAIR, outfit.hair), (HATS, outfit.hat)] {
             let name = match name {
@@ -152,19 +152,19 @@ impl<'a> Figure<'a> {
                 "knight-helm" => "plume-back",
                 _ => continue,
             };
-            on(pen, &bones.head, look, sheet, name);
+            draw_on_bone(pen, &bones.head, look, sheet, name);
         }
     }
 
-    fn arm(&self, pen: &mut Pen, look: &Look, side: usize, whole: bool) {
+    fn arm(&self, pen: &mut Pen, look: &SubjectColours, side: usize, whole: bool) {
         let [upper, lower, hand] = &self.bones.arms[side];
         let cloth = tinted(look, self.outfit.sleeve);
         // The near sleeve stands out from the chest.
-        let sleeve = Look {
+        let sleeve = SubjectColours {
             main: cloth.main.lift(if side == 0 { 0.022 } else { 0.0 }),
             ..cloth
         };
-        on(pen, upper, &sleeve, LIMBS, self.outfit.arm[0]);
+        draw_on_bone(pen, upper, &sleeve, LIMBS, self.outfit.arm[0]);
         if whole {
             let (name, tint) = self.outfit.hand;
             let spread = match self.act {
@@ -177,12 +177,12 @@ impl<'a> Figure<'a> {
             } else {
                 name
             };
-            on(pen, hand, &tinted(look, tint), LIMBS, name);
-            on(pen, lower, &sleeve, LIMBS, self.outfit.arm[1]);
+            draw_on_bone(pen, hand, &tinted(look, tint), LIMBS, name);
+            draw_on_bone(pen, lower, &sleeve, LIMBS, self.outfit.arm[1]);
         }
     }
 
-    fn leg(&self, pen: &mut Pen, look: &Look, side: usize) {
+    fn leg(&self, pen: &mut Pen, look: &SubjectColours, side: usize) {
         let [thigh, shin, foot] = &self.bones.legs[side];
         let (names, tint) = self.outfit.leg;
         let leg = tinted(look, tint);
@@ -190,16 +190,16 @@ impl<'a> Figure<'a> {
         let shoe = tinted(look, tint);
         let boots = name.contains("boot");
         if !boots {
-            on(pen, foot, &shoe, LIMBS, name);
+            draw_on_bone(pen, foot, &shoe, LIMBS, name);
         }
-        on(pen, shin, &leg, LIMBS, names[1]);
+        draw_on_bone(pen, shin, &leg, LIMBS, names[1]);
         if boots {
-            on(pen, foot, &shoe, LIMBS, name);
+            draw_on_bone(pen, foot, &shoe, LIMBS, name);
         }
-        on(pen, thigh, &leg, LIMBS, names[0]);
+        draw_on_bone(pen, thigh, &leg, LIMBS, names[0]);
     }
 
-    fn trunk(&self, pen: &mut Pen, look: &Look) {
+    fn trunk(&self, pen: &mut Pen, look: &SubjectColours) {
         let robot = self.outfit.torso == "tank";
         let neck = if robot { "neck-tube" } else { "neck" };
         let outfit = self.outfit;
@@ -214,16 +214,16 @@ impl<'a> Figure<'a> {
         if !dress {
             skirt(pen);
         }
-        on(pen, &self.bones.torso, look, HEADS, neck);
-        on(pen, &self.bones.torso, look, TORSOS, outfit.torso);
+        draw_on_bone(pen, &self.bones.torso, look, HEADS, neck);
+        draw_on_bone(pen, &self.bones.torso, look, TORSOS, outfit.torso);
         if dress {
             skirt(pen);
         }
     }
 
-    fn head(&self, pen: &mut Pen, look: &Look) {
+    fn head(&self, pen: &mut Pen, look: &SubjectColours) {
         let bone = &self.bones.head;
-        let head = |pen: &mut Pen, name: &str| on(pen, bone, look, HEADS, name);
+        let head = |pen: &mut Pen, name: &str| draw_on_bone(pen, bone, look, HEADS, name);
         // About every three and a half seconds for a seventh of one, each person at another time.
         let blink = (self.t * 0.29 + f32::from(self.nth) * 0.37).fract() < 0.04;
         let robot = self.outfit.torso == "tank";
@@ -257,21 +257,21 @@ impl<'a> Figure<'a> {
                 head(pen, name);
             }
         }
-        on(pen, bone, look, HAIR, self.outfit.hair);
+        draw_on_bone(pen, bone, look, HAIR, self.outfit.hair);
         if EARS.contains(&self.outfit.hair) {
             head(pen, "ear");
         }
-        on(pen, bone, look, HATS, self.outfit.hat);
+        draw_on_bone(pen, bone, look, HATS, self.outfit.hat);
     }
 
     /// Objects in front of the chest: a guitar or a book, and the far hand on it.
-    fn before(&self, pen: &mut Pen, look: &Look) {
+    fn before(&self, pen: &mut Pen, look: &SubjectColours) {
         let bones = &self.bones;
         match self.act {
             Act::Play => {
                 let (x, y) = bones.torso.point(52.0, 51.0);
                 let place = Transform::from_translate(x - 50.0, y - 50.0);
-                pen.within(place, |pen| part(pen, look, PROPS, "guitar"));
+                pen.within(place, |pen| draw_part(pen, look, PROPS, "guitar"));
             }
             Act::Read => {
                 let (near, far) = (bones.hand(0), bones.hand(1));
@@ -280,21 +280,21 @@ impl<'a> Figure<'a> {
                     .pre_concat(Transform::from_rotate(-8.0))
                     .pre_scale(1.15, 1.15)
                     .pre_translate(-50.0, -51.0);
-                pen.within(place, |pen| part(pen, look, PROPS, "book"));
+                pen.within(place, |pen| draw_part(pen, look, PROPS, "book"));
             }
             _ => {}
         }
         if !self.far_arm_is_behind() {
             let [_, lower, hand] = &bones.arms[1];
             let (name, tint) = self.outfit.hand;
-            on(pen, hand, &tinted(look, tint), LIMBS, name);
+            draw_on_bone(pen, hand, &tinted(look, tint), LIMBS, name);
             let sleeve = tinted(look, self.outfit.sleeve);
-            on(pen, lower, &sleeve, LIMBS, self.outfit.arm[1]);
+            draw_on_bone(pen, lower, &sleeve, LIMBS, self.outfit.arm[1]);
         }
     }
 
     /// The object in the far hand.
-    fn prop(&self, pen: &mut Pen, look: &Look) {
+    fn prop(&self, pen: &mut Pen, look: &SubjectColours) {
         let name = match self.act {
             Act::Eat => "snack",
             Act::Stand | Act::Walk | Act::Run | Act::Move => self.outfit.held,
@@ -304,6 +304,6 @@ impl<'a> Figure<'a> {
         let sway = 1.6 * (self.t * 1.1).sin();
         let place = Transform::from_translate(x - 50.0, y - 50.0)
             .pre_concat(Transform::from_rotate_at(sway, 50.0, 50.0));
-        pen.within(place, |pen| part(pen, look, PROPS, name));
+        pen.within(place, |pen| draw_part(pen, look, PROPS, name));
     }
 }

@@ -3,10 +3,10 @@
 use tiny_skia::{Point, Transform};
 
 use super::acts;
-use super::figure::Figure;
+use super::figure::PersonFigure;
 use super::outfit::{Outfit, outfit};
-use super::skeleton::{Limb, Posture, Skeleton};
-use crate::art::{Look, Moment};
+use super::skeleton::{LimbPose, Posture, Skeleton};
+use crate::art::{SubjectColours, ActMoment};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
@@ -15,7 +15,7 @@ use crate::subject::{Act, Subject};
 const APART: f32 = 14.0;
 
 /// Positions and sizes of a couple. People who lie take more room.
-fn place(m: &Moment, index: usize) -> Transform {
+fn place(m: &ActMoment, index: usize) -> Transform {
     let side = if index == 0 { -1.0 } else { 1.0 };
     if matches!(m.act, Act::Sleep | Act::Swim | Act::Fly) {
         return Transform::from_translate(50.0 + side * 30.0, 98.0)
@@ -26,7 +26,7 @@ fn place(m: &Moment, index: usize) -> Transform {
 }
 
 /// Outfits and postures of a couple, hand in hand if their act leaves a hand free.
-fn pair(m: &Moment) -> [(Outfit, Posture); 2] {
+fn pair(m: &ActMoment) -> [(Outfit, Posture); 2] {
     let holds = matches!(
         m.act,
         Act::Stand | Act::Walk | Act::Run | Act::Sit | Act::Move
@@ -38,14 +38,14 @@ fn pair(m: &Moment) -> [(Outfit, Posture); 2] {
         if holds {
             let toward = if side == 1 { APART } else { -APART };
             let low = if m.act == Act::Sit { 28.0 } else { 0.0 };
-            arms[side] = Limb::To(50.0 + toward, 58.0 + low + 0.5 * posture.hip.1);
+            arms[side] = LimbPose::To(50.0 + toward, 58.0 + low + 0.5 * posture.hip.1);
         }
         (worn, Posture { arms, ..posture })
     })
 }
 
-pub(super) fn couple(pen: &mut Pen, look: &Look, m: &Moment) {
-    let second = Look {
+pub(super) fn couple(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
+    let second = SubjectColours {
         main: look.trim,
         trim: look.main,
         hair: look.hair.lift(0.1),
@@ -53,18 +53,18 @@ pub(super) fn couple(pen: &mut Pen, look: &Look, m: &Moment) {
     };
     for (index, (worn, posture)) in pair(m).iter().enumerate().rev() {
         let look = if index == 0 { look } else { &second };
-        let moment = Moment {
+        let moment = ActMoment {
             nth: m.nth.wrapping_add(index as u8),
             ..*m
         };
         pen.within(place(m, index), |pen| {
-            Figure::new(worn, *posture, &moment).draw(pen, look);
+            PersonFigure::new(worn, *posture, &moment).draw(pen, look);
         });
     }
 }
 
-pub(super) fn couple_heads(m: &Moment) -> [f32; 4] {
-    let heads = pair(m).map(|(worn, posture)| Skeleton::of(&worn.build, &posture).head_box());
+pub(super) fn couple_heads(m: &ActMoment) -> [f32; 4] {
+    let heads = pair(m).map(|(worn, posture)| Skeleton::new(&worn.build, &posture).head_box());
     let heads = heads.into_iter().enumerate();
     around(heads.map(|(index, head)| (head, place(m, index))))
 }
@@ -115,21 +115,21 @@ const FACES: [(u32, u32); 7] = [
     (0xd8_a482, 0x5a_3a24),
 ];
 /// A person of a crowd.
-struct Member {
+struct CrowdMember {
     worn: Outfit,
     posture: Posture,
-    moment: Moment,
+    moment: ActMoment,
     place: Transform,
     /// Chooses its colours.
     seed: usize,
 }
 
-fn members(m: &Moment) -> impl Iterator<Item = Member> {
+fn members(m: &ActMoment) -> impl Iterator<Item = CrowdMember> {
     let seats = CROWD.into_iter().enumerate();
     seats.map(|(index, seat)| member(m, index, seat))
 }
 
-fn member(m: &Moment, index: usize, (x, up, size): (f32, f32, f32)) -> Member {
+fn member(m: &ActMoment, index: usize, (x, up, size): (f32, f32, f32)) -> CrowdMember {
     let seed = index * 7 + usize::from(m.nth) * 3;
     // A mix of grown-ups; children only in the nearer rows, where they are not hidden.
     let (subject, size) = match seed % 5 {
@@ -139,7 +139,7 @@ fn member(m: &Moment, index: usize, (x, up, size): (f32, f32, f32)) -> Member {
         _ => (Subject::Person, size),
     };
     let worn = outfit(subject, (seed % 11) as u8);
-    let moment = Moment {
+    let moment = ActMoment {
         nth: m.nth.wrapping_add(index as u8),
         t: m.t + index as f32 * 0.61,
         gone: m.gone / size,
@@ -158,7 +158,7 @@ fn member(m: &Moment, index: usize, (x, up, size): (f32, f32, f32)) -> Member {
     );
     // A negative scale mirrors.
     let across = if !goes && index % 3 == 1 { -size } else { size };
-    Member {
+    CrowdMember {
         posture: acts::posture(&worn.build, &moment),
         worn,
         moment,
@@ -169,29 +169,29 @@ fn member(m: &Moment, index: usize, (x, up, size): (f32, f32, f32)) -> Member {
     }
 }
 
-pub(super) fn crowd(pen: &mut Pen, look: &Look, m: &Moment) {
+pub(super) fn crowd(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     for (index, one) in members(m).enumerate() {
         let main = match index % 3 {
             0 => look.main,
-            _ => look.shown(Rgb::hex(CLOTHES[one.seed % CLOTHES.len()])),
+            _ => look.under_light(Rgb::hex(CLOTHES[one.seed % CLOTHES.len()])),
         };
         let (skin, hair) = FACES[(one.seed + index) % FACES.len()];
         // Every third person wears the colour that the words name, the others clothes of their own.
-        let theirs = Look {
+        let theirs = SubjectColours {
             main,
-            skin: look.shown(Rgb::hex(skin)),
-            hair: look.shown(Rgb::hex(hair)),
+            skin: look.under_light(Rgb::hex(skin)),
+            hair: look.under_light(Rgb::hex(hair)),
             ..*look
         };
         pen.within(one.place, |pen| {
-            Figure::new(&one.worn, one.posture, &one.moment).draw(pen, &theirs);
+            PersonFigure::new(&one.worn, one.posture, &one.moment).draw(pen, &theirs);
         });
     }
 }
 
-pub(super) fn crowd_heads(m: &Moment) -> [f32; 4] {
+pub(super) fn crowd_heads(m: &ActMoment) -> [f32; 4] {
     around(members(m).map(|one| {
-        let bones = Skeleton::of(&one.worn.build, &one.posture);
+        let bones = Skeleton::new(&one.worn.build, &one.posture);
         (bones.head_box(), one.place)
     }))
 }

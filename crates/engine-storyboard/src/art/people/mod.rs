@@ -13,15 +13,15 @@ mod tests;
 
 use tiny_skia::Transform;
 
-use super::rig::{Pose, Rig};
-use super::{Look, Moment};
+use super::rig::{PartPose, Rig};
+use super::{SubjectColours, ActMoment};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
-use figure::Figure;
+use figure::PersonFigure;
 use outfit::{Outfit, outfit};
-use skeleton::{Build, Limb, Posture, Skeleton};
+use skeleton::{BodyBuild, LimbPose, Posture, Skeleton};
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
         Subject::Couple => groups::couple(pen, look, m),
         Subject::Crowd => groups::crowd(pen, look, m),
@@ -36,8 +36,8 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 
 /// The box of the heads in the square's coordinates (left, top, right, bottom), which captions avoid; `None` for all
 /// but people.
-pub(crate) fn head(subject: Subject, m: &Moment) -> Option<[f32; 4]> {
-    if subject.facts().body != crate::subject::Body::Person {
+pub(crate) fn head(subject: Subject, m: &ActMoment) -> Option<[f32; 4]> {
+    if subject.facts().body != crate::subject::BodyKind::Person {
         return None;
     }
     Some(match subject {
@@ -49,14 +49,14 @@ pub(crate) fn head(subject: Subject, m: &Moment) -> Option<[f32; 4]> {
         Subject::Rider => mounts::rider_bones(m).head_box(),
         Subject::Skier => mounts::skier_bones(m).head_box(),
         _ => {
-            let worn = worn(subject, m);
-            Skeleton::of(&worn.build, &held(subject, &worn, m)).head_box()
+            let worn = worn_outfit(subject, m);
+            Skeleton::new(&worn.build, &holding_posture(subject, &worn, m)).head_box()
         }
     })
 }
 
 /// The outfit of a person. The holder of an umbrella keeps clothes and hair.
-fn worn(subject: Subject, m: &Moment) -> Outfit {
+fn worn_outfit(subject: Subject, m: &ActMoment) -> Outfit {
     match m.holder.filter(|_| subject == Subject::Umbrella) {
         Some(holder) => Outfit {
             held: "umbrella",
@@ -66,21 +66,21 @@ fn worn(subject: Subject, m: &Moment) -> Outfit {
     }
 }
 
-fn single(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
-    let worn = worn(subject, m);
-    let posture = held(subject, &worn, m);
+fn single(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
+    let worn = worn_outfit(subject, m);
+    let posture = holding_posture(subject, &worn, m);
     let look = dressed(subject, look);
     // The easel stands behind the painter, the palette in front, in the near hand.
     if subject == Subject::Painter && matches!(m.act, Act::Stand) {
-        figure::part(pen, &look, "parts-people-props", "easel");
+        figure::draw_part(pen, &look, "parts-people-props", "easel");
     }
-    let figure = Figure::new(&worn, posture, m);
+    let figure = PersonFigure::new(&worn, posture, m);
     figure.draw(pen, &look);
     if subject == Subject::Painter && m.act == Act::Stand {
         let (x, y) = figure.bones.hand(0);
         let place = figure.bones.whole.pre_translate(x - 46.0, y - 52.0);
         pen.within(place, |pen| {
-            figure::part(pen, &look, "parts-people-props", "palette");
+            figure::draw_part(pen, &look, "parts-people-props", "palette");
         });
     }
     if subject == Subject::Fisherman && m.act == Act::Stand {
@@ -89,9 +89,9 @@ fn single(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// The colours of an outfit if the subject's own colour is for the thing in its hand.
-fn dressed(subject: Subject, look: &Look) -> Look {
+fn dressed(subject: Subject, look: &SubjectColours) -> SubjectColours {
     match subject {
-        Subject::Umbrella => Look {
+        Subject::Umbrella => SubjectColours {
             main: look.dark.mix(look.pale, 0.3),
             trim: look.main,
             ..*look
@@ -101,7 +101,7 @@ fn dressed(subject: Subject, look: &Look) -> Look {
 }
 
 /// The posture of a person with or without a thing in the hand.
-fn held(subject: Subject, worn: &Outfit, m: &Moment) -> Posture {
+fn holding_posture(subject: Subject, worn: &Outfit, m: &ActMoment) -> Posture {
     let build = &worn.build;
     let posture = match (subject, m.act) {
         (Subject::Astronaut, Act::Fly | Act::Swim | Act::Fall) => acts::float(build, m),
@@ -115,10 +115,10 @@ fn held(subject: Subject, worn: &Outfit, m: &Moment) -> Posture {
         Some((x, y)) if still && !worn.held.is_empty() => Posture {
             arms: [
                 match build.chest(56.0, 53.0) {
-                    (x, y) if subject == Subject::Painter => Limb::To(x, y),
+                    (x, y) if subject == Subject::Painter => LimbPose::To(x, y),
                     _ => posture.arms[0],
                 },
-                Limb::To(x + posture.hip.0, y + posture.hip.1),
+                LimbPose::To(x + posture.hip.0, y + posture.hip.1),
             ],
             ..posture
         },
@@ -127,7 +127,7 @@ fn held(subject: Subject, worn: &Outfit, m: &Moment) -> Posture {
 }
 
 /// The position of the far hand with its thing.
-fn grip(subject: Subject, build: &Build, m: &Moment) -> Option<(f32, f32)> {
+fn grip(subject: Subject, build: &BodyBuild, m: &ActMoment) -> Option<(f32, f32)> {
     let slow = (m.t * 0.9).sin();
     Some(match subject {
         Subject::Wizard | Subject::Witch | Subject::Monk | Subject::Farmer => {
@@ -148,11 +148,11 @@ fn grip(subject: Subject, build: &Build, m: &Moment) -> Option<(f32, f32)> {
 /// The drawings of ghosts and of the pieces of a mermaid's tail.
 const SHEET: &str = "parts-people-odd";
 
-fn hover(m: &Moment) -> (f32, f32) {
+fn hover(m: &ActMoment) -> (f32, f32) {
     (1.6 * (m.t * 0.9).sin(), 2.4 * (m.t * 1.6).sin())
 }
 
-fn ghost(pen: &mut Pen, look: &Look, m: &Moment) {
+fn ghost(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let Some(rig) = Rig::named(SHEET) else {
         return;
     };
@@ -174,22 +174,22 @@ fn ghost(pen: &mut Pen, look: &Look, m: &Moment) {
     ));
     pen.within(place, |pen| {
         rig.draw(pen, look, &|name| match name {
-            "ghost-body" => Pose::scaled(1.0 + 0.012 * sways, 1.0 - 0.02 * sways),
-            "ghost-arm" => Pose::turned(raised),
-            "ghost-eyes" if !asleep => Pose::REST,
-            "ghost-eyes-closed" if asleep => Pose::REST,
-            "ghost-mouth" if m.act != Act::Sleep => Pose::REST,
-            _ => Pose::HIDDEN,
+            "ghost-body" => PartPose::scaled(1.0 + 0.012 * sways, 1.0 - 0.02 * sways),
+            "ghost-arm" => PartPose::turned(raised),
+            "ghost-eyes" if !asleep => PartPose::REST,
+            "ghost-eyes-closed" if asleep => PartPose::REST,
+            "ghost-mouth" if m.act != Act::Sleep => PartPose::REST,
+            _ => PartPose::HIDDEN,
         });
     });
 }
 
-fn ghost_head(m: &Moment) -> [f32; 4] {
+fn ghost_head(m: &ActMoment) -> [f32; 4] {
     let (x, y) = hover(m);
     [26.0 + x, 6.0 + y, 77.0 + x, 54.0 + y]
 }
 
-fn mermaid_posture(m: &Moment) -> Posture {
+fn mermaid_posture(m: &ActMoment) -> Posture {
     let build = outfit(Subject::Mermaid, m.nth).build;
     let slow = (m.t * 1.5).sin();
     let base = acts::stand(&build, m);
@@ -200,8 +200,8 @@ fn mermaid_posture(m: &Moment) -> Posture {
     let arms = match m.act {
         Act::Wave | Act::Play | Act::Read | Act::Eat => acts::posture(&build, m).arms,
         _ => [
-            Limb::Turn(-46.0 + 12.0 * slow, 12.0),
-            Limb::Turn(118.0 - 14.0 * slow, 20.0),
+            LimbPose::Turn(-46.0 + 12.0 * slow, 12.0),
+            LimbPose::Turn(118.0 - 14.0 * slow, 20.0),
         ],
     };
     Posture {
@@ -215,13 +215,13 @@ fn mermaid_posture(m: &Moment) -> Posture {
     }
 }
 
-fn mermaid_bones(m: &Moment) -> Skeleton {
-    Skeleton::of(&outfit(Subject::Mermaid, m.nth).build, &mermaid_posture(m))
+fn mermaid_bones(m: &ActMoment) -> Skeleton {
+    Skeleton::new(&outfit(Subject::Mermaid, m.nth).build, &mermaid_posture(m))
 }
 
-fn mermaid(pen: &mut Pen, look: &Look, m: &Moment) {
+fn mermaid(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let worn = outfit(Subject::Mermaid, m.nth);
-    let figure = Figure::new(&worn, mermaid_posture(m), m);
+    let figure = PersonFigure::new(&worn, mermaid_posture(m), m);
     let bones = figure.bones;
     let lash = |phase: f32| (m.t * 3.2 - phase).sin();
     figure.draw_tailed(pen, look, &|pen| {
@@ -240,9 +240,9 @@ fn mermaid(pen: &mut Pen, look: &Look, m: &Moment) {
             pen.within(place, |pen| {
                 rig.draw(pen, look, &|part| {
                     if part == name {
-                        Pose::REST
+                        PartPose::REST
                     } else {
-                        Pose::HIDDEN
+                        PartPose::HIDDEN
                     }
                 });
             });

@@ -4,12 +4,12 @@ use std::f32::consts::{PI, TAU};
 
 use tiny_skia::Transform;
 
-use super::acts::{self, Gait};
-use super::figure::{self, Figure};
+use super::acts::{self, HumanGait};
+use super::figure::{self, PersonFigure};
 use super::outfit::outfit;
-use super::skeleton::Build;
-use super::skeleton::{Limb, Mouth, Posture, Skeleton};
-use crate::art::{Look, Moment};
+use super::skeleton::BodyBuild;
+use super::skeleton::{LimbPose, Mouth, Posture, Skeleton};
+use crate::art::{SubjectColours, ActMoment};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
@@ -25,8 +25,8 @@ const WHEEL: f32 = 17.0;
 const CRANK: (f32, f32) = (46.0, 81.0);
 const CRANK_ARM: f32 = 7.0;
 
-fn cyclist_build() -> Build {
-    Build {
+fn cyclist_build() -> BodyBuild {
+    BodyBuild {
         whole: CYCLIST,
         ..outfit(Subject::Cyclist, 0).build
     }
@@ -38,19 +38,19 @@ fn inside(whole: f32, x: f32, y: f32) -> (f32, f32) {
 }
 
 /// The moment of a person with busy hands.
-fn mounted(m: &Moment) -> Moment {
-    Moment {
+fn mounted(m: &ActMoment) -> ActMoment {
+    ActMoment {
         act: Act::Move,
         ..*m
     }
 }
 
 /// How far the wheels have turned, radians.
-fn rolled(m: &Moment) -> f32 {
+fn rolled(m: &ActMoment) -> f32 {
     m.gone * 100.0 / WHEEL
 }
 
-fn cyclist_posture(m: &Moment) -> Posture {
+fn cyclist_posture(m: &ActMoment) -> Posture {
     let build = cyclist_build();
     let seat = inside(CYCLIST, 40.4, 50.0);
     // One turn of the crank for two of the wheels.
@@ -62,7 +62,7 @@ fn cyclist_posture(m: &Moment) -> Posture {
             CRANK.0 + cos * CRANK_ARM - 1.6,
             CRANK.1 + sin * CRANK_ARM - 3.4,
         );
-        Limb::To(x, y)
+        LimbPose::To(x, y)
     };
     let grip = inside(CYCLIST, 68.4, 52.0);
     let waves = m.act == Act::Wave;
@@ -71,11 +71,11 @@ fn cyclist_posture(m: &Moment) -> Posture {
         lean: 33.0,
         nod: -14.0,
         arms: [
-            Limb::To(grip.0, grip.1),
+            LimbPose::To(grip.0, grip.1),
             if waves {
-                Limb::Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin())
+                LimbPose::Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin())
             } else {
-                Limb::To(grip.0 + 2.0, grip.1)
+                LimbPose::To(grip.0 + 2.0, grip.1)
             },
         ],
         legs: [pedal(turn), pedal(turn + PI)],
@@ -84,47 +84,47 @@ fn cyclist_posture(m: &Moment) -> Posture {
     }
 }
 
-pub(super) fn cyclist_bones(m: &Moment) -> Skeleton {
-    Skeleton::of(&cyclist_build(), &cyclist_posture(m))
+pub(super) fn cyclist_bones(m: &ActMoment) -> Skeleton {
+    Skeleton::new(&cyclist_build(), &cyclist_posture(m))
 }
 
-pub(super) fn cyclist(pen: &mut Pen, look: &Look, m: &Moment) {
+pub(super) fn cyclist(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let mut worn = outfit(Subject::Cyclist, m.nth);
     worn.build = cyclist_build();
-    let figure = Figure::new(&worn, cyclist_posture(m), &mounted(m));
+    let figure = PersonFigure::new(&worn, cyclist_posture(m), &mounted(m));
     let degrees = rolled(m).to_degrees();
     for (x, y) in HUBS {
         let place = Transform::from_translate(x - 50.0, y - 50.0)
             .pre_concat(Transform::from_rotate_at(degrees, 50.0, 50.0));
-        pen.within(place, |pen| figure::part(pen, look, BICYCLE, "wheel"));
+        pen.within(place, |pen| figure::draw_part(pen, look, BICYCLE, "wheel"));
     }
     // The bicycle is drawn between the legs, inside of the body's transform, which it undoes.
     let unscaled = figure.bones.whole.invert().unwrap_or_default();
-    let bike = Look {
+    let bike = SubjectColours {
         main: look.trim,
         ..*look
     };
     figure.draw_around(pen, look, &|pen| {
         pen.within(unscaled, |pen| {
-            figure::part(pen, &bike, BICYCLE, "frame");
+            figure::draw_part(pen, &bike, BICYCLE, "frame");
             let place = Transform::from_translate(CRANK.0 - 50.0, CRANK.1 - 50.0)
                 .pre_concat(Transform::from_rotate_at(degrees * 0.5 + 90.0, 50.0, 50.0));
-            pen.within(place, |pen| figure::part(pen, look, BICYCLE, "crank"));
+            pen.within(place, |pen| figure::draw_part(pen, look, BICYCLE, "crank"));
         });
     });
 }
 
 const RIDER: f32 = 0.62;
 
-fn rider_build() -> Build {
-    Build {
+fn rider_build() -> BodyBuild {
+    BodyBuild {
         whole: RIDER,
         ..outfit(Subject::Rider, 0).build
     }
 }
 
 /// The gait of the horse, and whether it goes.
-fn horse_gait(m: &Moment) -> (Gait, bool) {
+fn horse_gait(m: &ActMoment) -> (HumanGait, bool) {
     let goes = matches!(m.act, Act::Run | Act::Walk | Act::Move | Act::Jump);
     let gait = if m.act == Act::Walk {
         acts::HORSE_WALK
@@ -134,7 +134,7 @@ fn horse_gait(m: &Moment) -> (Gait, bool) {
     (gait, goes && (m.gone > 0.0 || m.share == 0.0))
 }
 
-fn bounce(m: &Moment) -> f32 {
+fn bounce(m: &ActMoment) -> f32 {
     let (gait, goes) = horse_gait(m);
     let breath = 0.4 * (m.t * 1.9).sin();
     if !goes {
@@ -144,15 +144,15 @@ fn bounce(m: &Moment) -> f32 {
     breath + high * (gait.phase(m.gone * 100.0) * TAU).sin()
 }
 
-fn rider_posture(m: &Moment) -> Posture {
+fn rider_posture(m: &ActMoment) -> Posture {
     let build = rider_build();
     let seat = inside(RIDER, 43.0, 42.6 + bounce(m));
     let (knee, rein) = (inside(RIDER, 47.0, 66.0), inside(RIDER, 59.0, 37.0));
     let (_, goes) = horse_gait(m);
     let down = bounce(m) / RIDER;
     let far = match m.act {
-        Act::Wave => Limb::Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin()),
-        _ => Limb::To(rein.0 + 2.0, rein.1 + down),
+        Act::Wave => LimbPose::Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin()),
+        _ => LimbPose::To(rein.0 + 2.0, rein.1 + down),
     };
     Posture {
         hip: (seat.0 - 50.0, seat.1 - build.pelvis_row()),
@@ -162,34 +162,34 @@ fn rider_posture(m: &Moment) -> Posture {
             4.0
         },
         nod: -3.0,
-        arms: [Limb::To(rein.0, rein.1 + down), far],
-        legs: [Limb::To(knee.0, knee.1 + down); 2],
+        arms: [LimbPose::To(rein.0, rein.1 + down), far],
+        legs: [LimbPose::To(knee.0, knee.1 + down); 2],
         feet: [12.0; 2],
         mouth: Mouth::Smile,
         ..acts::stand(&build, m)
     }
 }
 
-pub(super) fn rider_bones(m: &Moment) -> Skeleton {
-    Skeleton::of(&rider_build(), &rider_posture(m))
+pub(super) fn rider_bones(m: &ActMoment) -> Skeleton {
+    Skeleton::new(&rider_build(), &rider_posture(m))
 }
 
 /// One leg of the horse: hip at (50, 50) of the sheet, knee at (50, 67), hoof at (50, 86).
-fn horse_leg(pen: &mut Pen, look: &Look, hip: (f32, f32), swing: f32, bent: f32) {
+fn horse_leg(pen: &mut Pen, look: &SubjectColours, hip: (f32, f32), swing: f32, bent: f32) {
     let place = Transform::from_translate(hip.0 - 50.0, hip.1 - 50.0)
         .pre_concat(Transform::from_rotate_at(-swing, 50.0, 50.0));
     pen.within(place, |pen| {
         pen.within(Transform::from_rotate_at(bent, 50.0, 67.0), |pen| {
-            figure::part(pen, look, HORSE, "shin");
+            figure::draw_part(pen, look, HORSE, "shin");
         });
-        figure::part(pen, look, HORSE, "thigh");
+        figure::draw_part(pen, look, HORSE, "thigh");
     });
 }
 
 /// Length of the horse's legs.
 const HORSE_LEG: f32 = 36.0;
 
-fn horse_legs(pen: &mut Pen, look: &Look, m: &Moment, far: bool) {
+fn horse_legs(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, far: bool) {
     let (gait, goes) = horse_gait(m);
     let walks = m.act == Act::Walk;
     let aside = if far { 3.4 } else { 0.0 };
@@ -212,17 +212,17 @@ fn horse_legs(pen: &mut Pen, look: &Look, m: &Moment, far: bool) {
     }
 }
 
-pub(super) fn rider(pen: &mut Pen, look: &Look, m: &Moment) {
+pub(super) fn rider(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let mut worn = outfit(Subject::Rider, m.nth);
     worn.build = rider_build();
-    let figure = Figure::new(&worn, rider_posture(m), &mounted(m));
-    let coat = look.shown(Rgb::hex(0x6e_4630));
-    let horse = Look {
+    let figure = PersonFigure::new(&worn, rider_posture(m), &mounted(m));
+    let coat = look.under_light(Rgb::hex(0x6e_4630));
+    let horse = SubjectColours {
         main: coat,
         hair: coat.lift(-0.14),
         ..*look
     };
-    let shadow = Look {
+    let shadow = SubjectColours {
         main: coat.lift(-0.08),
         ..horse
     };
@@ -234,19 +234,19 @@ pub(super) fn rider(pen: &mut Pen, look: &Look, m: &Moment) {
             pen.within(place, |pen| {
                 let flows = 8.0 * (m.t * 3.1).sin() + if horse_gait(m).1 { 14.0 } else { 0.0 };
                 pen.within(Transform::from_rotate_at(flows, 19.0, 50.0), |pen| {
-                    figure::part(pen, &horse, HORSE, "tail");
+                    figure::draw_part(pen, &horse, HORSE, "tail");
                 });
             });
             horse_legs(pen, &horse, m, false);
             pen.within(place, |pen| {
-                figure::part(pen, &horse, HORSE, "body");
-                figure::part(pen, &horse, HORSE, "saddle");
+                figure::draw_part(pen, &horse, HORSE, "body");
+                figure::draw_part(pen, &horse, HORSE, "saddle");
             });
         });
     });
 }
 
-fn skier_posture(m: &Moment) -> Posture {
+fn skier_posture(m: &ActMoment) -> Posture {
     let build = outfit(Subject::Skier, m.nth).build;
     if !matches!(m.act, Act::Move | Act::Run | Act::Stand | Act::Walk) {
         return acts::posture(&build, m);
@@ -262,65 +262,65 @@ fn skier_posture(m: &Moment) -> Posture {
         lean,
         nod: -lean * 0.6,
         arms: [
-            Limb::Turn(8.0 + 3.0 * carve, 52.0),
-            Limb::Turn(34.0 + 3.0 * carve, 46.0),
+            LimbPose::Turn(8.0 + 3.0 * carve, 52.0),
+            LimbPose::Turn(34.0 + 3.0 * carve, 46.0),
         ],
-        legs: [Limb::To(46.0, row), Limb::To(53.0, row)],
+        legs: [LimbPose::To(46.0, row), LimbPose::To(53.0, row)],
         feet: [0.0; 2],
         ..acts::stand(&build, m)
     }
 }
 
-pub(super) fn skier_bones(m: &Moment) -> Skeleton {
-    Skeleton::of(&outfit(Subject::Skier, m.nth).build, &skier_posture(m))
+pub(super) fn skier_bones(m: &ActMoment) -> Skeleton {
+    Skeleton::new(&outfit(Subject::Skier, m.nth).build, &skier_posture(m))
 }
 
-pub(super) fn skier(pen: &mut Pen, look: &Look, m: &Moment) {
+pub(super) fn skier(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let worn = outfit(Subject::Skier, m.nth);
-    let figure = Figure::new(&worn, skier_posture(m), m);
+    let figure = PersonFigure::new(&worn, skier_posture(m), m);
     let on_skis = matches!(
         m.act,
         Act::Move | Act::Run | Act::Stand | Act::Walk | Act::Wave
     );
     if on_skis {
-        let far = Look {
+        let far = SubjectColours {
             trim: look.trim.lift(-0.08),
             ..*look
         };
         pen.within(Transform::from_translate(5.0, -1.2), |pen| {
-            figure::part(pen, &far, PROPS, "ski");
+            figure::draw_part(pen, &far, PROPS, "ski");
         });
         pole(pen, look, &figure.bones, 1, m);
     }
     figure.draw(pen, look);
     if on_skis {
-        figure::part(pen, look, PROPS, "ski");
+        figure::draw_part(pen, look, PROPS, "ski");
         pole(pen, look, &figure.bones, 0, m);
     }
 }
 
-fn pole(pen: &mut Pen, look: &Look, bones: &Skeleton, side: usize, m: &Moment) {
+fn pole(pen: &mut Pen, look: &SubjectColours, bones: &Skeleton, side: usize, m: &ActMoment) {
     let (x, y) = bones.hand(side);
     let degrees = if m.act == Act::Stand { 6.0 } else { 52.0 };
     let place = Transform::from_translate(x - 50.0, y - 49.0)
         .pre_concat(Transform::from_rotate_at(degrees, 50.0, 49.0));
-    pen.within(place, |pen| figure::part(pen, look, PROPS, "pole"));
+    pen.within(place, |pen| figure::draw_part(pen, look, PROPS, "pole"));
 }
 
 /// The diver under water: level, with slowly beating fins.
-pub(super) fn dive(build: &Build, m: &Moment) -> Posture {
+pub(super) fn dive(build: &BodyBuild, m: &ActMoment) -> Posture {
     let kick = |phase: f32| (m.t * 3.6 + phase).sin();
     Posture {
         hip: (-6.0, 49.0 - build.pelvis_row() + 4.0),
         lean: -4.0,
         nod: -48.0,
         arms: [
-            Limb::Turn(-14.0 + 4.0 * kick(0.6), 10.0),
-            Limb::Turn(108.0 + 6.0 * kick(2.0), 22.0),
+            LimbPose::Turn(-14.0 + 4.0 * kick(0.6), 10.0),
+            LimbPose::Turn(108.0 + 6.0 * kick(2.0), 22.0),
         ],
         legs: [
-            Limb::Turn(15.0 * kick(0.0) - 4.0, 10.0 + 8.0 * kick(1.0)),
-            Limb::Turn(-15.0 * kick(0.0) - 4.0, 10.0 - 8.0 * kick(1.0)),
+            LimbPose::Turn(15.0 * kick(0.0) - 4.0, 10.0 + 8.0 * kick(1.0)),
+            LimbPose::Turn(-15.0 * kick(0.0) - 4.0, 10.0 - 8.0 * kick(1.0)),
         ],
         feet: [-64.0; 2],
         tip: 76.0 + 2.0 * kick(0.3),
@@ -329,7 +329,7 @@ pub(super) fn dive(build: &Build, m: &Moment) -> Posture {
 }
 
 /// The line from the tip of the rod into the water.
-pub(super) fn fishing_line(pen: &mut Pen, look: &Look, bones: &Skeleton, m: &Moment) {
+pub(super) fn fishing_line(pen: &mut Pen, look: &SubjectColours, bones: &Skeleton, m: &ActMoment) {
     let (x, y) = bones.hand(1);
     // The line follows the rod, which sways in the hand.
     let sway = (1.6 * (m.t * 1.1).sin()).to_radians();
@@ -341,5 +341,5 @@ pub(super) fn fishing_line(pen: &mut Pen, look: &Look, bones: &Skeleton, m: &Mom
     );
     pen.stroke(&[tip, float], 0.5, Ink::Flat(look.pale, 0.9));
     let place = Transform::from_translate(float.0 - 50.0, float.1 - 94.6);
-    pen.within(place, |pen| figure::part(pen, look, PROPS, "float"));
+    pen.within(place, |pen| figure::draw_part(pen, look, PROPS, "float"));
 }

@@ -2,12 +2,12 @@
 //! none.
 
 use super::cloth::Skirt;
-use super::skeleton::Build;
+use super::skeleton::BodyBuild;
 use crate::subject::Subject;
 
 /// The colour of a garment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Tint {
+pub(super) enum GarmentTint {
     Main,
     /// The main colour, darker.
     Deep,
@@ -22,20 +22,20 @@ pub(super) enum Tint {
 /// The names of drawings in their sheets; an empty name draws nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outfit {
-    pub(super) build: Build,
+    pub(super) build: BodyBuild,
     /// Drawings on the chest, and on the back behind everything.
     pub(super) torso: &'static str,
     pub(super) back: &'static str,
     /// Upper arm and forearm.
     pub(super) arm: [&'static str; 2],
-    pub(super) sleeve: Tint,
-    pub(super) hand: (&'static str, Tint),
+    pub(super) sleeve: GarmentTint,
+    pub(super) hand: (&'static str, GarmentTint),
     /// Thigh and shin.
-    pub(super) leg: ([&'static str; 2], Tint),
-    pub(super) foot: (&'static str, Tint),
+    pub(super) leg: ([&'static str; 2], GarmentTint),
+    pub(super) foot: (&'static str, GarmentTint),
     pub(super) skirt: Option<Skirt>,
     pub(super) hair: &'static str,
-    pub(super) hair_tint: Tint,
+    pub(super) hair_tint: GarmentTint,
     pub(super) hat: &'static str,
     pub(super) face: &'static [&'static str],
     /// Thing in the far hand, upright.
@@ -48,7 +48,7 @@ fn pick<const N: usize>(rows: &[Outfit; N], nth: u8) -> Outfit {
 }
 
 /// `worn`, with other `hair` for every second person.
-fn or(worn: Outfit, hair: &'static str, nth: u8) -> Outfit {
+fn with_other_hair(worn: Outfit, hair: &'static str, nth: u8) -> Outfit {
     pick(&[worn, Outfit { hair, ..worn }], nth)
 }
 
@@ -89,46 +89,46 @@ pub(super) fn outfit(subject: Subject, nth: u8) -> Outfit {
         Subject::Soldier => SOLDIER,
         Subject::Astronaut => ASTRONAUT,
         Subject::Robot => ROBOT,
-        Subject::Musician => or(MUSICIAN, "curly", nth),
-        Subject::Painter => or(PAINTER, "crop", nth),
-        Subject::Doctor => or(DOCTOR, "crop", nth),
+        Subject::Musician => with_other_hair(MUSICIAN, "curly", nth),
+        Subject::Painter => with_other_hair(PAINTER, "crop", nth),
+        Subject::Doctor => with_other_hair(DOCTOR, "crop", nth),
         _ => pick(&PEOPLE, nth),
     }
 }
 
 // Clothes that many outfits share.
 
-const GREY: Tint = Tint::Fixed(0xc8_c8cc);
+const GREY: GarmentTint = GarmentTint::Fixed(0xc8_c8cc);
 
-const LEATHER: Tint = Tint::Fixed(0x5a_3a28);
+const LEATHER: GarmentTint = GarmentTint::Fixed(0x5a_3a28);
 
-const BLACK: Tint = Tint::Fixed(0x2a_2a32);
+const BLACK: GarmentTint = GarmentTint::Fixed(0x2a_2a32);
 
-const JEANS: Tint = Tint::Fixed(0x3c_4c6c);
+const JEANS: GarmentTint = GarmentTint::Fixed(0x3c_4c6c);
 
-const KHAKI: Tint = Tint::Fixed(0x8a_7a5c);
+const KHAKI: GarmentTint = GarmentTint::Fixed(0x8a_7a5c);
 
 // The outfit that all others start from: a row names only what differs, so that it reads as a
 // description of the role.
 const MAN: Outfit = Outfit {
-    build: Build::MAN,
+    build: BodyBuild::MAN,
     torso: "plain",
     back: "",
     arm: ["upper", "lower"],
-    sleeve: Tint::Main,
-    hand: ("hand", Tint::Skin),
+    sleeve: GarmentTint::Main,
+    hand: ("hand", GarmentTint::Skin),
     leg: (["thigh", "shin"], JEANS),
     foot: ("shoe", LEATHER),
     skirt: None,
     hair: "short",
-    hair_tint: Tint::Hair,
+    hair_tint: GarmentTint::Hair,
     hat: "",
     face: &["brows"],
     held: "",
 };
 
 const WOMAN: Outfit = Outfit {
-    build: Build::WOMAN,
+    build: BodyBuild::WOMAN,
     torso: "slim",
     hair: "long",
     face: &["brows", "lashes", "lips"],
@@ -138,7 +138,7 @@ const WOMAN: Outfit = Outfit {
 const DRESS: Outfit = Outfit {
     torso: "dress",
     arm: ["upper-short", "lower-bare"],
-    leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+    leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
     skirt: Some(Skirt {
         length: 0.52,
         flare: 4.0,
@@ -156,7 +156,7 @@ const GOWN: Option<Skirt> = Some(Skirt {
 const ROBE: Outfit = Outfit {
     torso: "robe",
     arm: ["upper-wide", "lower-wide"],
-    leg: (["thigh", "shin"], Tint::Deep),
+    leg: (["thigh", "shin"], GarmentTint::Deep),
     skirt: Some(Skirt {
         length: 0.96,
         flare: 4.2,
@@ -196,7 +196,7 @@ const PEOPLE: [Outfit; 8] = [
         ..WOMAN
     },
     Outfit {
-        build: Build::TALL,
+        build: BodyBuild::TALL,
         torso: "hoodie",
         hair: "crop",
         face: &["brows", "stubble"],
@@ -205,11 +205,11 @@ const PEOPLE: [Outfit; 8] = [
     Outfit {
         torso: "plain",
         hair: "ponytail",
-        leg: (["thigh", "shin"], Tint::Fixed(0x5a_5468)),
+        leg: (["thigh", "shin"], GarmentTint::Fixed(0x5a_5468)),
         ..WOMAN
     },
     Outfit {
-        build: Build::STOUT,
+        build: BodyBuild::STOUT,
         torso: "shirt",
         hair: "bald",
         face: &["brows", "moustache"],
@@ -218,18 +218,18 @@ const PEOPLE: [Outfit; 8] = [
     },
     Outfit {
         hair: "afro",
-        leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+        leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
         ..DRESS
     },
     Outfit {
-        build: Build::OLD,
+        build: BodyBuild::OLD,
         torso: "coat",
         skirt: TUNIC,
         hair: "short",
         hair_tint: GREY,
         hat: "fedora",
         face: &["brows", "glasses", "wrinkles"],
-        leg: (["thigh", "shin"], Tint::Dark),
+        leg: (["thigh", "shin"], GarmentTint::Dark),
         ..MAN
     },
     Outfit {
@@ -246,16 +246,16 @@ const MEN: [Outfit; 6] = [
         ..MAN
     },
     Outfit {
-        build: Build::TALL,
+        build: BodyBuild::TALL,
         torso: "coat",
         skirt: COAT,
         hair: "crop",
-        leg: (["thigh", "shin"], Tint::Dark),
+        leg: (["thigh", "shin"], GarmentTint::Dark),
         face: &["brows", "beard"],
         ..MAN
     },
     Outfit {
-        build: Build::STOUT,
+        build: BodyBuild::STOUT,
         torso: "hoodie",
         hat: "cap",
         ..MAN
@@ -263,7 +263,7 @@ const MEN: [Outfit; 6] = [
     Outfit {
         torso: "suit",
         hair: "shaved",
-        leg: (["thigh", "shin"], Tint::Deep),
+        leg: (["thigh", "shin"], GarmentTint::Deep),
         foot: ("shoe", BLACK),
         ..MAN
     },
@@ -275,7 +275,7 @@ const MEN: [Outfit; 6] = [
         ..MAN
     },
     Outfit {
-        build: Build::TALL,
+        build: BodyBuild::TALL,
         torso: "plain",
         hair: "afro",
         ..MAN
@@ -306,15 +306,15 @@ const WOMEN: [Outfit; 6] = [
         ..DRESS
     },
     Outfit {
-        build: Build {
+        build: BodyBuild {
             leg: 1.04,
-            ..Build::WOMAN
+            ..BodyBuild::WOMAN
         },
         torso: "scarf",
         skirt: COAT,
         hair: "bob",
         hat: "beret",
-        leg: (["thigh", "shin"], Tint::Dark),
+        leg: (["thigh", "shin"], GarmentTint::Dark),
         foot: ("boot", LEATHER),
         ..WOMAN
     },
@@ -326,11 +326,11 @@ const WOMEN: [Outfit; 6] = [
     },
 ];
 const CHILD: Outfit = Outfit {
-    build: Build::CHILD,
+    build: BodyBuild::CHILD,
     torso: "tee",
     arm: ["upper-short", "lower-bare"],
     leg: (["thigh-shorts", "shin-bare"], JEANS),
-    foot: ("shoe", Tint::Fixed(0xd8_5a48)),
+    foot: ("shoe", GarmentTint::Fixed(0xd8_5a48)),
     hair: "tousled",
     ..MAN
 };
@@ -351,9 +351,9 @@ const BOYS: [Outfit; 4] = [
     },
     Outfit {
         torso: "overalls",
-        sleeve: Tint::Trim,
+        sleeve: GarmentTint::Trim,
         hair: "short",
-        leg: (["thigh", "shin"], Tint::Main),
+        leg: (["thigh", "shin"], GarmentTint::Main),
         face: &["brows", "glasses"],
         ..CHILD
     },
@@ -366,7 +366,7 @@ const GIRLS: [Outfit; 4] = [
             flare: 5.0,
             hem: false,
         }),
-        leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+        leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
         hair: "pigtails",
         face: &["brows", "lashes"],
         ..CHILD
@@ -384,7 +384,7 @@ const GIRLS: [Outfit; 4] = [
             flare: 5.0,
             hem: true,
         }),
-        leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+        leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
         hair: "afro",
         face: &["brows", "lashes"],
         ..CHILD
@@ -400,30 +400,30 @@ const GIRLS: [Outfit; 4] = [
 ];
 
 const BABY: Outfit = Outfit {
-    build: Build::BABY,
+    build: BodyBuild::BABY,
     torso: "plain",
-    leg: (["thigh", "shin"], Tint::Main),
-    foot: ("shoe", Tint::Main),
+    leg: (["thigh", "shin"], GarmentTint::Main),
+    foot: ("shoe", GarmentTint::Main),
     hair: "tuft",
     face: &[],
     ..MAN
 };
 const OLD_MAN: Outfit = Outfit {
-    build: Build::OLD,
+    build: BodyBuild::OLD,
     torso: "coat",
     skirt: TUNIC,
     hair: "bald",
     hair_tint: GREY,
     face: &["brows", "wrinkles", "moustache", "glasses"],
-    leg: (["thigh", "shin"], Tint::Fixed(0x6a_5c50)),
+    leg: (["thigh", "shin"], GarmentTint::Fixed(0x6a_5c50)),
     held: "cane",
     ..MAN
 };
 const OLD_WOMAN: Outfit = Outfit {
-    build: Build {
+    build: BodyBuild {
         girth: 0.98,
         leg: 0.86,
-        ..Build::OLD
+        ..BodyBuild::OLD
     },
     torso: "coat",
     skirt: Some(Skirt {
@@ -431,7 +431,7 @@ const OLD_WOMAN: Outfit = Outfit {
         flare: 2.6,
         hem: false,
     }),
-    leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+    leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
     hair: "bun",
     hair_tint: GREY,
     face: &["brows", "wrinkles", "glasses", "lips"],
@@ -443,9 +443,9 @@ const OLD_WOMAN: Outfit = Outfit {
 
 const SKIER: Outfit = Outfit {
     torso: "hoodie",
-    hand: ("hand", Tint::Dark),
-    leg: (["thigh", "shin"], Tint::Dark),
-    foot: ("boot", Tint::Trim),
+    hand: ("hand", GarmentTint::Dark),
+    leg: (["thigh", "shin"], GarmentTint::Dark),
+    foot: ("boot", GarmentTint::Trim),
     hat: "bobble",
     hair: "crop",
     face: &["goggles"],
@@ -469,9 +469,9 @@ const RIDER: Outfit = Outfit {
 const DIVER: Outfit = Outfit {
     torso: "wetsuit",
     back: "tank-back",
-    hand: ("hand", Tint::Dark),
-    leg: (["thigh", "shin"], Tint::Main),
-    foot: ("fin", Tint::Trim),
+    hand: ("hand", GarmentTint::Dark),
+    leg: (["thigh", "shin"], GarmentTint::Main),
+    foot: ("fin", GarmentTint::Trim),
     face: &["mask", "regulator"],
     ..MAN
 };
@@ -479,17 +479,17 @@ const FISHERMAN: Outfit = Outfit {
     torso: "fisher",
     hat: "bucket",
     face: &["brows", "beard"],
-    hair_tint: Tint::Fixed(0x8a_7868),
+    hair_tint: GarmentTint::Fixed(0x8a_7868),
     leg: (["thigh", "shin"], KHAKI),
-    foot: ("boot", Tint::Fixed(0x4a_5a3c)),
+    foot: ("boot", GarmentTint::Fixed(0x4a_5a3c)),
     held: "rod",
     ..MAN
 };
 const DANCER: Outfit = Outfit {
     torso: "tutu",
     arm: ["upper-bare", "lower-bare"],
-    leg: (["thigh", "shin"], Tint::Fixed(0xf0_d0cc)),
-    foot: ("shoe", Tint::Main),
+    leg: (["thigh", "shin"], GarmentTint::Fixed(0xf0_d0cc)),
+    foot: ("shoe", GarmentTint::Main),
     skirt: Some(Skirt {
         length: 0.36,
         flare: 9.0,
@@ -517,9 +517,9 @@ const PAINTER: Outfit = Outfit {
 };
 const CHEF: Outfit = Outfit {
     torso: "chef",
-    leg: (["thigh", "shin"], Tint::Fixed(0x4a_5060)),
+    leg: (["thigh", "shin"], GarmentTint::Fixed(0x4a_5060)),
     foot: ("shoe", BLACK),
-    build: Build::HEAVY,
+    build: BodyBuild::HEAVY,
     face: &["brows", "moustache"],
     hat: "toque",
     held: "pan",
@@ -532,17 +532,17 @@ const DOCTOR: Outfit = Outfit {
         flare: 1.6,
         hem: false,
     }),
-    leg: (["thigh", "shin"], Tint::Fixed(0x5a_94a0)),
-    foot: ("shoe", Tint::Pale),
+    leg: (["thigh", "shin"], GarmentTint::Fixed(0x5a_94a0)),
+    foot: ("shoe", GarmentTint::Pale),
     hair: "ponytail",
     face: &["brows", "glasses"],
-    build: Build::WOMAN,
+    build: BodyBuild::WOMAN,
     ..MAN
 };
 const FARMER: Outfit = Outfit {
     torso: "overalls",
-    sleeve: Tint::Trim,
-    leg: (["thigh", "shin"], Tint::Main),
+    sleeve: GarmentTint::Trim,
+    leg: (["thigh", "shin"], GarmentTint::Main),
     foot: ("boot", LEATHER),
     hat: "straw",
     face: &["brows", "stubble"],
@@ -551,10 +551,10 @@ const FARMER: Outfit = Outfit {
 };
 const FIREFIGHTER: Outfit = Outfit {
     torso: "fire",
-    build: Build::HEAVY,
+    build: BodyBuild::HEAVY,
     arm: ["upper", "lower-cuff"],
-    hand: ("hand", Tint::Dark),
-    leg: (["thigh", "shin"], Tint::Main),
+    hand: ("hand", GarmentTint::Dark),
+    leg: (["thigh", "shin"], GarmentTint::Main),
     foot: ("boot", BLACK),
     skirt: TUNIC,
     hat: "fire-helmet",
@@ -562,7 +562,7 @@ const FIREFIGHTER: Outfit = Outfit {
 };
 const POLICE: Outfit = Outfit {
     torso: "uniform",
-    leg: (["thigh", "shin"], Tint::Deep),
+    leg: (["thigh", "shin"], GarmentTint::Deep),
     foot: ("shoe", BLACK),
     hat: "police-cap",
     ..MAN
@@ -570,7 +570,7 @@ const POLICE: Outfit = Outfit {
 const SOLDIER: Outfit = Outfit {
     torso: "camo",
     back: "pack-back",
-    leg: (["thigh", "shin"], Tint::Main),
+    leg: (["thigh", "shin"], GarmentTint::Main),
     foot: ("boot", LEATHER),
     hair: "crop",
     hat: "soldier-helmet",
@@ -579,23 +579,23 @@ const SOLDIER: Outfit = Outfit {
 const ASTRONAUT: Outfit = Outfit {
     torso: "space",
     back: "pack-back",
-    build: Build {
+    build: BodyBuild {
         head: 0.92,
-        ..Build::HEAVY
+        ..BodyBuild::HEAVY
     },
     arm: ["upper-puff", "lower-puff"],
-    hand: ("hand", Tint::Fixed(0x6a_7684)),
-    leg: (["thigh-puff", "shin-puff"], Tint::Main),
-    foot: ("moon-boot", Tint::Fixed(0x6a_7684)),
+    hand: ("hand", GarmentTint::Fixed(0x6a_7684)),
+    leg: (["thigh-puff", "shin-puff"], GarmentTint::Main),
+    foot: ("moon-boot", GarmentTint::Fixed(0x6a_7684)),
     hat: "space-helm",
     ..MAN
 };
 const ROBOT: Outfit = Outfit {
     torso: "tank",
     arm: ["upper-tube", "lower-tube"],
-    hand: ("hand-claw", Tint::Main),
-    leg: (["thigh-tube", "shin-tube"], Tint::Main),
-    foot: ("moon-boot", Tint::Main),
+    hand: ("hand-claw", GarmentTint::Main),
+    leg: (["thigh-tube", "shin-tube"], GarmentTint::Main),
+    foot: ("moon-boot", GarmentTint::Main),
     hair: "",
     face: &["robot-head"],
     ..MAN
@@ -611,7 +611,7 @@ const KING: Outfit = Outfit {
         flare: 3.0,
         hem: true,
     }),
-    leg: (["thigh", "shin"], Tint::Deep),
+    leg: (["thigh", "shin"], GarmentTint::Deep),
     foot: ("boot", LEATHER),
     hair: "crop",
     face: &["brows", "beard"],
@@ -623,7 +623,7 @@ const QUEEN: Outfit = Outfit {
     torso: "bodice",
     arm: ["upper-puff", "lower"],
     skirt: GOWN,
-    leg: (["thigh", "shin"], Tint::Deep),
+    leg: (["thigh", "shin"], GarmentTint::Deep),
     hair: "bun",
     hat: "crown",
     face: &["brows", "lashes", "lips"],
@@ -638,8 +638,8 @@ const WIZARD: Outfit = Outfit {
     ..ROBE
 };
 const WITCH: Outfit = Outfit {
-    build: Build::WOMAN,
-    hair_tint: Tint::Fixed(0x8a_4428),
+    build: BodyBuild::WOMAN,
+    hair_tint: GarmentTint::Fixed(0x8a_4428),
     face: &["brows", "lashes", "lips"],
     hair: "long",
     hat: "witch",
@@ -650,9 +650,9 @@ const WITCH: Outfit = Outfit {
 const KNIGHT: Outfit = Outfit {
     torso: "plate",
     arm: ["upper-plate", "lower-plate"],
-    hand: ("hand", Tint::Deep),
-    leg: (["thigh", "shin-plate"], Tint::Deep),
-    foot: ("boot", Tint::Main),
+    hand: ("hand", GarmentTint::Deep),
+    leg: (["thigh", "shin-plate"], GarmentTint::Deep),
+    foot: ("boot", GarmentTint::Main),
     skirt: TUNIC,
     hair: "",
     hat: "knight-helm",
@@ -678,8 +678,8 @@ const BRIDE: Outfit = Outfit {
         flare: 12.0,
         hem: false,
     }),
-    leg: (["thigh", "shin"], Tint::Deep),
-    foot: ("shoe", Tint::Pale),
+    leg: (["thigh", "shin"], GarmentTint::Deep),
+    foot: ("shoe", GarmentTint::Pale),
     hair: "bun",
     hat: "veil",
     held: "bouquet",
@@ -688,9 +688,9 @@ const BRIDE: Outfit = Outfit {
 const CLOWN: Outfit = Outfit {
     torso: "clown",
     arm: ["upper-puff", "lower-puff"],
-    hand: ("hand", Tint::Pale),
-    leg: (["thigh-puff", "shin-puff"], Tint::Main),
-    foot: ("clog", Tint::Fixed(0xd8_3a3a)),
+    hand: ("hand", GarmentTint::Pale),
+    leg: (["thigh-puff", "shin-puff"], GarmentTint::Main),
+    foot: ("clog", GarmentTint::Fixed(0xd8_3a3a)),
     hair: "",
     hat: "clown-hair",
     face: &["clown-face"],
@@ -699,7 +699,7 @@ const CLOWN: Outfit = Outfit {
 const MERMAID: Outfit = Outfit {
     torso: "bare",
     arm: ["upper-bare", "lower-bare"],
-    hair_tint: Tint::Fixed(0xc8_5030),
+    hair_tint: GarmentTint::Fixed(0xc8_5030),
     hat: "",
     ..WOMAN
 };
@@ -711,7 +711,7 @@ const MONK: Outfit = Outfit {
         flare: 3.0,
         hem: false,
     }),
-    leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+    leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
     foot: ("sandal", LEATHER),
     hair: "shaved",
     held: "walking-staff",

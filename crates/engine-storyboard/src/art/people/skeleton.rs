@@ -5,7 +5,7 @@ use tiny_skia::{Point, Transform};
 
 /// The pose of an arm or a leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Limb {
+pub(super) enum LimbPose {
     /// Angle forward of straight down, and bend of the elbow or knee, degrees.
     Turn(f32, f32),
     /// The point of the hand or the ankle in the square.
@@ -29,8 +29,8 @@ pub(super) struct Posture {
     pub(super) lean: f32,
     /// Forward bend of the head, degrees.
     pub(super) nod: f32,
-    pub(super) arms: [Limb; 2],
-    pub(super) legs: [Limb; 2],
+    pub(super) arms: [LimbPose; 2],
+    pub(super) legs: [LimbPose; 2],
     /// Angle of the toes, degrees up.
     pub(super) feet: [f32; 2],
     /// Forward turn of the whole body about its pelvis, degrees.
@@ -91,7 +91,7 @@ fn along(from: (f32, f32), degrees: f32, length: f32) -> (f32, f32) {
 
 /// The angles of two bones from `from` to `to`: of the first, forward of straight down, and the bend between them (law
 /// of cosines). They point at a point out of reach.
-fn bend(from: (f32, f32), to: (f32, f32), first: f32, second: f32) -> (f32, f32, f32) {
+fn bend_to(from: (f32, f32), to: (f32, f32), first: f32, second: f32) -> (f32, f32, f32) {
     let (right, down) = (to.0 - from.0, to.1 - from.1);
     let least = (first - second).abs() + 0.01;
     let far = (right * right + down * down)
@@ -112,7 +112,7 @@ fn corner_degrees(a: f32, b: f32, c: f32) -> f32 {
 }
 
 impl Skeleton {
-    pub(super) fn of(build: &Build, posture: &Posture) -> Self {
+    pub(super) fn new(build: &BodyBuild, posture: &Posture) -> Self {
         let pelvis = (50.0 + posture.hip.0, build.pelvis_row() + posture.hip.1);
         let lean = posture.lean + build.stoop;
         let swell = 1.0 + 0.012 * posture.breath;
@@ -186,12 +186,12 @@ impl Skeleton {
     }
 }
 
-fn arm(build: &Build, shoulder: (f32, f32), held: Limb) -> [Bone; 3] {
+fn arm(build: &BodyBuild, shoulder: (f32, f32), held: LimbPose) -> [Bone; 3] {
     let (first, second) = build.arm_lengths();
     let (upper, elbow) = match held {
-        Limb::Turn(forward, bent) => (forward, bent),
-        Limb::To(x, y) => {
-            let (straight, aside, bent) = bend(shoulder, (x, y), first, second);
+        LimbPose::Turn(forward, bent) => (forward, bent),
+        LimbPose::To(x, y) => {
+            let (straight, aside, bent) = bend_to(shoulder, (x, y), first, second);
             (straight - aside, bent)
         }
     };
@@ -224,12 +224,12 @@ fn arm(build: &Build, shoulder: (f32, f32), held: Limb) -> [Bone; 3] {
     ]
 }
 
-fn leg(build: &Build, hip: (f32, f32), held: Limb, pitch: f32) -> [Bone; 3] {
+fn leg(build: &BodyBuild, hip: (f32, f32), held: LimbPose, pitch: f32) -> [Bone; 3] {
     let (first, second) = build.leg_lengths();
     let (thigh, knee) = match held {
-        Limb::Turn(forward, bent) => (forward, bent),
-        Limb::To(x, y) => {
-            let (straight, aside, bent) = bend(hip, (x, y), first, second);
+        LimbPose::Turn(forward, bent) => (forward, bent),
+        LimbPose::To(x, y) => {
+            let (straight, aside, bent) = bend_to(hip, (x, y), first, second);
             (straight + aside, bent)
         }
     };
@@ -286,7 +286,7 @@ const HIPS: f32 = 2.4;
 
 /// The differences of a body from the adult one. All but `stoop` are factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Build {
+pub(super) struct BodyBuild {
     /// Scale of the whole figure, about its feet.
     pub(super) whole: f32,
     pub(super) leg: f32,
@@ -298,7 +298,7 @@ pub(super) struct Build {
     pub(super) stoop: f32,
 }
 
-impl Build {
+impl BodyBuild {
     pub(super) const MAN: Self = Self {
         whole: 1.0,
         leg: 1.0,
@@ -383,7 +383,7 @@ impl Build {
     /// The row of the pelvis in a straight stance.
     pub(super) fn pelvis_row(&self) -> f32 {
         // A touch less than the length of the bones, so that a standing leg is not at the limit of
-        // `bend`.
+        // `bend_to`.
         self.ankle_row() - (THIGH + SHIN) * self.leg * 0.997 - 1.0
     }
 

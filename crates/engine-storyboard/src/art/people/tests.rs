@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use tiny_skia::Transform;
 
-use super::skeleton::{Limb, Skeleton};
-use super::{acts, draw, head, outfit::outfit, skeleton::Build};
+use super::skeleton::{LimbPose, Skeleton};
+use super::{acts, draw, head, outfit::outfit, skeleton::BodyBuild};
 use crate::art::rig::Rig;
 use crate::art::trial::ACTS;
-use crate::art::{Look, Moment, anchor, reach};
+use crate::art::{SubjectColours, ActMoment, anchor, reach};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
-use crate::subject::{Act, Body, Subject};
+use crate::subject::{Act, BodyKind, Subject};
 
-const LOOK: Look = Look {
+const LOOK: SubjectColours = SubjectColours {
     main: Rgb::hex(0xff_00ff),
     trim: Rgb::hex(0x20_20ff),
     dark: Rgb::hex(0x20_2020),
@@ -32,8 +32,8 @@ const SIDE: f32 = 48.0;
 /// Pixels from the anchor to each edge of a picture.
 const EDGE: f32 = 84.0;
 
-fn moment(act: Act, t: f32) -> Moment {
-    Moment {
+fn moment(act: Act, t: f32) -> ActMoment {
+    ActMoment {
         act,
         t,
         gone: t * 0.16,
@@ -45,11 +45,11 @@ fn moment(act: Act, t: f32) -> Moment {
 
 fn people() -> impl Iterator<Item = Subject> {
     let all = Subject::ALL.iter().copied();
-    all.filter(|subject| subject.facts().body == Body::Person)
+    all.filter(|subject| subject.facts().body == BodyKind::Person)
 }
 
 /// The picture around the anchor, `[2 * EDGE][2 * EDGE][4] u8`, RGBA.
-fn picture(subject: Subject, m: &Moment) -> Vec<u8> {
+fn picture(subject: Subject, m: &ActMoment) -> Vec<u8> {
     let onto = Transform::from_translate(EDGE, EDGE)
         .pre_scale(SIDE / 100.0, SIDE / 100.0)
         .pre_translate(-50.0, -anchor(subject));
@@ -74,7 +74,7 @@ fn places(subject: Subject, picture: &[u8], is: impl Fn(&[u8]) -> bool) -> Vec<(
 }
 
 fn bones(act: Act, t: f32) -> Skeleton {
-    Skeleton::of(&Build::MAN, &acts::posture(&Build::MAN, &moment(act, t)))
+    Skeleton::new(&BodyBuild::MAN, &acts::posture(&BodyBuild::MAN, &moment(act, t)))
 }
 
 #[test]
@@ -132,20 +132,20 @@ fn every_garment_exists() {
 #[test]
 fn a_standing_foot_does_not_slide() {
     for (act, build) in [
-        (Act::Walk, Build::MAN),
-        (Act::Run, Build::MAN),
-        (Act::Walk, Build::CHILD),
+        (Act::Walk, BodyBuild::MAN),
+        (Act::Run, BodyBuild::MAN),
+        (Act::Walk, BodyBuild::CHILD),
     ] {
         let mut stood = 0;
         let mut before: Option<(f32, f32)> = None;
         for step in 0..400 {
-            let m = Moment {
+            let m = ActMoment {
                 gone: 0.01 + step as f32 * 0.004,
                 ..moment(act, 1.0)
             };
             let posture = acts::posture(&build, &m);
-            let bones = Skeleton::of(&build, &posture);
-            let Limb::To(x, y) = posture.legs[0] else {
+            let bones = Skeleton::new(&build, &posture);
+            let LimbPose::To(x, y) = posture.legs[0] else {
                 panic!("legs that walk reach for the ground");
             };
             let ankle = bones.legs[0][2].at;
@@ -171,11 +171,11 @@ fn a_standing_foot_does_not_slide() {
 
 #[test]
 fn who_walks_nowhere_stands() {
-    let still = Moment {
+    let still = ActMoment {
         gone: 0.0,
         ..moment(Act::Walk, 1.0)
     };
-    let build = Build::MAN;
+    let build = BodyBuild::MAN;
     assert_eq!(
         acts::posture(&build, &still).legs,
         acts::posture(&build, &moment(Act::Stand, 1.0)).legs

@@ -5,7 +5,7 @@ use crate::art::rig::Rig;
 
 /// The rhythm of four feet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::art) struct Gait {
+pub(in crate::art) struct FootGait {
     /// When each foot comes down, as a share of the cycle: hind near, front near, hind far, front far.
     pub(in crate::art) turns: [f32; 4],
     /// Share of the cycle in which a foot stands.
@@ -20,7 +20,7 @@ pub(in crate::art) struct Gait {
     pub(in crate::art) pitch: f32,
 }
 
-pub(in crate::art) const WALK: Gait = Gait {
+pub(in crate::art) const WALK: FootGait = FootGait {
     turns: [0.0, 0.75, 0.5, 0.25],
     duty: 0.64,
     reach: 0.5,
@@ -28,7 +28,7 @@ pub(in crate::art) const WALK: Gait = Gait {
     bob: (0.012, 2.0),
     pitch: 0.6,
 };
-pub(in crate::art) const TROT: Gait = Gait {
+pub(in crate::art) const TROT: FootGait = FootGait {
     turns: [0.0, 0.5, 0.5, 0.0],
     duty: 0.46,
     reach: 0.56,
@@ -36,7 +36,7 @@ pub(in crate::art) const TROT: Gait = Gait {
     bob: (0.05, 2.0),
     pitch: 1.0,
 };
-pub(in crate::art) const GALLOP: Gait = Gait {
+pub(in crate::art) const GALLOP: FootGait = FootGait {
     turns: [0.12, 0.58, 0.0, 0.44],
     duty: 0.4,
     reach: 0.6,
@@ -45,7 +45,7 @@ pub(in crate::art) const GALLOP: Gait = Gait {
     pitch: 4.5,
 };
 /// Both hind feet together, then both front feet.
-pub(in crate::art) const BOUND: Gait = Gait {
+pub(in crate::art) const BOUND: FootGait = FootGait {
     turns: [0.04, 0.6, 0.0, 0.54],
     duty: 0.36,
     reach: 0.6,
@@ -54,7 +54,7 @@ pub(in crate::art) const BOUND: Gait = Gait {
     pitch: 9.0,
 };
 /// Hind feet only; the front feet never come down.
-pub(in crate::art) const HOP: Gait = Gait {
+pub(in crate::art) const HOP: FootGait = FootGait {
     turns: [0.02, 0.02, 0.0, 0.0],
     duty: 0.42,
     reach: 0.6,
@@ -65,7 +65,7 @@ pub(in crate::art) const HOP: Gait = Gait {
 
 /// Position of a foot relative to its place below the hip.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::art) struct Step {
+pub(in crate::art) struct FootStep {
     /// In lengths of the leg, to the right and up.
     pub(in crate::art) ahead: f32,
     pub(in crate::art) up: f32,
@@ -73,18 +73,18 @@ pub(in crate::art) struct Step {
     pub(in crate::art) tip: f32,
 }
 
-impl Gait {
+impl FootGait {
     /// Distance that the body covers in a cycle, in lengths of the leg.
     pub(in crate::art) fn stride(&self) -> f32 {
         self.reach / self.duty
     }
 
     /// The position of foot `nth` after `cycles`.
-    pub(in crate::art) fn step(&self, nth: usize, cycles: f32) -> Step {
+    pub(in crate::art) fn step(&self, nth: usize, cycles: f32) -> FootStep {
         let turn = self.turns.get(nth).copied().unwrap_or_default();
         let phase = (cycles - turn).rem_euclid(1.0);
         if phase < self.duty {
-            return Step {
+            return FootStep {
                 ahead: self.reach * (0.5 - phase / self.duty),
                 up: 0.0,
                 tip: 0.0,
@@ -99,7 +99,7 @@ impl Gait {
             + (3.0 * square - 2.0 * cube) * to
             + (2.0 * cube - 3.0 * square + air + (cube - square)) * speed * 0.6;
         let arc = (air * std::f32::consts::PI).sin();
-        Step {
+        FootStep {
             ahead,
             up: self.lift * arc * (1.0 - 0.3 * air),
             tip: arc * (1.0 - air),
@@ -120,7 +120,7 @@ pub(in crate::art) type Point = (f32, f32);
 
 /// One leg of a drawing at rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::art) struct Leg {
+pub(in crate::art) struct TwoBoneLeg {
     pub(in crate::art) hip: Point,
     pub(in crate::art) knee: Point,
     pub(in crate::art) foot: Point,
@@ -128,7 +128,7 @@ pub(in crate::art) struct Leg {
 
 /// The angles of a leg's parts, degrees, each about its joint and relative to the part before.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::art) struct Bend {
+pub(in crate::art) struct LegBend {
     pub(in crate::art) leg: f32,
     pub(in crate::art) shin: f32,
     pub(in crate::art) foot: f32,
@@ -137,9 +137,9 @@ pub(in crate::art) struct Bend {
 /// The legs of a quadruped, by the names of their parts.
 pub(in crate::art) const NAMES: [&str; 4] = ["hind-near", "front-near", "hind-far", "front-far"];
 
-impl Leg {
+impl TwoBoneLeg {
     /// The leg whose parts are `leg-…`, `shin-…` and `foot-…`.
-    pub(in crate::art) fn of(rig: &Rig, name: &str) -> Option<Self> {
+    pub(in crate::art) fn from_rig(rig: &Rig, name: &str) -> Option<Self> {
         Some(Self {
             hip: rig.joint(&format!("leg-{name}"))?,
             knee: rig.joint(&format!("shin-{name}"))?,
@@ -161,7 +161,7 @@ impl Leg {
 
     /// Bends so that the foot reaches `to` with the hip at `hip`, or as near as the bones allow. The knee stays on its
     /// side of the leg, or on the other if `flipped`. The foot stays level.
-    pub(in crate::art) fn reach(&self, hip: Point, to: Point, flipped: bool) -> Bend {
+    pub(in crate::art) fn reach(&self, hip: Point, to: Point, flipped: bool) -> LegBend {
         let (upper, lower) = (self.upper().max(0.1), self.lower().max(0.1));
         let least = (upper - lower).abs() + 0.05;
         // Never quite straight: near full length a small step of the foot is a large one of the
@@ -184,7 +184,7 @@ impl Leg {
     }
 
     /// Folds the leg along the ground: the knee behind the hip on row `ground`, the foot before it.
-    pub(in crate::art) fn fold(&self, hip: Point, ground: f32) -> Bend {
+    pub(in crate::art) fn fold(&self, hip: Point, ground: f32) -> LegBend {
         let upper = self.upper();
         let down = (ground - hip.1).clamp(-upper, upper);
         let back = (upper * upper - down * down).max(0.0).sqrt();
@@ -192,10 +192,10 @@ impl Leg {
     }
 
     /// The turns from the leg at rest to the angles `thigh` and `shin`, radians.
-    fn bend(&self, thigh: f32, shin: f32) -> Bend {
+    fn bend(&self, thigh: f32, shin: f32) -> LegBend {
         let leg = turn(thigh - angle(self.hip, self.knee));
         let whole = turn(shin - angle(self.knee, self.foot));
-        Bend {
+        LegBend {
             leg,
             shin: whole - leg,
             foot: -whole,

@@ -7,17 +7,17 @@ mod tests;
 
 use std::f32::consts::TAU;
 
-use self::gait::{BOUND, Bend, GALLOP, Gait, HOP, Leg, NAMES, Point, TROT, WALK};
-use super::rig::{Pose, Rig};
-use super::{HOPS_HZ, Look, Moment};
+use self::gait::{BOUND, LegBend, GALLOP, FootGait, HOP, TwoBoneLeg, NAMES, Point, TROT, WALK};
+use super::rig::{PartPose, Rig};
+use super::{HOPS_HZ, SubjectColours, ActMoment};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     let Some(rig) = Rig::named(&super::drawing(subject)) else {
         return;
     };
-    match Frame::of(rig) {
+    match RestJoints::from_rig(rig) {
         Some(frame) => {
             let figure = figure(subject, &frame, m);
             rig.draw(pen, look, &figure.poses(&frame));
@@ -27,12 +27,12 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 // The pose of a figure at an instant: the positions of body and feet, and the angles of its parts. The acts below fill
-// it in; `Figure` turns it into poses of parts.
+// it in; `AnimalPose` turns it into poses of parts.
 
 /// The joints of the drawing at rest, as far as acts need them.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
-    legs: [Leg; 4],
+struct RestJoints {
+    legs: [TwoBoneLeg; 4],
     /// The pivot of the trunk.
     seat: Point,
     /// The lowest point of the trunk.
@@ -53,9 +53,9 @@ struct Frame {
 /// The row of the ground.
 const GROUND: f32 = 98.0;
 
-impl Frame {
-    fn of(rig: &Rig) -> Option<Self> {
-        let leg = |nth: usize| Leg::of(rig, NAMES.get(nth)?);
+impl RestJoints {
+    fn from_rig(rig: &Rig) -> Option<Self> {
+        let leg = |nth: usize| TwoBoneLeg::from_rig(rig, NAMES.get(nth)?);
         Some(Self {
             legs: [leg(0)?, leg(1)?, leg(2)?, leg(3)?],
             seat: rig.joint("body")?,
@@ -81,7 +81,7 @@ impl Frame {
 
 /// The position of a foot.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Foot {
+enum FootPose {
     /// On the ground: offset from its place at rest, and angle of the toe, degrees down.
     At(f32, f32, f32),
     /// On the ground at this offset, with the knee bent to the other side.
@@ -94,7 +94,7 @@ enum Foot {
 
 /// The pose of the whole figure.
 #[derive(Clone, Copy, Debug)]
-struct Figure {
+struct AnimalPose {
     /// Offset of the whole figure.
     shift: Point,
     /// Offset of the trunk and the parts on it.
@@ -104,7 +104,7 @@ struct Figure {
     pitch: f32,
     /// Breath: the trunk's height.
     breath: f32,
-    feet: [Foot; 4],
+    feet: [FootPose; 4],
     neck: f32,
     /// Offset of the neck from its place at rest.
     laid: Point,
@@ -124,14 +124,14 @@ struct Figure {
     holds: bool,
 }
 
-impl Figure {
+impl AnimalPose {
     const REST: Self = Self {
         shift: (0.0, 0.0),
         sunk: 0.0,
         ahead: 0.0,
         pitch: 0.0,
         breath: 1.0,
-        feet: [Foot::At(0.0, 0.0, 0.0); 4],
+        feet: [FootPose::At(0.0, 0.0, 0.0); 4],
         neck: 0.0,
         laid: (0.0, 0.0),
         head: 0.0,
@@ -148,33 +148,33 @@ impl Figure {
     };
 
     /// The position of `point` of the trunk.
-    fn carried(&self, frame: &Frame, point: Point) -> Point {
+    fn carried(&self, frame: &RestJoints, point: Point) -> Point {
         let at = turned(point, frame.seat, self.pitch);
         (at.0 + self.ahead, at.1 + self.sunk)
     }
 
     /// The position of the mouth if the neck turns by `neck` and the head by `head` degrees.
-    fn mouth(&self, frame: &Frame, neck: f32, head: f32) -> Point {
+    fn mouth(&self, frame: &RestJoints, neck: f32, head: f32) -> Point {
         let mouth = turned(frame.mouth, frame.head, head);
         self.carried(frame, turned(mouth, frame.neck, neck))
     }
 
     /// The poses of leg `nth`: thigh, shin, foot.
-    fn leg(&self, frame: &Frame, nth: usize) -> [Pose; 3] {
+    fn leg(&self, frame: &RestJoints, nth: usize) -> [PartPose; 3] {
         let leg = &frame.legs[nth];
         let hip = self.carried(frame, leg.hip);
         let (bend, tip) = match self.feet[nth] {
-            Foot::At(right, down, tip) => {
+            FootPose::At(right, down, tip) => {
                 let to = (leg.foot.0 + right, leg.foot.1 + down);
                 (leg.reach(hip, to, false), tip)
             }
-            Foot::Squat(right, down) => {
+            FootPose::Squat(right, down) => {
                 let to = (leg.foot.0 + right, leg.foot.1 + down);
                 (leg.reach(hip, to, true), 0.0)
             }
-            Foot::Folded => (leg.fold(hip, leg.foot.1), 0.0),
-            Foot::Free(thigh, shin) => {
-                let bend = Bend {
+            FootPose::Folded => (leg.fold(hip, leg.foot.1), 0.0),
+            FootPose::Free(thigh, shin) => {
+                let bend = LegBend {
                     leg: self.pitch + thigh,
                     shin,
                     foot: 0.0,
@@ -182,23 +182,23 @@ impl Figure {
                 (bend, 0.0)
             }
         };
-        let mut thigh = Pose::turned(bend.leg);
+        let mut thigh = PartPose::turned(bend.leg);
         thigh.shift = (hip.0 - leg.hip.0, hip.1 - leg.hip.1);
         thigh.hidden = self.curled;
         [
             thigh,
-            Pose::turned(bend.shin),
-            Pose::turned(bend.foot + tip),
+            PartPose::turned(bend.shin),
+            PartPose::turned(bend.foot + tip),
         ]
     }
 
     /// The pose of each part.
-    fn poses(&self, frame: &Frame) -> impl Fn(&str) -> Pose + use<> {
+    fn poses(&self, frame: &RestJoints) -> impl Fn(&str) -> PartPose + use<> {
         let legs = [0, 1, 2, 3].map(|nth| self.leg(frame, nth));
         let own = *self;
         let root = frame.wing.unwrap_or_default();
         let carried = self.carried(frame, root);
-        let wing = Pose {
+        let wing = PartPose {
             degrees: self.pitch,
             shift: (carried.0 - root.0, carried.1 - root.1),
             scale: (1.0, self.wings.cos()),
@@ -213,45 +213,45 @@ impl Figure {
                 ("shin", Some(nth)) => legs[nth][1],
                 ("foot", Some(nth)) => legs[nth][2],
                 _ if name == "wing-near" => wing,
-                _ => own.part(name),
+                _ => own.part_pose(name),
             }
         }
     }
 
-    fn part(&self, name: &str) -> Pose {
+    fn part_pose(&self, name: &str) -> PartPose {
         match name {
-            "figure" => Pose::shifted(self.shift.0, self.shift.1),
-            "body" => Pose {
+            "figure" => PartPose::shifted(self.shift.0, self.shift.1),
+            "body" => PartPose {
                 degrees: self.pitch,
                 shift: (self.ahead, self.sunk),
-                ..Pose::REST
+                ..PartPose::REST
             },
-            "trunk" if self.curled => Pose::HIDDEN,
-            "trunk" => Pose::scaled(1.0, self.breath),
-            "curl" if self.curled => Pose::scaled(1.0, 2.0 * self.breath - 1.0),
-            "curl" => Pose::HIDDEN,
-            "tail" | "mane-back" if self.curled => Pose::HIDDEN,
-            "tail" => Pose::turned(self.tail),
-            "tail-tip" => Pose::turned(self.tip),
-            "neck" => Pose {
+            "trunk" if self.curled => PartPose::HIDDEN,
+            "trunk" => PartPose::scaled(1.0, self.breath),
+            "curl" if self.curled => PartPose::scaled(1.0, 2.0 * self.breath - 1.0),
+            "curl" => PartPose::HIDDEN,
+            "tail" | "mane-back" if self.curled => PartPose::HIDDEN,
+            "tail" => PartPose::turned(self.tail),
+            "tail-tip" => PartPose::turned(self.tip),
+            "neck" => PartPose {
                 degrees: self.neck,
                 shift: self.laid,
-                ..Pose::REST
+                ..PartPose::REST
             },
-            "head" => Pose::turned(self.head),
-            "ear-near" => Pose::turned(self.ears),
-            "ear-far" => Pose::turned(self.ears * 0.7),
-            "jaw" => Pose::turned(self.jaw),
-            "nose" => Pose::turned(self.trunk),
-            "nose-mid" => Pose::turned(self.trunk * 1.2),
-            "nose-tip" => Pose::turned(self.trunk * 1.5),
-            "wing-far" => Pose::scaled(1.0, self.wings.cos()),
+            "head" => PartPose::turned(self.head),
+            "ear-near" => PartPose::turned(self.ears),
+            "ear-far" => PartPose::turned(self.ears * 0.7),
+            "jaw" => PartPose::turned(self.jaw),
+            "nose" => PartPose::turned(self.trunk),
+            "nose-mid" => PartPose::turned(self.trunk * 1.2),
+            "nose-tip" => PartPose::turned(self.trunk * 1.5),
+            "wing-far" => PartPose::scaled(1.0, self.wings.cos()),
 
-            "eye" if self.asleep => Pose::HIDDEN,
-            "eye" => Pose::scaled(1.0, self.eye),
-            "lid" => Pose::shown_if(self.asleep),
-            "held" => Pose::shown_if(self.holds),
-            _ => Pose::REST,
+            "eye" if self.asleep => PartPose::HIDDEN,
+            "eye" => PartPose::scaled(1.0, self.eye),
+            "lid" => PartPose::shown_if(self.asleep),
+            "held" => PartPose::shown_if(self.holds),
+            _ => PartPose::REST,
         }
     }
 }
@@ -267,10 +267,10 @@ fn turned(point: Point, joint: Point, degrees: f32) -> Point {
 // does its usual one.
 
 /// The pose of `subject` at `m`.
-fn figure(subject: Subject, frame: &Frame, m: &Moment) -> Figure {
+fn figure(subject: Subject, frame: &RestJoints, m: &ActMoment) -> AnimalPose {
     let habit = habit(subject);
     let t = m.t + f32::from(m.nth) * 1.37;
-    let mut figure = Figure::REST;
+    let mut figure = AnimalPose::REST;
     alive(&mut figure, t);
     let act = sensible(subject, m.act);
     match act {
@@ -303,7 +303,7 @@ fn sensible(subject: Subject, act: Act) -> Act {
 }
 
 /// Breathes, looks around, blinks now and then and moves its tail.
-fn alive(figure: &mut Figure, t: f32) {
+fn alive(figure: &mut AnimalPose, t: f32) {
     figure.breath = 1.0 + 0.012 * (t * 1.9).sin();
     figure.neck = 1.3 * (t * 0.7).sin();
     figure.head = 1.6 * (t * 0.45 + 1.0).sin();
@@ -326,7 +326,7 @@ fn pulse(t: f32, period: f32, share: f32) -> f32 {
 }
 
 /// Walks or runs: steps follow the distance covered.
-fn pace(figure: &mut Figure, frame: &Frame, gait: &Gait, m: &Moment) {
+fn pace(figure: &mut AnimalPose, frame: &RestJoints, gait: &FootGait, m: &ActMoment) {
     let leg = frame.leg();
     let cycles = m.gone * 100.0 / (gait.stride() * leg) + f32::from(m.nth) * 0.37;
     let (rise, pitch) = gait.sway(cycles);
@@ -335,11 +335,11 @@ fn pace(figure: &mut Figure, frame: &Frame, gait: &Gait, m: &Moment) {
     figure.pitch = pitch;
     for (nth, foot) in figure.feet.iter_mut().enumerate() {
         let step = gait.step(nth, cycles);
-        *foot = Foot::At(step.ahead * leg, -step.up * leg, step.tip * 42.0);
+        *foot = FootPose::At(step.ahead * leg, -step.up * leg, step.tip * 42.0);
     }
     if *gait == HOP {
         for nth in [1, 3] {
-            figure.feet[nth] = Foot::Free(4.0 * (cycles * TAU).sin(), -6.0);
+            figure.feet[nth] = FootPose::Free(4.0 * (cycles * TAU).sin(), -6.0);
         }
     }
     figure.neck += -pitch * 0.7 + 1.6 * (cycles * TAU * 2.0).sin();
@@ -350,7 +350,7 @@ fn pace(figure: &mut Figure, frame: &Frame, gait: &Gait, m: &Moment) {
 const AIR: f32 = 0.7;
 
 /// Crouches, stretches through the air, lands softly.
-fn leap(figure: &mut Figure, frame: &Frame, t: f32) {
+fn leap(figure: &mut AnimalPose, frame: &RestJoints, t: f32) {
     let leg = frame.leg();
     let turn = (t * HOPS_HZ).rem_euclid(1.0);
     if turn >= AIR {
@@ -370,20 +370,20 @@ fn leap(figure: &mut Figure, frame: &Frame, t: f32) {
         let ahead = if nth % 2 == 0 { hind } else { fore };
         let far = if nth > 1 { 0.8 } else { 1.0 };
         let tip = if nth % 2 == 0 { 46.0 } else { -14.0 };
-        *foot = Foot::At(ahead * far, tuck, tip * stretch);
+        *foot = FootPose::At(ahead * far, tuck, tip * stretch);
     }
 }
 
 /// Distance that a trunk sinks until its belly is on the ground.
-fn depth(frame: &Frame) -> f32 {
+fn depth(frame: &RestJoints) -> f32 {
     GROUND - frame.belly.1 - 0.5
 }
 
-fn sit(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
+fn sit(figure: &mut AnimalPose, frame: &RestJoints, habit: &AnimalHabit, t: f32) {
     match habit.sit {
-        Sit::Always => {}
-        Sit::Down => lie(figure, frame),
-        Sit::Haunches | Sit::Upright => {
+        SitStyle::Always => {}
+        SitStyle::Down => lie(figure, frame),
+        SitStyle::Haunches | SitStyle::Upright => {
             let hind = &frame.legs[0];
             figure.pitch = -habit.raise;
             figure.sunk = (GROUND - hind.hip.1) - hind.upper() * 0.62;
@@ -391,12 +391,12 @@ fn sit(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
             for nth in [0, 2] {
                 let hip = figure.carried(frame, frame.legs[nth].hip);
                 let under = hip.0 - frame.legs[nth].foot.0 + hind.upper() * 0.5;
-                figure.feet[nth] = Foot::Squat(under, 0.0);
+                figure.feet[nth] = FootPose::Squat(under, 0.0);
             }
             for nth in [1, 3] {
                 let hip = figure.carried(frame, frame.legs[nth].hip);
                 let back = hip.0 - frame.legs[nth].hip.0;
-                figure.feet[nth] = Foot::At(back + 1.5, 0.0, 0.0);
+                figure.feet[nth] = FootPose::At(back + 1.5, 0.0, 0.0);
             }
             figure.neck += habit.raise * 0.55;
             figure.head += habit.raise * 0.45;
@@ -407,18 +407,18 @@ fn sit(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
             };
         }
     }
-    if habit.sit == Sit::Upright {
+    if habit.sit == SitStyle::Upright {
         let lift = 3.0 * (t * 1.1).sin();
-        figure.feet[1] = Foot::Free(-18.0 + lift, -34.0);
-        figure.feet[3] = Foot::Free(-30.0 + lift, -30.0);
+        figure.feet[1] = FootPose::Free(-18.0 + lift, -34.0);
+        figure.feet[3] = FootPose::Free(-30.0 + lift, -30.0);
         figure.holds = true;
     }
 }
 
 /// Lays it on its belly, legs folded.
-fn lie(figure: &mut Figure, frame: &Frame) {
+fn lie(figure: &mut AnimalPose, frame: &RestJoints) {
     figure.sunk = depth(frame);
-    figure.feet = [Foot::Folded; 4];
+    figure.feet = [FootPose::Folded; 4];
     figure.trunk -= 24.0;
     if frame.hanging {
         figure.tail += 58.0;
@@ -428,25 +428,25 @@ fn lie(figure: &mut Figure, frame: &Frame) {
 /// Maximum lowering of the neck in sleep, degrees.
 const DROOP_MAX: f32 = 44.0;
 
-fn sleep(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
+fn sleep(figure: &mut AnimalPose, frame: &RestJoints, habit: &AnimalHabit, t: f32) {
     let (neck, head) = (figure.neck, figure.head);
-    *figure = Figure {
+    *figure = AnimalPose {
         asleep: true,
         breath: 1.0 + 0.03 * (t * 1.2).sin(),
         ears: 6.0 * pulse(t, 5.0, 0.1),
         tip: 0.3 * figure.tip,
         tail: 0.2 * figure.tail,
-        ..Figure::REST
+        ..AnimalPose::REST
     };
     match (habit.sleep, frame.pillow) {
-        (Sleep::Still, _) => figure.head = 7.0,
-        (Sleep::Curled, Some(pillow)) => {
+        (SleepStyle::Still, _) => figure.head = 7.0,
+        (SleepStyle::Curled, Some(pillow)) => {
             figure.curled = true;
             (figure.neck, figure.head) = (64.0, -54.0);
             let head = turned(frame.head, frame.neck, figure.neck);
             figure.laid = (pillow.0 - head.0, pillow.1 - head.1);
         }
-        (Sleep::Down | Sleep::Curled, _) => {
+        (SleepStyle::Down | SleepStyle::Curled, _) => {
             lie(figure, frame);
             let most = lowered(figure, frame, GROUND - 3.0, 0.7).min(DROOP_MAX);
             figure.neck = most + 0.2 * neck;
@@ -457,7 +457,7 @@ fn sleep(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
 
 /// The angle of the neck, degrees, that brings the mouth to row `row` if the head turns back by the share `level` of
 /// it.
-fn lowered(figure: &Figure, frame: &Frame, row: f32, level: f32) -> f32 {
+fn lowered(figure: &AnimalPose, frame: &RestJoints, row: f32, level: f32) -> f32 {
     // Tried in steps of two degrees: neck and head turn about different joints, and sixty tries
     // cost nothing beside the drawing.
     let all = (0..60).map(|n| n as f32 * 2.0);
@@ -479,9 +479,9 @@ fn lowered(figure: &Figure, frame: &Frame, row: f32, level: f32) -> f32 {
 const LEVEL: f32 = 0.36;
 
 /// Head down, chewing, now and then a look up.
-fn eat(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
+fn eat(figure: &mut AnimalPose, frame: &RestJoints, habit: &AnimalHabit, t: f32) {
     let chew = (t * 7.0).sin();
-    if habit.sit == Sit::Upright {
+    if habit.sit == SitStyle::Upright {
         sit(figure, frame, habit, t);
         figure.head += 1.5 * chew;
         figure.jaw = 3.0 + 3.0 * chew;
@@ -495,7 +495,7 @@ fn eat(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
     // An animal with a short neck bends its fore legs.
     let mut bowed = *figure;
     let mut most = lowered(&bowed, frame, GROUND - 1.5, LEVEL);
-    let most_bent = if habit.sit == Sit::Down { 104.0 } else { 54.0 };
+    let most_bent = if habit.sit == SitStyle::Down { 104.0 } else { 54.0 };
     // The trunk tips forward just as far as the neck cannot reach by itself.
     while bowed.pitch < 24.0 && most > most_bent {
         bowed.pitch += 2.0;
@@ -509,22 +509,22 @@ fn eat(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
 }
 
 /// Sits, or stands, and lifts a fore leg in greeting.
-fn wave(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
+fn wave(figure: &mut AnimalPose, frame: &RestJoints, habit: &AnimalHabit, t: f32) {
     let sway = (t * 6.0).sin();
-    if matches!(habit.sit, Sit::Haunches | Sit::Upright) {
+    if matches!(habit.sit, SitStyle::Haunches | SitStyle::Upright) {
         sit(figure, frame, habit, t);
         figure.holds = false;
-        figure.feet[1] = Foot::Free(-62.0 + habit.raise * 0.3, -30.0 + 16.0 * sway);
+        figure.feet[1] = FootPose::Free(-62.0 + habit.raise * 0.3, -30.0 + 16.0 * sway);
     } else {
         let leg = frame.legs[1].length();
-        figure.feet[1] = Foot::At(leg * (0.3 + 0.05 * sway), leg * (-0.3 + 0.09 * sway), 20.0);
+        figure.feet[1] = FootPose::At(leg * (0.3 + 0.05 * sway), leg * (-0.3 + 0.09 * sway), 20.0);
     }
     figure.head -= 4.0;
     figure.trunk -= 26.0 + 10.0 * sway;
 }
 
 /// Steps in place, two beats per second.
-fn dance(figure: &mut Figure, frame: &Frame, t: f32) {
+fn dance(figure: &mut AnimalPose, frame: &RestJoints, t: f32) {
     let leg = frame.leg();
     let beat = t * TAU;
     figure.sunk = -leg * 0.07 * (beat * 2.0).sin().abs() + leg * 0.05;
@@ -536,18 +536,18 @@ fn dance(figure: &mut Figure, frame: &Frame, t: f32) {
     for (nth, foot) in figure.feet.iter_mut().enumerate() {
         let turn = if nth == 0 || nth == 3 { 0.0 } else { 0.5 };
         let up = (beat + turn * TAU).sin().max(0.0);
-        *foot = Foot::At(up * leg * 0.06, -up * leg * 0.22, up * 20.0);
+        *foot = FootPose::At(up * leg * 0.06, -up * leg * 0.22, up * 20.0);
     }
 }
 
 /// Swims up to its shoulders in water, with paddling legs.
-fn paddle(figure: &mut Figure, frame: &Frame, t: f32) {
+fn paddle(figure: &mut AnimalPose, frame: &RestJoints, t: f32) {
     let leg = frame.leg();
     figure.shift.1 = GROUND - (frame.belly.1 + frame.neck.1) * 0.5 + 1.5 * (t * 1.6).sin();
     figure.pitch = -5.0;
     for (nth, foot) in figure.feet.iter_mut().enumerate() {
         let turn = t * 5.0 + nth as f32 * 1.6;
-        *foot = Foot::At(
+        *foot = FootPose::At(
             leg * 0.2 * turn.cos(),
             -leg * (0.2 + 0.1 * turn.sin()),
             10.0,
@@ -560,7 +560,7 @@ fn paddle(figure: &mut Figure, frame: &Frame, t: f32) {
 
 /// Way in which an animal sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sit {
+enum SitStyle {
     /// On its haunches, fore legs straight.
     Haunches,
     /// On its bottom, trunk upright, fore paws free.
@@ -573,7 +573,7 @@ enum Sit {
 
 /// Way in which an animal sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sleep {
+enum SleepStyle {
     /// Curled up with its tail around it: the part `curl` replaces body and legs.
     Curled,
     /// On its belly, head on the ground.
@@ -584,63 +584,63 @@ enum Sleep {
 
 /// The habits of an animal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Habit {
-    walk: Gait,
-    run: Gait,
-    sit: Sit,
-    sleep: Sleep,
+struct AnimalHabit {
+    walk: FootGait,
+    run: FootGait,
+    sit: SitStyle,
+    sleep: SleepStyle,
     /// Angle of the trunk when it sits, degrees up.
     raise: f32,
 }
 
-const HOOFED: Habit = Habit {
+const HOOFED: AnimalHabit = AnimalHabit {
     walk: WALK,
     run: GALLOP,
-    sit: Sit::Down,
-    sleep: Sleep::Down,
+    sit: SitStyle::Down,
+    sleep: SleepStyle::Down,
     raise: 0.0,
 };
-const PAWED: Habit = Habit {
-    sit: Sit::Haunches,
-    sleep: Sleep::Curled,
+const PAWED: AnimalHabit = AnimalHabit {
+    sit: SitStyle::Haunches,
+    sleep: SleepStyle::Curled,
     raise: 40.0,
     ..HOOFED
 };
-const SLOW: Habit = Habit {
+const SLOW: AnimalHabit = AnimalHabit {
     run: TROT,
     ..HOOFED
 };
-const CRAWLER: Habit = Habit {
+const CRAWLER: AnimalHabit = AnimalHabit {
     run: TROT,
-    sit: Sit::Always,
-    sleep: Sleep::Still,
+    sit: SitStyle::Always,
+    sleep: SleepStyle::Still,
     ..HOOFED
 };
 
-fn habit(subject: Subject) -> Habit {
+fn habit(subject: Subject) -> AnimalHabit {
     match subject {
         Subject::Cat | Subject::Dog | Subject::Fox | Subject::Wolf => PAWED,
-        Subject::Lion | Subject::Tiger => Habit {
-            sleep: Sleep::Down,
+        Subject::Lion | Subject::Tiger => AnimalHabit {
+            sleep: SleepStyle::Down,
             ..PAWED
         },
-        Subject::Bear | Subject::PolarBear => Habit {
+        Subject::Bear | Subject::PolarBear => AnimalHabit {
             raise: 48.0,
-            sleep: Sleep::Down,
-            sit: Sit::Upright,
+            sleep: SleepStyle::Down,
+            sit: SitStyle::Upright,
             ..PAWED
         },
-        Subject::Panda => Habit {
+        Subject::Panda => AnimalHabit {
             run: TROT,
             raise: 58.0,
-            sleep: Sleep::Down,
-            sit: Sit::Upright,
+            sleep: SleepStyle::Down,
+            sit: SitStyle::Upright,
             ..PAWED
         },
-        Subject::Monkey => Habit {
+        Subject::Monkey => AnimalHabit {
             raise: 52.0,
-            sleep: Sleep::Down,
-            sit: Sit::Upright,
+            sleep: SleepStyle::Down,
+            sit: SitStyle::Upright,
             ..PAWED
         },
         Subject::Elephant
@@ -651,19 +651,19 @@ fn habit(subject: Subject) -> Habit {
         | Subject::Pig
         | Subject::Dinosaur
         | Subject::Dragon => SLOW,
-        Subject::Rabbit | Subject::Mouse => Habit {
+        Subject::Rabbit | Subject::Mouse => AnimalHabit {
             walk: BOUND,
             run: BOUND,
-            sit: Sit::Always,
-            sleep: Sleep::Curled,
+            sit: SitStyle::Always,
+            sleep: SleepStyle::Curled,
             raise: 0.0,
         },
-        Subject::Frog => Habit {
+        Subject::Frog => AnimalHabit {
             walk: BOUND,
             run: BOUND,
             ..CRAWLER
         },
-        Subject::Kangaroo | Subject::Squirrel => Habit {
+        Subject::Kangaroo | Subject::Squirrel => AnimalHabit {
             walk: HOP,
             run: HOP,
             ..CRAWLER
@@ -680,7 +680,7 @@ fn habit(subject: Subject) -> Habit {
 // The dragon's flight: the only four-legged figure that flies.
 
 /// Beats its wings with trailing legs; lands with flared wings and folds them at the end.
-fn fly(figure: &mut Figure, m: &Moment, act: Act) {
+fn fly(figure: &mut AnimalPose, m: &ActMoment, act: Act) {
     let beat = m.t * 4.6;
     let share = m.share.clamp(0.0, 1.0);
     let flown = match act {
@@ -704,7 +704,7 @@ fn fly(figure: &mut Figure, m: &Moment, act: Act) {
         for (nth, foot) in figure.feet.iter_mut().enumerate() {
             let front = nth % 2 == 1;
             let thigh = if front { reach * 0.6 } else { reach };
-            *foot = Foot::Free(
+            *foot = FootPose::Free(
                 (thigh + trail) * flown,
                 if front { 40.0 } else { 24.0 } * flown,
             );

@@ -1,7 +1,7 @@
 //! Animals without legs: the snake, whose body follows the track of its head, and the snail.
 
-use crate::art::Moment;
-use crate::art::rig::Pose;
+use crate::art::ActMoment;
+use crate::art::rig::PartPose;
 use crate::subject::Act;
 
 /// Distance between two rings of a snake's drawing, in its square of 100.
@@ -11,26 +11,26 @@ const BEND: f32 = 26.0;
 const SIDE: f32 = 4.2;
 
 /// The pose of the part `name`.
-pub(super) fn pose(name: &str, m: &Moment) -> Pose {
+pub(super) fn pose(name: &str, m: &ActMoment) -> PartPose {
     let asleep = m.act == Act::Sleep;
     let t = m.t + f32::from(m.nth) * 1.37;
     if let Some(ring) = name.strip_prefix("ring-") {
-        return Pose::shifted(0.0, bend(ring.parse().unwrap_or(0.0), m.gone));
+        return PartPose::shifted(0.0, bend(ring.parse().unwrap_or(0.0), m.gone));
     }
     let slow = (t * 0.9).sin();
     match name {
-        "figure" if matches!(m.act, Act::Jump | Act::Dance) => Pose::turned(3.0 * (t * 6.0).sin()),
+        "figure" if matches!(m.act, Act::Jump | Act::Dance) => PartPose::turned(3.0 * (t * 6.0).sin()),
         // The neck begins where the last ring is.
-        "neck" => Pose {
+        "neck" => PartPose {
             shift: (0.0, bend(RINGS, m.gone)),
             degrees: if asleep { 58.0 } else { 2.5 * slow },
-            ..Pose::REST
+            ..PartPose::REST
         },
-        "head" if asleep => Pose::turned(-56.0),
-        "head" => Pose::turned(3.0 * (t * 0.7).sin()),
+        "head" if asleep => PartPose::turned(-56.0),
+        "head" => PartPose::turned(3.0 * (t * 0.7).sin()),
         "tongue" => {
             let out = (t * 0.8).fract() < 0.3 && !asleep;
-            Pose::scaled(
+            PartPose::scaled(
                 if out {
                     0.6 + 0.4 * (t * 24.0).sin()
                 } else {
@@ -40,14 +40,14 @@ pub(super) fn pose(name: &str, m: &Moment) -> Pose {
             )
         }
         // A snail stretches and contracts as it moves; asleep it is in its shell.
-        "foot" if asleep => Pose::scaled(0.62, 0.8),
-        "foot" => Pose::scaled(1.0 + 0.05 * (m.gone * 90.0 + t * 0.6).sin(), 1.0),
-        "horns" if asleep => Pose::HIDDEN,
-        "horn-near" => Pose::turned(8.0 * (t * 1.1).sin()),
-        "horn-far" => Pose::turned(8.0 * (t * 1.1 - 1.2).sin()),
-        "eye" if asleep => Pose::HIDDEN,
-        "lid" if !asleep => Pose::HIDDEN,
-        _ => Pose::REST,
+        "foot" if asleep => PartPose::scaled(0.62, 0.8),
+        "foot" => PartPose::scaled(1.0 + 0.05 * (m.gone * 90.0 + t * 0.6).sin(), 1.0),
+        "horns" if asleep => PartPose::HIDDEN,
+        "horn-near" => PartPose::turned(8.0 * (t * 1.1).sin()),
+        "horn-far" => PartPose::turned(8.0 * (t * 1.1 - 1.2).sin()),
+        "eye" if asleep => PartPose::HIDDEN,
+        "lid" if !asleep => PartPose::HIDDEN,
+        _ => PartPose::REST,
     }
 }
 

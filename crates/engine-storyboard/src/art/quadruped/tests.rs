@@ -2,24 +2,24 @@
 
 use super::figure;
 use super::gait::{BOUND, GALLOP, HOP, NAMES, Point, TROT, WALK};
-use super::{Figure, Frame, GROUND, turned};
-use crate::art::Moment;
-use crate::art::rig::{Pose, Rig};
-use crate::subject::{Act, Body, Subject};
+use super::{AnimalPose, RestJoints, GROUND, turned};
+use crate::art::ActMoment;
+use crate::art::rig::{PartPose, Rig};
+use crate::subject::{Act, BodyKind, Subject};
 
-fn walkers() -> impl Iterator<Item = (Subject, &'static Rig, Frame)> {
+fn walkers() -> impl Iterator<Item = (Subject, &'static Rig, RestJoints)> {
     let all = Subject::ALL.iter().copied();
-    all.filter(|one| one.facts().body == Body::Quadruped)
+    all.filter(|one| one.facts().body == BodyKind::Quadruped)
         .filter(|one| !matches!(one, Subject::Snake | Subject::Snail))
         .map(|one| {
             let rig = Rig::named(&crate::art::drawing(one)).unwrap();
-            let frame = Frame::of(rig).unwrap_or_else(|| panic!("{one:?} lacks a joint"));
+            let frame = RestJoints::from_rig(rig).unwrap_or_else(|| panic!("{one:?} lacks a joint"));
             (one, rig, frame)
         })
 }
 
-fn moment(act: Act, t: f32, gone: f32) -> Moment {
-    Moment {
+fn moment(act: Act, t: f32, gone: f32) -> ActMoment {
+    ActMoment {
         act,
         t,
         gone,
@@ -30,7 +30,7 @@ fn moment(act: Act, t: f32, gone: f32) -> Moment {
 }
 
 /// Where foot `nth` of a posed figure is.
-fn foot(figure: &Figure, frame: &Frame, nth: usize) -> Point {
+fn foot(figure: &AnimalPose, frame: &RestJoints, nth: usize) -> Point {
     let pose = figure.poses(frame);
     let leg = &frame.legs[nth];
     let [thigh, shin] = ["leg", "shin"].map(|part| pose(&format!("{part}-{}", NAMES[nth])));
@@ -92,8 +92,8 @@ fn a_leg_reaches_where_it_is_told_to() {
         for nth in 0..4 {
             let leg = &frame.legs[nth];
             for (right, down) in [(0.0, 0.0), (3.0, -2.0), (-4.0, -3.0)] {
-                let mut posed = Figure::REST;
-                posed.feet[nth] = super::Foot::At(right, down, 0.0);
+                let mut posed = AnimalPose::REST;
+                posed.feet[nth] = super::FootPose::At(right, down, 0.0);
                 posed.sunk = 1.0;
                 let at = foot(&posed, &frame, nth);
                 let off = (at.0 - leg.foot.0 - right).hypot(at.1 - leg.foot.1 - down);
@@ -123,7 +123,7 @@ fn sleepers_close_their_eyes_and_lie_lower() {
     for (subject, _, frame) in walkers() {
         let asleep = figure(subject, &frame, &moment(Act::Sleep, 1.0, 0.0));
         let pose = asleep.poses(&frame);
-        assert_eq!(pose("eye"), Pose::HIDDEN, "{subject:?}");
+        assert_eq!(pose("eye"), PartPose::HIDDEN, "{subject:?}");
         assert!(!pose("lid").hidden, "{subject:?}");
         let awake = figure(subject, &frame, &moment(Act::Stand, 1.0, 0.0));
         assert!(awake.poses(&frame)("lid").hidden, "{subject:?}");

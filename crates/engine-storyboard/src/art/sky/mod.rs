@@ -6,16 +6,16 @@ use std::f32::consts::TAU;
 use tiny_skia::Transform;
 
 use super::effects::chance;
-use super::rig::Pose;
-use super::{Look, Moment};
+use super::rig::PartPose;
+use super::{SubjectColours, ActMoment};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::Subject;
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
         Subject::Planet => {
-            let look = Look {
+            let look = SubjectColours {
                 main: own_light(look, subject),
                 ..*look
             };
@@ -30,31 +30,31 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// Storms on a turning planet: they cross its disc and become narrower towards its edge.
-fn spot(name: &str, t: f32) -> Pose {
+fn spot(name: &str, t: f32) -> PartPose {
     let Some(nth) = name.strip_prefix("spot-") else {
-        return Pose::REST;
+        return PartPose::REST;
     };
     let nth: f32 = nth.parse().unwrap_or(0.0);
     let turn = t * 0.35 + nth * 2.2;
     if turn.cos() < 0.12 {
-        return Pose::HIDDEN;
+        return PartPose::HIDDEN;
     }
     let half = [24.0, 23.0, 20.6][(nth as usize).min(2)];
-    Pose {
+    PartPose {
         shift: (half * turn.sin(), 0.0),
-        ..Pose::scaled(turn.cos(), 1.0)
+        ..PartPose::scaled(turn.cos(), 1.0)
     }
 }
 
 /// Whether the words name a colour that `subject` does not have by nature.
-fn is_named(look: &Look, subject: Subject) -> bool {
-    let natural = look.shown(subject.facts().colour.unwrap_or(look.main));
+fn is_named(look: &SubjectColours, subject: Subject) -> bool {
+    let natural = look.under_light(subject.facts().colour.unwrap_or(look.main));
     let main = look.main;
     (main.r - natural.r).abs() + (main.g - natural.g).abs() + (main.b - natural.b).abs() > 0.02
 }
 
 /// The main colour of an object that emits light or has its own sun: the scene's light does not dim it.
-fn own_light(look: &Look, subject: Subject) -> Rgb {
+fn own_light(look: &SubjectColours, subject: Subject) -> Rgb {
     match subject.facts().colour {
         Some(natural) if !is_named(look, subject) => natural,
         _ => look.main.lift(0.08),
@@ -62,7 +62,7 @@ fn own_light(look: &Look, subject: Subject) -> Rgb {
 }
 
 /// A comet that flies to the right and a little down; its tails point back.
-fn comet(pen: &mut Pen, look: &Look, t: f32) {
+fn comet(pen: &mut Pen, look: &SubjectColours, t: f32) {
     let main = own_light(look, Subject::Comet);
     pen.within(Transform::from_rotate_at(16.0, 50.0, 50.0), |pen| {
         let head = (78.0, 50.0);
@@ -103,7 +103,7 @@ const SHADOW: f32 = 17.0;
 
 /// A black hole with its disc. It bends the light from behind over the top and under the bottom; the side that moves
 /// towards the viewer is brighter.
-fn black_hole(pen: &mut Pen, look: &Look, t: f32) {
+fn black_hole(pen: &mut Pen, look: &SubjectColours, t: f32) {
     let main = own_light(look, Subject::BlackHole);
     let hot = main.mix(Rgb::hex(0xff_f6e0), 0.7);
     let sides = |alpha: f32| {
@@ -356,7 +356,7 @@ const CLOUDS: &[(f32, f32, f32, f32)] = &[
 
 /// The position of a point of the globe in the picture, and whether it is on the near side. Points of the far side
 /// move to the rim.
-fn seen(longitude: f32, latitude: f32) -> ((f32, f32), bool) {
+fn project(longitude: f32, latitude: f32) -> ((f32, f32), bool) {
     let (lon, lat) = (longitude.to_radians(), latitude.to_radians());
     let tilt = TILT.to_radians();
     // A point of the unit sphere; then the globe tilts towards the viewer about the horizontal
@@ -383,7 +383,7 @@ fn coasts(pen: &mut Pen, lands: &[&[(i16, i16)]], turn: f32, colour: Rgb) {
             // Long coasts bend with the globe.
             for part in 0..3 {
                 let at = |a: i16, b: i16| f32::from(a) + f32::from(b - a) * part as f32 / 3.0;
-                let (point, near) = seen(at(from.0, to.0) + turn, at(from.1, to.1));
+                let (point, near) = project(at(from.0, to.0) + turn, at(from.1, to.1));
                 any_near |= near;
                 shape.push(point);
             }
@@ -394,7 +394,7 @@ fn coasts(pen: &mut Pen, lands: &[&[(i16, i16)]], turn: f32, colour: Rgb) {
     }
 }
 
-fn earth(pen: &mut Pen, look: &Look, t: f32) {
+fn earth(pen: &mut Pen, look: &SubjectColours, t: f32) {
     let air = Rgb::hex(0x8a_c4ff);
     for (out, alpha) in [(1.14, 0.1), (1.08, 0.2), (1.035, 0.45)] {
         pen.circle(50.0, 50.0, RADIUS * out, Ink::Flat(air, alpha));
@@ -406,7 +406,7 @@ fn earth(pen: &mut Pen, look: &Look, t: f32) {
     let white = Rgb::hex(0xff_ffff);
     for (longitude, latitude, long, broad) in CLOUDS {
         // Clouds move a little faster than the ground.
-        let ((x, y), near) = seen(longitude + turn * 1.2, *latitude);
+        let ((x, y), near) = project(longitude + turn * 1.2, *latitude);
         let edge = (x - 50.0).hypot(y - 50.0) / RADIUS;
         if near && edge < 0.93 {
             let flat = (1.0 - edge * edge).sqrt();
@@ -452,7 +452,7 @@ const COLOURS: [u32; 6] = [
     0xff_5a5a, 0xff_d24a, 0x6a_e08a, 0x6a_b4ff, 0xe0_7aff, 0xff_9a4a,
 ];
 
-fn fireworks(pen: &mut Pen, look: &Look, m: &Moment) {
+fn fireworks(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     for mortar in 0..MORTARS {
         // Mortars fire in turn. The whole part numbers the shot, the fraction is its age: any frame
         // can be drawn alone.
@@ -483,7 +483,7 @@ fn fireworks(pen: &mut Pen, look: &Look, m: &Moment) {
 }
 
 /// The colour of a burst: shades of the colour that the words name, otherwise any colour.
-fn colour(look: &Look, shot: u32) -> Rgb {
+fn colour(look: &SubjectColours, shot: u32) -> Rgb {
     if is_named(look, Subject::Fireworks) {
         // Fire emits light: the scene's light does not dim it.
         return look.main.lift(0.06 + 0.12 * chance(shot * 7 + 3));

@@ -4,11 +4,11 @@ use super::*;
 use crate::art::reach;
 use crate::art::trial::{ACTS, LOOK, moment, subjects, trial};
 use crate::raster::colour::Rgb;
-use crate::subject::{Act, Body, Subject};
+use crate::subject::{Act, BodyKind, Subject};
 
 #[test]
 fn all_in_the_sky_is_drawn_in_every_act_and_always_alike() {
-    for subject in subjects(Body::Sky) {
+    for subject in subjects(BodyKind::Sky) {
         for act in ACTS {
             let m = moment(act, 1.7);
             let first = trial(subject, &LOOK, &m, 48, 2.2);
@@ -21,7 +21,7 @@ fn all_in_the_sky_is_drawn_in_every_act_and_always_alike() {
 
 #[test]
 fn nothing_in_the_sky_leaves_its_reach_and_all_moves() {
-    for subject in subjects(Body::Sky) {
+    for subject in subjects(BodyKind::Sky) {
         let mut before = Vec::new();
         for t in [0.2, 1.1, 2.3, 3.9] {
             let usual = subject.facts().usual;
@@ -36,11 +36,11 @@ fn nothing_in_the_sky_leaves_its_reach_and_all_moves() {
 
 #[test]
 fn fireworks_have_the_colour_that_is_named() {
-    let blue = Look {
+    let blue = SubjectColours {
         main: Rgb::hex(0x30_60ff),
         ..LOOK
     };
-    let natural = Look {
+    let natural = SubjectColours {
         main: Subject::Fireworks.facts().colour.unwrap(),
         ..LOOK
     };
@@ -60,7 +60,7 @@ fn fireworks_have_the_colour_that_is_named() {
 #[test]
 fn several_fireworks_are_not_the_same() {
     let of = |nth| {
-        let m = Moment {
+        let m = ActMoment {
             nth,
             ..moment(Act::Burn, 2.0)
         };

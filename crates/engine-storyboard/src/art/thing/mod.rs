@@ -2,13 +2,13 @@
 
 use tiny_skia::Transform;
 
-use super::rig::Pose;
-use super::{Look, Moment};
+use super::rig::PartPose;
+use super::{SubjectColours, ActMoment};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     pen.within(whole(subject, m), |pen| {
         behind(pen, subject, look, m);
         super::plain(pen, subject, look, &|part| pose(subject, look, m, part));
@@ -17,7 +17,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// Motion of the thing as a whole.
-fn whole(subject: Subject, m: &Moment) -> Transform {
+fn whole(subject: Subject, m: &ActMoment) -> Transform {
     match (m.act, subject) {
         (Act::Dance, _) => {
             let lean = 7.0 * (m.t * 4.2).sin();
@@ -52,7 +52,7 @@ fn about_foot(inner: Transform) -> Transform {
 }
 
 /// Light behind the thing.
-fn behind(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+fn behind(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     let flicker = flicker(m);
     let strong = if look.lit { 0.62 } else { 0.34 };
     match subject {
@@ -85,7 +85,7 @@ fn behind(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// Air and light before the thing.
-fn before(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+fn before(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
         Subject::Cup => steam(pen, m, (46.0, 49.0), 38.0),
         Subject::Soup => steam(pen, m, (46.0, 56.0), 44.0),
@@ -123,12 +123,12 @@ mod tests;
 // notes. They are not parts of drawings.
 
 /// A flame's light, around 1.0.
-fn flicker(m: &Moment) -> f32 {
+fn flicker(m: &ActMoment) -> f32 {
     1.0 + 0.05 * (m.t * 7.3).sin() + 0.04 * (m.t * 12.1 + 1.0).sin()
 }
 
 /// Lamplight around a point, in `alpha` at its middle.
-fn glow(pen: &mut Pen, look: &Look, at: (f32, f32), radius: f32, alpha: f32) {
+fn glow(pen: &mut Pen, look: &SubjectColours, at: (f32, f32), radius: f32, alpha: f32) {
     if alpha > 0.01 {
         pen.glow(at.0, at.1, radius, look.lamp, alpha);
         pen.glow(at.0, at.1, radius * 0.5, look.lamp, alpha * 0.6);
@@ -136,7 +136,7 @@ fn glow(pen: &mut Pen, look: &Look, at: (f32, f32), radius: f32, alpha: f32) {
 }
 
 /// Three wisps of steam that rise `tall` from a point and thin out.
-fn steam(pen: &mut Pen, m: &Moment, from: (f32, f32), tall: f32) {
+fn steam(pen: &mut Pen, m: &ActMoment, from: (f32, f32), tall: f32) {
     for wisp in 0..3_u8 {
         let own = f32::from(wisp);
         let x = from.0 + (own - 1.0) * tall * 0.24;
@@ -162,8 +162,8 @@ fn steam(pen: &mut Pen, m: &Moment, from: (f32, f32), tall: f32) {
 }
 
 /// Puffs of smoke that grow as they rise.
-fn smoke(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32)) {
-    let colour = look.shown(Rgb::hex(0xb8_b4b4));
+fn smoke(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, from: (f32, f32)) {
+    let colour = look.under_light(Rgb::hex(0xb8_b4b4));
     for puff in 0..5_u8 {
         let own = f32::from(puff) * 0.2;
         let way = (m.t * 0.16 + own).fract();
@@ -174,7 +174,7 @@ fn smoke(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32)) {
 }
 
 /// Sparks that rise from a fire and die.
-fn sparks(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32)) {
+fn sparks(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, from: (f32, f32)) {
     let colour = look.lamp.mix(Rgb::hex(0xff_9040), 0.5);
     for spark in 0..12_u8 {
         let own = f32::from(spark) * 0.618_034;
@@ -206,7 +206,7 @@ fn star(pen: &mut Pen, x: f32, y: f32, size: f32, ink: Ink) {
 }
 
 /// Glints that come and go at shiny points.
-fn glints(pen: &mut Pen, m: &Moment, places: &[(f32, f32)]) {
+fn glints(pen: &mut Pen, m: &ActMoment, places: &[(f32, f32)]) {
     for ((x, y), own) in places.iter().zip(0_u8..) {
         let at = (m.t * 0.4 + f32::from(own) * 0.37 + f32::from(m.nth) * 0.21).fract();
         let shine = (1.0 - ((at - 0.5) * 6.0).abs()).max(0.0);
@@ -217,7 +217,7 @@ fn glints(pen: &mut Pen, m: &Moment, places: &[(f32, f32)]) {
 }
 
 /// Glitter from a thing that has just opened.
-fn burst(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32), open: f32) {
+fn burst(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, from: (f32, f32), open: f32) {
     let colours = [look.lamp, look.trim, Rgb::WHITE];
     for (n, colour) in (0..12_u8).zip(colours.iter().cycle()) {
         let own = f32::from(n) * 0.618_034;
@@ -237,7 +237,7 @@ fn burst(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32), open: f32) {
 }
 
 /// Rising musical notes.
-fn notes(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32)) {
+fn notes(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, from: (f32, f32)) {
     for n in 0..3_u8 {
         let own = f32::from(n) / 3.0;
         let way = (m.t * 0.28 + own).fract();
@@ -253,7 +253,7 @@ fn notes(pen: &mut Pen, look: &Look, m: &Moment, from: (f32, f32)) {
     }
 }
 
-impl Look {
+impl SubjectColours {
     fn accent(&self, nth: u8) -> Rgb {
         if nth.is_multiple_of(2) {
             self.dark
@@ -267,7 +267,7 @@ impl Look {
 // the shot that is over. It draws nothing.
 
 /// Whether it burns.
-fn burns(subject: Subject, m: &Moment) -> bool {
+fn burns(subject: Subject, m: &ActMoment) -> bool {
     match subject {
         Subject::Candle | Subject::Lantern | Subject::Campfire => m.act != Act::Sleep,
         _ => m.act == Act::Burn,
@@ -275,12 +275,12 @@ fn burns(subject: Subject, m: &Moment) -> bool {
 }
 
 /// Whether a lamp is on.
-fn shines(look: &Look, m: &Moment) -> bool {
+fn shines(look: &SubjectColours, m: &ActMoment) -> bool {
     look.lit || matches!(m.act, Act::Burn | Act::Open)
 }
 
 /// How far it is open, 0.0 to 1.0.
-fn open(subject: Subject, m: &Moment) -> f32 {
+fn open(subject: Subject, m: &ActMoment) -> f32 {
     match (m.act, subject) {
         (Act::Open, _) => smooth(0.1, 0.75, m.share),
         (Act::Read, Subject::Book) => 1.0,
@@ -296,43 +296,43 @@ fn nth(part: &str) -> f32 {
     digits.parse().unwrap_or(0.0)
 }
 
-fn pose(subject: Subject, look: &Look, m: &Moment, part: &str) -> Pose {
+fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> PartPose {
     let wave =
-        |degrees: f32, rate: f32, phase: f32| Pose::turned(degrees * (m.t * rate + phase).sin());
+        |degrees: f32, rate: f32, phase: f32| PartPose::turned(degrees * (m.t * rate + phase).sin());
     match (subject, part) {
-        (Subject::Cake, "candles") => Pose::shown_if(burns(subject, m)),
-        (Subject::Cake, "fruit") => Pose::shown_if(!burns(subject, m)),
+        (Subject::Cake, "candles") => PartPose::shown_if(burns(subject, m)),
+        (Subject::Cake, "fruit") => PartPose::shown_if(!burns(subject, m)),
         (_, _) if part.starts_with("flame-") => flame(m, nth(part), burns(subject, m)),
-        (_, "shining") => Pose::shown_if(subject == Subject::Door || shines(look, m)),
+        (_, "shining") => PartPose::shown_if(subject == Subject::Door || shines(look, m)),
         (Subject::Clock, _) => clock(m, part),
         (Subject::Hourglass, _) => hourglass(m, part),
         (Subject::Book, _) => book(m, part),
         (Subject::Bell, "bell") => wave(ringing(m), 3.4, 0.0),
         (Subject::Bell, "clapper") => wave(ringing(m) * 0.8, 3.4, -0.9),
-        (Subject::Ball, "ball") => Pose::turned((m.gone * 100.0 / 44.0).to_degrees()),
+        (Subject::Ball, "ball") => PartPose::turned((m.gone * 100.0 / 44.0).to_degrees()),
         (Subject::Heart, "heart") => {
             let size = beat(m.t);
-            Pose::scaled(size, size)
+            PartPose::scaled(size, size)
         }
-        (Subject::Door, "leaf") => Pose::scaled((1.0 - 0.88 * open(subject, m)).max(0.1), 1.0),
-        (Subject::Chest, "lid") => Pose::turned(24.0 * open(subject, m)),
-        (Subject::Gift, "lid") => Pose {
+        (Subject::Door, "leaf") => PartPose::scaled((1.0 - 0.88 * open(subject, m)).max(0.1), 1.0),
+        (Subject::Chest, "lid") => PartPose::turned(24.0 * open(subject, m)),
+        (Subject::Gift, "lid") => PartPose {
             degrees: 30.0 * open(subject, m),
             shift: (2.0 * open(subject, m), -5.0 * open(subject, m)),
-            ..Pose::REST
+            ..PartPose::REST
         },
-        (Subject::Laptop, "screen") => Pose::scaled(1.0, open(subject, m).max(0.05)),
-        (Subject::Laptop, "panel") => Pose::shown_if(open(subject, m) > 0.12),
-        (Subject::Laptop, "cursor") => Pose::shown_if((m.t * 1.2).fract() < 0.55),
-        (Subject::Phone, "screen") => Pose::shown_if(open(subject, m) > 0.0),
+        (Subject::Laptop, "screen") => PartPose::scaled(1.0, open(subject, m).max(0.05)),
+        (Subject::Laptop, "panel") => PartPose::shown_if(open(subject, m) > 0.12),
+        (Subject::Laptop, "cursor") => PartPose::shown_if((m.t * 1.2).fract() < 0.55),
+        (Subject::Phone, "screen") => PartPose::shown_if(open(subject, m) > 0.0),
         (Subject::Phone, "message") => message(m),
         (Subject::Camera, "flash") => flash(m),
-        (Subject::Egg, "crack") => Pose::shown_if(m.act == Act::Open && m.share > 0.4),
+        (Subject::Egg, "crack") => PartPose::shown_if(m.act == Act::Open && m.share > 0.4),
         (Subject::Piano, _) if part.starts_with("key-") => {
-            Pose::shown_if(m.act == Act::Play && (m.t * 1.7 + nth(part) * 0.31).fract() < 0.3)
+            PartPose::shown_if(m.act == Act::Play && (m.t * 1.7 + nth(part) * 0.31).fract() < 0.3)
         }
         (Subject::Guitar | Subject::Violin, "strings") if m.act == Act::Play => {
-            Pose::shifted(0.35 * (m.t * 61.0).sin(), 0.0)
+            PartPose::shifted(0.35 * (m.t * 61.0).sin(), 0.0)
         }
         (Subject::Guitar | Subject::Violin, "guitar") if m.act == Act::Play => wave(1.6, 3.1, 0.0),
         (Subject::Lantern, "handle") => wave(5.0, 1.1, 0.0),
@@ -340,37 +340,37 @@ fn pose(subject: Subject, look: &Look, m: &Moment, part: &str) -> Pose {
         (Subject::Vase, _) => wave(4.0, 1.1, nth(part)),
         (Subject::Drum, _) if part.starts_with("stick-") && m.act == Act::Play => {
             let side = if part == "stick-left" { 1.0 } else { -1.0 };
-            Pose::turned(-side * 16.0 * (m.t * 9.0 * side).sin().max(0.0))
+            PartPose::turned(-side * 16.0 * (m.t * 9.0 * side).sin().max(0.0))
         }
-        (Subject::Television, "screen") => Pose::shown_if(m.act != Act::Sleep),
+        (Subject::Television, "screen") => PartPose::shown_if(m.act != Act::Sleep),
         (Subject::Television, "news") => {
-            Pose::shifted(-16.0 * (m.t * 0.8).sin() - 14.0, 3.0 * (m.t * 1.6).cos())
+            PartPose::shifted(-16.0 * (m.t * 0.8).sin() - 14.0, 3.0 * (m.t * 1.6).cos())
         }
         (Subject::Letter, _) => letter(m, part),
         (Subject::Telescope, "tube") => wave(3.0, 0.6, 0.0),
         (Subject::TeddyBear, _) => teddy(m, part),
         (_, "leaf-right") => wave(3.0, 1.1, 0.0),
         (Subject::Snowman, _) => snowman(m, part),
-        _ => Pose::REST,
+        _ => PartPose::REST,
     }
 }
 
 /// A flame that leans and stretches, each in its own rhythm.
-fn flame(m: &Moment, nth: f32, burns: bool) -> Pose {
+fn flame(m: &ActMoment, nth: f32, burns: bool) -> PartPose {
     if !burns {
-        return Pose::HIDDEN;
+        return PartPose::HIDDEN;
     }
     let t = m.t + nth * 2.3;
     let tall = 1.0 + 0.1 * (t * 9.1).sin() + 0.07 * (t * 14.7).sin();
-    Pose {
+    PartPose {
         degrees: 4.0 * (t * 5.3).sin() + 2.5 * (t * 8.9).sin(),
         scale: (1.0 - 0.4 * (tall - 1.0), tall),
-        ..Pose::REST
+        ..PartPose::REST
     }
 }
 
 /// The hands of a clock: in real time, or fast if the words make it turn.
-fn clock(m: &Moment, part: &str) -> Pose {
+fn clock(m: &ActMoment, part: &str) -> PartPose {
     // It starts at nine minutes past ten, as clocks in shop windows do.
     let minutes = match m.act {
         Act::Turn => m.t * 8.0,
@@ -378,51 +378,51 @@ fn clock(m: &Moment, part: &str) -> Pose {
     } + 9.0;
     let hours = 10.0 + minutes / 60.0;
     match part {
-        "hour" => Pose::turned(hours * 30.0),
-        "minute" => Pose::turned(minutes * 6.0),
+        "hour" => PartPose::turned(hours * 30.0),
+        "minute" => PartPose::turned(minutes * 6.0),
         "second" => {
             // A tick is quick, with a little swing at its end.
             let (whole, rest) = (m.t.floor(), m.t.fract());
             // A damped oscillation: the hand overshoots and settles within a fifth of a second.
             let swing = (-rest * 18.0).exp() * (rest * 60.0).cos();
-            Pose::turned((whole + 1.0 - swing) * 6.0)
+            PartPose::turned((whole + 1.0 - swing) * 6.0)
         }
-        "hammer" if m.act == Act::Play => Pose::turned(22.0 * (m.t * 50.0).sin()),
-        _ => Pose::REST,
+        "hammer" if m.act == Act::Play => PartPose::turned(22.0 * (m.t * 50.0).sin()),
+        _ => PartPose::REST,
     }
 }
 
 /// The sand of an hourglass: the area of the upper heap falls evenly, and the lower one grows.
-fn hourglass(m: &Moment, part: &str) -> Pose {
+fn hourglass(m: &ActMoment, part: &str) -> PartPose {
     let run = 0.04 + 0.93 * m.share;
     match part {
         "upper" => {
             let left = (1.0 - run).max(0.0).sqrt();
-            Pose::scaled(left, left)
+            PartPose::scaled(left, left)
         }
-        "lower" => Pose::scaled(1.0, run.sqrt()),
-        "stream" => Pose::shown_if(m.share < 0.97),
-        _ => Pose::REST,
+        "lower" => PartPose::scaled(1.0, run.sqrt()),
+        "stream" => PartPose::shown_if(m.share < 0.97),
+        _ => PartPose::REST,
     }
 }
 
 /// The cover of a book, which turns over to the left, and its pages, which follow for a reader.
-fn book(m: &Moment, part: &str) -> Pose {
+fn book(m: &ActMoment, part: &str) -> PartPose {
     let open = open(Subject::Book, m);
     let turn = (std::f32::consts::PI * open).cos();
     // The last third of every three seconds.
     let page = (m.t / 3.0).fract() * 3.0 - 2.0;
     match part {
-        "book" => Pose::shifted(-20.0 * (1.0 - open), 0.0),
-        "cover" => Pose::scaled(not_edge_on(turn), 1.0),
-        "front" => Pose::shown_if(turn >= 0.0),
-        "inside" => Pose::shown_if(turn < 0.0),
+        "book" => PartPose::shifted(-20.0 * (1.0 - open), 0.0),
+        "cover" => PartPose::scaled(not_edge_on(turn), 1.0),
+        "front" => PartPose::shown_if(turn >= 0.0),
+        "inside" => PartPose::shown_if(turn < 0.0),
         "leaf" if open > 0.99 && page > 0.0 => {
             let turn = (std::f32::consts::PI * smooth(0.0, 1.0, page)).cos();
-            Pose::scaled(not_edge_on(turn), 1.0)
+            PartPose::scaled(not_edge_on(turn), 1.0)
         }
-        "leaf" => Pose::HIDDEN,
-        _ => Pose::REST,
+        "leaf" => PartPose::HIDDEN,
+        _ => PartPose::REST,
     }
 }
 
@@ -432,31 +432,31 @@ fn not_edge_on(turn: f32) -> f32 {
 }
 
 /// An envelope: its flap turns up, then the page comes out.
-fn letter(m: &Moment, part: &str) -> Pose {
+fn letter(m: &ActMoment, part: &str) -> PartPose {
     let open = open(Subject::Letter, m);
     let turn = (std::f32::consts::PI * (open * 2.0).min(1.0)).cos();
     match part {
-        "flap" if turn > 0.0 => Pose::scaled(1.0, turn.max(0.03)),
-        "flap-open" if turn <= 0.0 => Pose::scaled(1.0, (-turn).max(0.03)),
-        "flap" | "flap-open" => Pose::HIDDEN,
-        "page" => Pose::shifted(0.0, -34.0 * (open * 2.0 - 1.0).max(0.0)),
-        _ => Pose::REST,
+        "flap" if turn > 0.0 => PartPose::scaled(1.0, turn.max(0.03)),
+        "flap-open" if turn <= 0.0 => PartPose::scaled(1.0, (-turn).max(0.03)),
+        "flap" | "flap-open" => PartPose::HIDDEN,
+        "page" => PartPose::shifted(0.0, -34.0 * (open * 2.0 - 1.0).max(0.0)),
+        _ => PartPose::REST,
     }
 }
 
-fn teddy(m: &Moment, part: &str) -> Pose {
-    let swing = |degrees: f32| Pose::turned(degrees * (m.t * 5.0).sin());
+fn teddy(m: &ActMoment, part: &str) -> PartPose {
+    let swing = |degrees: f32| PartPose::turned(degrees * (m.t * 5.0).sin());
     match (part, m.act) {
-        ("arm-right", Act::Wave) => Pose::turned(-112.0 + 16.0 * (m.t * 6.0).sin()),
+        ("arm-right", Act::Wave) => PartPose::turned(-112.0 + 16.0 * (m.t * 6.0).sin()),
         ("arm-left" | "arm-right", Act::Dance) => swing(30.0),
         ("head", Act::Dance | Act::Wave) => swing(4.0),
-        ("head", Act::Sleep) => Pose::turned(9.0),
-        _ => Pose::REST,
+        ("head", Act::Sleep) => PartPose::turned(9.0),
+        _ => PartPose::REST,
     }
 }
 
 /// Angle of a swinging bell, degrees.
-fn ringing(m: &Moment) -> f32 {
+fn ringing(m: &ActMoment) -> f32 {
     match m.act {
         Act::Play | Act::Turn | Act::Move | Act::Wave | Act::Jump => 24.0,
         Act::Sleep => 0.0,
@@ -476,36 +476,36 @@ fn beat(t: f32) -> f32 {
 }
 
 /// A message that pops up every five seconds and stays for three.
-fn message(m: &Moment) -> Pose {
+fn message(m: &ActMoment) -> PartPose {
     let at = (m.t / 5.0).fract() * 5.0;
     if m.act == Act::Sleep || at > 3.0 {
-        return Pose::HIDDEN;
+        return PartPose::HIDDEN;
     }
     let size = smooth(0.0, 0.25, at).max(0.02);
-    Pose::scaled(size, size)
+    PartPose::scaled(size, size)
 }
 
 /// A flash of a fifth of a second every four.
-fn flash(m: &Moment) -> Pose {
+fn flash(m: &ActMoment) -> PartPose {
     let at = (m.t / 4.0).fract() * 4.0 - 1.0;
     if !(0.0..0.2).contains(&at) {
-        return Pose::HIDDEN;
+        return PartPose::HIDDEN;
     }
     let size = 0.4 + (at * 5.0 * std::f32::consts::PI).sin();
-    Pose::scaled(size, size)
+    PartPose::scaled(size, size)
 }
 
-fn snowman(m: &Moment, part: &str) -> Pose {
+fn snowman(m: &ActMoment, part: &str) -> PartPose {
     let wave =
-        |degrees: f32, rate: f32, phase: f32| Pose::turned(degrees * (m.t * rate + phase).sin());
+        |degrees: f32, rate: f32, phase: f32| PartPose::turned(degrees * (m.t * rate + phase).sin());
     match (part, m.act) {
-        ("arm-right", Act::Wave) => Pose::turned(-30.0 + 18.0 * (m.t * 6.0).sin()),
+        ("arm-right", Act::Wave) => PartPose::turned(-30.0 + 18.0 * (m.t * 6.0).sin()),
         ("arm-left", Act::Dance) => wave(24.0, 4.2, 0.0),
         ("arm-right", Act::Dance) => wave(24.0, 4.2, 0.6),
         ("arm-left" | "arm-right", _) => wave(2.0, 1.1, 0.0),
         ("chest", _) => wave(0.8, 1.0, 0.0),
         ("head", _) => wave(3.0, 0.8, 0.7),
         ("scarf", _) => wave(9.0, 1.9, 0.0),
-        _ => Pose::REST,
+        _ => PartPose::REST,
     }
 }

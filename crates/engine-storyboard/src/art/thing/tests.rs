@@ -4,15 +4,15 @@
 use tiny_skia::Transform;
 
 use super::pose;
-use crate::art::{Look, Moment, anchor, draw, reach};
+use crate::art::{SubjectColours, ActMoment, anchor, draw, reach};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
-use crate::subject::{Act, Body, Subject};
+use crate::subject::{Act, BodyKind, Subject};
 
 const SIDE: f32 = 40.0;
 
-fn look() -> Look {
-    Look {
+fn look() -> SubjectColours {
+    SubjectColours {
         main: Rgb::hex(0xc8_4030),
         trim: Rgb::hex(0xf2_c14e),
         dark: Rgb::hex(0x2a_2630),
@@ -28,7 +28,7 @@ fn look() -> Look {
     }
 }
 
-const REST: Moment = Moment {
+const REST: ActMoment = ActMoment {
     act: Act::Stand,
     t: 1.0,
     gone: 0.0,
@@ -38,7 +38,7 @@ const REST: Moment = Moment {
 };
 
 /// A picture of 120 by 120 with the anchor in its middle and the square 40 wide.
-fn picture(subject: Subject, look: &Look, moment: Moment) -> Vec<u8> {
+fn picture(subject: Subject, look: &SubjectColours, moment: ActMoment) -> Vec<u8> {
     let onto = Transform::from_translate(SIDE * 1.5, SIDE * 1.5)
         .pre_scale(SIDE / 100.0, SIDE / 100.0)
         .pre_translate(-50.0, -anchor(subject));
@@ -48,7 +48,7 @@ fn picture(subject: Subject, look: &Look, moment: Moment) -> Vec<u8> {
     pen.pixmap.data().to_vec()
 }
 
-fn rest(subject: Subject, change: impl FnOnce(&mut Moment)) -> Vec<u8> {
+fn rest(subject: Subject, change: impl FnOnce(&mut ActMoment)) -> Vec<u8> {
     let mut moment = REST;
     change(&mut moment);
     picture(subject, &look(), moment)
@@ -68,7 +68,7 @@ fn apart(a: &[u8], b: &[u8]) -> usize {
 
 fn mine() -> impl Iterator<Item = Subject> {
     let all = Subject::ALL.iter().copied();
-    all.filter(|one| matches!(one.facts().body, Body::Plant | Body::Thing))
+    all.filter(|one| matches!(one.facts().body, BodyKind::Plant | BodyKind::Thing))
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn every_act_of_every_plant_and_thing_is_drawn_within_reach() {
     let mut cut = Vec::new();
     for subject in mine() {
         for act in ACTS {
-            let moment = Moment {
+            let moment = ActMoment {
                 act,
                 t: 2.3,
                 gone: 0.7,
@@ -203,7 +203,7 @@ fn what_burns_steams_or_ticks_moves_and_a_chair_does_not() {
 #[test]
 fn sand_leaves_the_upper_glass_as_it_fills_the_lower() {
     for share in [0.0, 0.3, 0.7, 1.0] {
-        let moment = Moment { share, ..REST };
+        let moment = ActMoment { share, ..REST };
         let part = |name| pose(Subject::Hourglass, &look(), &moment, name).scale.1;
         let sum = part("upper").powi(2) + part("lower").powi(2);
         assert!((sum - 1.0).abs() < 0.001, "{sum} at {share}");
@@ -212,7 +212,7 @@ fn sand_leaves_the_upper_glass_as_it_fills_the_lower() {
 
 #[test]
 fn snow_lies_on_trees_only_in_winter() {
-    let snowy = Look {
+    let snowy = SubjectColours {
         snowy: true,
         ..look()
     };
@@ -233,7 +233,7 @@ fn snow_lies_on_trees_only_in_winter() {
 
 #[test]
 fn a_named_colour_is_most_of_a_thing() {
-    let blue = Look {
+    let blue = SubjectColours {
         main: Rgb::hex(0x20_40e0),
         ..look()
     };

@@ -3,14 +3,14 @@
 
 use tiny_skia::{PathBuilder, Rect, Transform};
 
-use super::effects::{Puffs, flag, flame, smoke};
-use super::rig::Pose;
-use super::{Look, Moment};
+use super::effects::{SmokePuffs, flag, flame, smoke};
+use super::rig::PartPose;
+use super::{SubjectColours, ActMoment};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     aircraft_back(pen, subject, look, m);
     if matches!(subject, Subject::Train | Subject::SteamTrain) {
         rails(pen, look, m.gone);
@@ -34,34 +34,34 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// The pose of a part; other parts rest.
-fn pose(name: &str, m: &Moment) -> Pose {
+fn pose(name: &str, m: &ActMoment) -> PartPose {
     if let Some(radius) = radius(name) {
-        return Pose::turned(rolled(m.gone, radius));
+        return PartPose::turned(rolled(m.gone, radius));
     }
     let engine = if under_way(m) { 1.0 } else { 0.3 };
     match name {
-        "body" => Pose::shifted(0.0, 0.3 * engine * (m.t * 21.0).sin()),
+        "body" => PartPose::shifted(0.0, 0.3 * engine * (m.t * 21.0).sin()),
         _ if name.starts_with("wagon") => {
             let nth = name.bytes().last().map_or(0.0, f32::from);
-            Pose::shifted(0.0, 0.24 * (engine - 0.3) * (m.t * 9.0 + nth * 1.7).sin())
+            PartPose::shifted(0.0, 0.24 * (engine - 0.3) * (m.t * 9.0 + nth * 1.7).sin())
         }
         // The rod joins the crank pins of the driving wheels, and stays level.
         "rod" => {
             let turn = rolled(m.gone, 6.6).to_radians();
-            Pose::shifted(3.4 * turn.cos(), 3.4 * turn.sin())
+            PartPose::shifted(3.4 * turn.cos(), 3.4 * turn.sin())
         }
-        "crank" => Pose::turned(cranked(m.gone)),
-        "blink-a" => Pose::shown_if((m.t * 2.2).fract() < 0.5),
-        "blink-b" => Pose::shown_if((m.t * 2.2).fract() >= 0.5),
+        "crank" => PartPose::turned(cranked(m.gone)),
+        "blink-a" => PartPose::shown_if((m.t * 2.2).fract() < 0.5),
+        "blink-b" => PartPose::shown_if((m.t * 2.2).fract() >= 0.5),
         // A standing bicycle has no rider.
-        "lamps" => Pose::shown_if(m.gone > 0.0),
-        "kickstand" => Pose::shown_if(m.gone <= 0.0),
-        "child" => Pose::turned(2.0 * engine * (m.t * 3.1).sin()),
-        "head" => Pose::turned(3.0 * (m.t * 2.3 + 1.0).sin()),
-        "driver" => Pose::shifted(0.0, 0.25 * engine * (m.t * 5.0).sin()),
+        "lamps" => PartPose::shown_if(m.gone > 0.0),
+        "kickstand" => PartPose::shown_if(m.gone <= 0.0),
+        "child" => PartPose::turned(2.0 * engine * (m.t * 3.1).sin()),
+        "head" => PartPose::turned(3.0 * (m.t * 2.3 + 1.0).sin()),
+        "driver" => PartPose::shifted(0.0, 0.25 * engine * (m.t * 5.0).sin()),
         _ => boat_pose(name, m)
             .or_else(|| aircraft_pose(name, m))
-            .unwrap_or(Pose::REST),
+            .unwrap_or(PartPose::REST),
     }
 }
 
@@ -82,11 +82,11 @@ fn cranked(gone: f32) -> f32 {
 }
 
 /// The exhaust of its engine, or the snow from its runners.
-fn exhaust(subject: Subject, look: &Look, m: &Moment) -> Option<Puffs> {
+fn exhaust(subject: Subject, look: &SubjectColours, m: &ActMoment) -> Option<SmokePuffs> {
     let moves = m.gone > 0.0;
     // Smoke stays behind a vehicle that moves; from a standing one it rises almost straight.
     let back = if moves { -1.0 } else { -0.2 };
-    let puffs = |from, drift: (f32, f32), radius, dark, alpha| Puffs {
+    let puffs = |from, drift: (f32, f32), radius, dark, alpha| SmokePuffs {
         from,
         drift: (drift.0 * back, drift.1),
         radius,
@@ -98,13 +98,13 @@ fn exhaust(subject: Subject, look: &Look, m: &Moment) -> Option<Puffs> {
     };
     let faint = if moves { 0.3 } else { 0.16 };
     match subject {
-        Subject::SteamTrain => Some(Puffs {
+        Subject::SteamTrain => Some(SmokePuffs {
             count: 11,
             life_s: 2.6,
             ..puffs((83.5, 57.0), (74.0, -34.0), (4.0, 13.0), 0.12, 0.8)
         }),
         Subject::Tractor => Some(puffs((71.6, 39.0), (22.0, -20.0), (1.8, 6.0), 0.5, 0.5)),
-        Subject::Ship => Some(Puffs {
+        Subject::Ship => Some(SmokePuffs {
             count: 8,
             life_s: 4.0,
             ..puffs((56.5, 31.0), (50.0, -16.0), (3.0, 9.0), 0.3, 0.5)
@@ -124,33 +124,33 @@ fn exhaust(subject: Subject, look: &Look, m: &Moment) -> Option<Puffs> {
 }
 
 /// Whether it is under way, and not parked, moored or hovering.
-fn under_way(m: &Moment) -> bool {
+fn under_way(m: &ActMoment) -> bool {
     m.gone > 0.0 || matches!(m.act, Act::Move | Act::Run | Act::Fly | Act::Rise)
 }
 
 /// Strokes of a paddle per second, as an angle.
 const STROKE: f32 = 2.6;
 
-fn boat_pose(name: &str, m: &Moment) -> Option<Pose> {
+fn boat_pose(name: &str, m: &ActMoment) -> Option<PartPose> {
     let wind = (m.t * 1.3).sin();
     Some(match name {
-        "sail" => Pose::scaled(1.0 + 0.025 * wind, 1.0 + 0.006 * wind),
-        "sail-main" => Pose::scaled(1.0 + 0.03 * (m.t * 1.1 + 1.9).sin(), 1.0),
-        "jib" => Pose::scaled(1.0 + 0.035 * (m.t * 1.3 + 0.7).sin(), 1.0),
-        "paddle" if under_way(m) => Pose {
+        "sail" => PartPose::scaled(1.0 + 0.025 * wind, 1.0 + 0.006 * wind),
+        "sail-main" => PartPose::scaled(1.0 + 0.03 * (m.t * 1.1 + 1.9).sin(), 1.0),
+        "jib" => PartPose::scaled(1.0 + 0.035 * (m.t * 1.3 + 0.7).sin(), 1.0),
+        "paddle" if under_way(m) => PartPose {
             shift: (0.0, -2.4 - 2.4 * (m.t * STROKE).cos()),
-            ..Pose::turned(24.0 * (m.t * STROKE).sin())
+            ..PartPose::turned(24.0 * (m.t * STROKE).sin())
         },
-        "paddle" => Pose::turned(3.0 * wind - 62.0),
-        "paddler" if under_way(m) => Pose::turned(-5.0 * (m.t * STROKE).sin()),
-        "paddler" => Pose::turned(1.2 * wind),
-        "prop" => Pose::scaled(1.0, (m.t * 11.0).cos()),
+        "paddle" => PartPose::turned(3.0 * wind - 62.0),
+        "paddler" if under_way(m) => PartPose::turned(-5.0 * (m.t * STROKE).sin()),
+        "paddler" => PartPose::turned(1.2 * wind),
+        "prop" => PartPose::scaled(1.0, (m.t * 11.0).cos()),
         _ => return None,
     })
 }
 
 /// Parts in front of the hull: foam, bubbles, a pennant.
-fn boat_front(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+fn boat_front(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
         Subject::Boat => {
             flag(pen, (50.0, 5.4), (-11.0, 4.6), m.t, look.main);
@@ -173,9 +173,9 @@ fn boat_front(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// Foam along the waterline, which the hull leaves behind when it moves.
-fn foam(pen: &mut Pen, look: &Look, m: &Moment, (stern, bow): (f32, f32)) {
+fn foam(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, (stern, bow): (f32, f32)) {
     const COUNT: u8 = 9;
-    let white = look.shown(Rgb::hex(0xf4_fafc));
+    let white = look.under_light(Rgb::hex(0xf4_fafc));
     let moves = m.gone > 0.0;
     let long = if moves {
         bow - stern + 34.0
@@ -208,21 +208,21 @@ fn foam(pen: &mut Pen, look: &Look, m: &Moment, (stern, bow): (f32, f32)) {
     }
 }
 
-fn bubbles(look: &Look, m: &Moment) -> Puffs {
-    Puffs {
+fn bubbles(look: &SubjectColours, m: &ActMoment) -> SmokePuffs {
+    SmokePuffs {
         from: (4.0, 50.0),
         drift: (if under_way(m) { -26.0 } else { -6.0 }, -26.0),
         radius: (1.0, 2.4),
         count: 9,
         life_s: 2.4,
-        colour: look.shown(Rgb::hex(0xd8_f0fa)),
+        colour: look.under_light(Rgb::hex(0xd8_f0fa)),
         alpha: 0.7,
         soft: false,
     }
 }
 
 /// Its attitude: nose up, nose down, or along its flight.
-fn attitude(subject: Subject, m: &Moment) -> Transform {
+fn attitude(subject: Subject, m: &ActMoment) -> Transform {
     let sway = (m.t * 0.9).sin();
     let degrees = match (subject, m.act) {
         (Subject::Plane, Act::Rise) => -14.0,
@@ -239,38 +239,38 @@ fn attitude(subject: Subject, m: &Moment) -> Transform {
     Transform::from_rotate_at(degrees, 50.0, 50.0)
 }
 
-fn aircraft_pose(name: &str, m: &Moment) -> Option<Pose> {
+fn aircraft_pose(name: &str, m: &ActMoment) -> Option<PartPose> {
     let parked = m.act == Act::Stand;
     Some(match name {
         // From the side, a blade that turns about an upright axis lengthens and shortens.
-        "rotor" if parked => Pose::REST,
-        "rotor" => Pose::scaled((m.t * 19.0).cos(), 1.0),
-        "blur" => Pose::shown_if(!parked),
-        "tail-rotor" if parked => Pose::REST,
-        "tail-rotor" => Pose::turned(m.t * 1130.0 % 360.0),
-        "basket" => Pose::turned(2.4 * (m.t * 1.1).sin()),
-        "riders" => Pose::shifted(0.25 * (m.t * 0.7).sin(), 0.2 * (m.t * 1.9).sin()),
-        "panels" => Pose::scaled(1.0, 0.86 + 0.14 * (m.t * 0.5).cos()),
-        "dish" => Pose::turned(7.0 * (m.t * 0.7).sin()),
-        "eye" => Pose::turned(9.0 * (m.t * 0.8).sin()),
-        "pilot" => Pose::shifted(0.8 * (m.t * 1.1).sin(), 0.0),
+        "rotor" if parked => PartPose::REST,
+        "rotor" => PartPose::scaled((m.t * 19.0).cos(), 1.0),
+        "blur" => PartPose::shown_if(!parked),
+        "tail-rotor" if parked => PartPose::REST,
+        "tail-rotor" => PartPose::turned(m.t * 1130.0 % 360.0),
+        "basket" => PartPose::turned(2.4 * (m.t * 1.1).sin()),
+        "riders" => PartPose::shifted(0.25 * (m.t * 0.7).sin(), 0.2 * (m.t * 1.9).sin()),
+        "panels" => PartPose::scaled(1.0, 0.86 + 0.14 * (m.t * 0.5).cos()),
+        "dish" => PartPose::turned(7.0 * (m.t * 0.7).sin()),
+        "eye" => PartPose::turned(9.0 * (m.t * 0.8).sin()),
+        "pilot" => PartPose::shifted(0.8 * (m.t * 1.1).sin(), 0.0),
         _ if name.starts_with("spin-") => {
             let nth = name.bytes().last().map_or(0.0, f32::from);
-            Pose::scaled((m.t * 23.0 + nth).cos(), 1.0)
+            PartPose::scaled((m.t * 23.0 + nth).cos(), 1.0)
         }
         // The lights of a saucer run around it.
         // Two of three lights are on, and the dark one goes around.
         _ if name.starts_with("light-") => {
             let nth = name.bytes().last().map_or(0, u32::from);
             let step = (m.t * 5.0).rem_euclid(3.0) as u32;
-            Pose::shown_if(!(nth + 3 - step).is_multiple_of(3))
+            PartPose::shown_if(!(nth + 3 - step).is_multiple_of(3))
         }
         _ => return None,
     })
 }
 
 /// Parts behind the drawing.
-fn aircraft_back(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+fn aircraft_back(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
         Subject::Plane if m.act != Act::Stand => pen.within(attitude(subject, m), trail),
         Subject::Rocket if m.act != Act::Stand => {
@@ -285,7 +285,7 @@ fn aircraft_back(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 }
 
 /// Parts in front of the drawing.
-fn aircraft_front(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+fn aircraft_front(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     if subject == Subject::Sled {
         scarf(pen, look, m);
     }
@@ -306,9 +306,9 @@ fn trail(pen: &mut Pen) {
     }
 }
 
-fn thrust(pen: &mut Pen, look: &Look, m: &Moment) {
+fn thrust(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let burn = if m.act == Act::Rise { 1.25 } else { 0.9 };
-    let cloud = Puffs {
+    let cloud = SmokePuffs {
         from: (50.0, 98.0),
         drift: (0.0, 46.0),
         radius: (4.0, 10.0),
@@ -324,7 +324,7 @@ fn thrust(pen: &mut Pen, look: &Look, m: &Moment) {
 }
 
 /// The glow under a saucer, and a cone of light when it comes down.
-fn hover(pen: &mut Pen, look: &Look, m: &Moment) {
+fn hover(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     if look.lit {
         pen.glow(50.0, 64.0, 44.0, look.lamp, 0.22);
     }
@@ -340,7 +340,7 @@ fn hover(pen: &mut Pen, look: &Look, m: &Moment) {
     pen.shape(&cone, Ink::Line(fade));
 }
 
-fn kite_tail(pen: &mut Pen, look: &Look, t: f32) {
+fn kite_tail(pen: &mut Pen, look: &SubjectColours, t: f32) {
     let line = [(46.0, 50.0), (20.0, 92.0), (-18.0, 150.0)];
     pen.stroke(&line, 0.5, Ink::Flat(look.pale, 0.7));
     let ribbon: Vec<(f32, f32)> = (0..=26)
@@ -358,7 +358,7 @@ fn kite_tail(pen: &mut Pen, look: &Look, t: f32) {
 }
 
 /// The string of a toy balloon, which lags behind it.
-fn string(pen: &mut Pen, look: &Look, t: f32) {
+fn string(pen: &mut Pen, look: &SubjectColours, t: f32) {
     let string: Vec<(f32, f32)> = (0..=20)
         .map(|n| n as f32 / 20.0)
         .map(|at| {
@@ -370,7 +370,7 @@ fn string(pen: &mut Pen, look: &Look, t: f32) {
 }
 
 /// The burner of a hot-air balloon, lit from time to time, and always when the balloon rises.
-fn burner(pen: &mut Pen, look: &Look, m: &Moment) {
+fn burner(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let lit = m.act == Act::Rise || (m.t * 0.7).sin() > -0.2;
     if lit {
         pen.glow(50.0, 84.0, 14.0, look.lamp, 0.5);
@@ -379,7 +379,7 @@ fn burner(pen: &mut Pen, look: &Look, m: &Moment) {
 }
 
 /// The scarf of the child on a sled, in the wind.
-fn scarf(pen: &mut Pen, look: &Look, m: &Moment) {
+fn scarf(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let wind = if m.gone > 0.0 { 1.0 } else { 0.35 };
     let edge: Vec<(f32, f32)> = (0..=8)
         .map(|n| n as f32 / 8.0)
@@ -391,7 +391,7 @@ fn scarf(pen: &mut Pen, look: &Look, m: &Moment) {
             )
         })
         .collect();
-    pen.stroke(&edge, 4.0, look.shown(Rgb::hex(0xc8_3a3a)));
+    pen.stroke(&edge, 4.0, look.under_light(Rgb::hex(0xc8_3a3a)));
 }
 
 const HIP: (f32, f32) = (37.0, 41.0);
@@ -423,7 +423,7 @@ fn foot(degrees: f32, near: bool) -> (f32, f32) {
     (AXLE.0 - arm * sin, AXLE.1 + arm * cos)
 }
 
-fn leg(pen: &mut Pen, look: &Look, foot: (f32, f32), lift: f32) {
+fn leg(pen: &mut Pen, look: &SubjectColours, foot: (f32, f32), lift: f32) {
     let cloth = look.dark.lift(0.12 + lift);
     pen.stroke(&[HIP, knee(foot), (foot.0, foot.1 - 4.0)], 5.6, cloth);
     let shoe = [(foot.0 - 2.4, foot.1 - 1.6), (foot.0 + 4.0, foot.1 - 1.0)];
@@ -431,12 +431,12 @@ fn leg(pen: &mut Pen, look: &Look, foot: (f32, f32), lift: f32) {
 }
 
 /// Draws the leg behind the bicycle.
-fn rider_back(pen: &mut Pen, look: &Look, degrees: f32) {
+fn rider_back(pen: &mut Pen, look: &SubjectColours, degrees: f32) {
     leg(pen, look, foot(degrees, false), -0.06);
 }
 
 /// Draws the rest of the rider.
-fn rider_front(pen: &mut Pen, look: &Look, degrees: f32) {
+fn rider_front(pen: &mut Pen, look: &SubjectColours, degrees: f32) {
     leg(pen, look, foot(degrees, true), 0.0);
     let back = [HIP, (41.0, 29.0), SHOULDER];
     pen.stroke(&back, 10.0, look.trim);
@@ -467,10 +467,10 @@ const ENDS: (f32, f32) = (-250.0, 350.0);
 const STEP: f32 = 6.0;
 
 /// Draws rails, sleepers and their bed, after the train has covered `gone` sides of its square.
-fn rails(pen: &mut Pen, look: &Look, gone: f32) {
+fn rails(pen: &mut Pen, look: &SubjectColours, gone: f32) {
     let (left, right) = ENDS;
     let bed = [(left, 100.6), (left, 98.4), (right, 98.4), (right, 100.6)];
-    pen.shape(&bed, look.shown(Rgb::hex(0x7c_7268)));
+    pen.shape(&bed, look.under_light(Rgb::hex(0x7c_7268)));
     // The train stays in its square while the track slides back under it, a sleeper's distance at
     // most.
     let first = left - (gone * 100.0) % STEP;
@@ -480,13 +480,13 @@ fn rails(pen: &mut Pen, look: &Look, gone: f32) {
             sleepers.push_rect(sleeper);
         }
     }
-    pen.fill(sleepers.finish(), look.shown(Rgb::hex(0x4a_3a30)));
+    pen.fill(sleepers.finish(), look.under_light(Rgb::hex(0x4a_3a30)));
     pen.rect(
         left,
         97.2,
         right - left,
         0.9,
-        look.shown(Rgb::hex(0x9a_a0a8)),
+        look.under_light(Rgb::hex(0x9a_a0a8)),
     );
 }
 

@@ -3,12 +3,12 @@
 use super::*;
 use crate::art::rig::{Rig, source};
 use crate::art::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
-use crate::art::{Moment, drawing, reach};
-use crate::subject::{Act, Body, Subject};
+use crate::art::{ActMoment, drawing, reach};
+use crate::subject::{Act, BodyKind, Subject};
 
 #[test]
 fn every_vehicle_is_drawn_in_every_act_and_always_alike() {
-    for subject in subjects(Body::Vehicle) {
+    for subject in subjects(BodyKind::Vehicle) {
         for act in ACTS {
             let m = moment(act, 1.7);
             let first = trial(subject, &LOOK, &m, 48, 2.2);
@@ -28,7 +28,7 @@ fn no_vehicle_leaves_its_reach() {
             Subject::Train | Subject::SteamTrain | Subject::Kite
         )
     };
-    for subject in subjects(Body::Vehicle).filter(|subject| !endless(subject)) {
+    for subject in subjects(BodyKind::Vehicle).filter(|subject| !endless(subject)) {
         for act in [Act::Stand, Act::Move, Act::Fly, Act::Rise, Act::Land] {
             for t in [0.4, 1.3, 2.9] {
                 let drawn = trial(subject, &BY_NIGHT, &moment(act, t), 96, 4.0);
@@ -57,7 +57,7 @@ fn the_foot_of_a_wheel_stands_still_on_the_ground() {
 #[test]
 fn every_wheel_names_its_radius_and_touches_the_ground() {
     let mut wheels = 0;
-    for subject in subjects(Body::Vehicle) {
+    for subject in subjects(BodyKind::Vehicle) {
         let name = drawing(subject);
         let rig = Rig::named(&name).unwrap();
         for part in rig.parts() {
@@ -86,13 +86,13 @@ fn every_wheel_names_its_radius_and_touches_the_ground() {
 #[test]
 fn a_parked_car_keeps_its_wheels_still_and_a_driving_one_turns_them() {
     let at = |gone: f32| {
-        let m = Moment {
+        let m = ActMoment {
             gone,
             ..moment(Act::Stand, 0.0)
         };
         pose("wheel-front-9.4", &m)
     };
-    assert_eq!(at(0.0), Pose::REST);
+    assert_eq!(at(0.0), PartPose::REST);
     assert_ne!(at(0.2), at(0.25));
 }
 
@@ -123,7 +123,7 @@ fn a_bicycle_is_ridden_when_it_moves() {
 
 #[test]
 fn a_rocket_burns_unless_it_stands() {
-    let cold = Look {
+    let cold = SubjectColours {
         trim: LOOK.dark,
         ..LOOK
     };
@@ -138,8 +138,8 @@ fn a_rocket_burns_unless_it_stands() {
 #[test]
 fn the_named_colour_is_the_main_area() {
     let blue = crate::raster::colour::Rgb::hex(0x28_58d8);
-    let look = Look { main: blue, ..LOOK };
-    for subject in subjects(Body::Vehicle).filter(|one| *one != Subject::Bicycle) {
+    let look = SubjectColours { main: blue, ..LOOK };
+    for subject in subjects(BodyKind::Vehicle).filter(|one| *one != Subject::Bicycle) {
         let m = moment(subject.facts().usual, 1.0);
         let drawn = trial(subject, &look, &m, 120, 2.2);
         let bluish = drawn.count(|[r, g, b, a]| *a > 200 && *b > *r && *b > *g && b - r > 40);

@@ -6,8 +6,8 @@ use super::*;
 use crate::lexicon::read;
 use crate::subject::Subject;
 use kinora_contract::id::TaskId;
-use kinora_contract::{Edit, FrameSize, Size};
-use kinora_engine::Materials;
+use kinora_contract::{EditSpec, FrameSize, Size};
+use kinora_engine::JobMaterials;
 
 const SIZE: Size = Size::new(64, 36);
 
@@ -17,14 +17,14 @@ fn spec(prompt: &str, strength: Option<f64>) -> VideoSpec {
         model: "storyboard".to_owned(),
         prompt: prompt.to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(2),
+        seconds: VideoLength::Fixed(2),
         frame: FrameSize::Fixed(SIZE),
         seed: 3,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
-        edit: strength.map(|strength| Edit {
+        edit: strength.map(|strength| EditSpec {
             task_id: TaskId::from_parts(1, [3; 10]),
             strength,
         }),
@@ -40,23 +40,23 @@ fn mixed(first: &str, edits: &[(&str, f64)]) -> Vec<(Shot, f32)> {
     let last = specs.pop().unwrap();
     let first = spec(first, None);
     let script = std::iter::once(first).chain(specs);
-    let materials = Materials {
+    let materials = JobMaterials {
         script: script.map(Arc::new).collect(),
-        ..Materials::default()
+        ..JobMaterials::default()
     };
-    let clip = Clip {
+    let clip = ClipPlan {
         size: SIZE,
         fps: FPS,
         frames: 48,
         audio: false,
     };
     let (spec, materials) = (&last, &materials);
-    let job = Job {
+    let job = FrameJob {
         spec,
         materials,
         clip,
     };
-    Remake::of(&job).unwrap().mix(0)
+    Remake::from_job(&job).unwrap().mix(0)
 }
 
 #[test]

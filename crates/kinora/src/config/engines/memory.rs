@@ -13,7 +13,7 @@ const FILLED_MAX: f64 = 0.9;
 /// The figures, in units of 10^9 bytes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryNeeds {
     /// Memory of the device for which the settings were chosen.
     pub(crate) device_gigabytes: f64,
     /// Weights of each part on the device, in their types there.
@@ -28,8 +28,8 @@ pub(crate) struct Memory {
 
 /// The settings of an engine that decide how much memory it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placement {
-    offload: Offload,
+pub(crate) struct WeightPlacement {
+    offload: OffloadMode,
     tiles: bool,
     /// Whether the engine can offload layers.
     has_layers: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Placement {
 
 /// Which weights wait in main memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offload {
+pub(crate) enum OffloadMode {
     None,
     /// All parts but the one at work.
     Model,
@@ -45,9 +45,9 @@ pub(crate) enum Offload {
     Layers,
 }
 
-impl Memory {
+impl MemoryNeeds {
     /// The first thing that is wrong with the figures.
-    pub(super) fn wrong(&self) -> Option<&'static str> {
+    pub(super) fn problem(&self) -> Option<&'static str> {
         let parts = self.parts_gigabytes.values().copied();
         let others = [
             self.device_gigabytes,
@@ -64,7 +64,7 @@ impl Memory {
 
     /// Minimum memory of a run, in units of 10^9 bytes: the weights on the device, and the largest
     /// tensor of decoding.
-    pub(crate) fn needs(&self, placement: Placement) -> f64 {
+    pub(crate) fn required_gigabytes(&self, placement: WeightPlacement) -> f64 {
         let decode = if placement.tiles {
             self.tiled_decode_gigabytes
         } else {
@@ -77,30 +77,30 @@ impl Memory {
         // 11.8 GB, or 11.1 GB. With tiles of 1.3 GB these are 25.5, 11.4 and 3.4 GB.
         let parts = &self.parts_gigabytes;
         match placement.offload {
-            Offload::None => parts.values().sum::<f64>() + decode,
-            Offload::Model => {
+            OffloadMode::None => parts.values().sum::<f64>() + decode,
+            OffloadMode::Model => {
                 let decoder = parts.get("vae").copied().unwrap_or(0.0) + decode;
                 parts.values().copied().fold(decoder, f64::max)
             }
-            Offload::Layers => self.layer_gigabytes + decode,
+            OffloadMode::Layers => self.layer_gigabytes + decode,
         }
     }
 
     /// Whether a device with so much memory is enough.
-    pub(crate) fn fits(&self, placement: Placement, device_gigabytes: f64) -> bool {
-        self.needs(placement) <= FILLED_MAX * device_gigabytes
+    pub(crate) fn fits(&self, placement: WeightPlacement, device_gigabytes: f64) -> bool {
+        self.required_gigabytes(placement) <= FILLED_MAX * device_gigabytes
     }
 
     /// The quickest settings for a device with so much memory, if any fit.
-    pub(crate) fn proposal(&self, current: Placement, device_gigabytes: f64) -> Option<Placement> {
+    pub(crate) fn proposal(&self, current: WeightPlacement, device_gigabytes: f64) -> Option<WeightPlacement> {
         // The quickest first: each further offload moves more weights over the bus in every run.
         // Tiles cost little time, so they are tried before the next offload.
-        let offloads = [Offload::None, Offload::Model, Offload::Layers];
+        let offloads = [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers];
         let offloads = offloads
             .into_iter()
-            .filter(|offload| current.has_layers || *offload != Offload::Layers);
+            .filter(|offload| current.has_layers || *offload != OffloadMode::Layers);
         let placements = offloads.flat_map(|offload| {
-            [current.tiles, true].map(|tiles| Placement {
+            [current.tiles, true].map(|tiles| WeightPlacement {
                 offload,
                 tiles,
                 ..current
@@ -111,7 +111,7 @@ impl Memory {
     }
 }
 
-impl Placement {
+impl WeightPlacement {
     /// Reads the placement from an engine's table.
     pub(crate) fn from_engine(table: &Table) -> Self {
         let settings = table.get("settings");
@@ -124,10 +124,10 @@ impl Placement {
         });
         Self {
             offload: match (offload, layers) {
-                (Some("sequential"), _) | (Some("group"), Some("leaf_level")) => Offload::Layers,
+                (Some("sequential"), _) | (Some("group"), Some("leaf_level")) => OffloadMode::Layers,
                 // Groups of blocks need less than the parts, by their number.
-                (Some("model" | "group"), _) => Offload::Model,
-                _ => Offload::None,
+                (Some("model" | "group"), _) => OffloadMode::Model,
+                _ => OffloadMode::None,
             },
             tiles: settings
                 .and_then(|settings| settings.get("vae_tiling")?.as_bool())
@@ -139,9 +139,9 @@ impl Placement {
     /// The settings, as a configuration has them.
     pub(crate) fn settings(self) -> String {
         let offload = match self.offload {
-            Offload::None => "offload = \"none\"",
-            Offload::Model => "offload = \"model\"",
-            Offload::Layers => {
+            OffloadMode::None => "offload = \"none\"",
+            OffloadMode::Model => "offload = \"model\"",
+            OffloadMode::Layers => {
                 "offload = \"group\", offload_options = { offload_type = \"leaf_level\" }"
             }
         };

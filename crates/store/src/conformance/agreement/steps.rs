@@ -4,7 +4,7 @@ use kinora_contract::Clock as _;
 
 use super::super::Site;
 use super::super::fixtures::sweep_at;
-use crate::{ExpiryCursor, Postpone, Postponed, SweepRequest};
+use crate::{ExpiryCursor, PostponeRequest, PostponedExpiry, SweepRequest};
 
 /// How long ended tasks are kept.
 pub(super) const RETENTION_MS: u64 = 60_000;
@@ -24,10 +24,10 @@ pub(super) async fn sweep(site: &Site, after_ms: u64, trusts: bool) -> String {
 pub(super) async fn postpone(site: &Site) -> String {
     let mut below = Some(ExpiryCursor::END);
     while let Some(place) = below {
-        let postpone = Postpone {
+        let postpone = PostponeRequest {
             from_ms: 0,
             before_ms: u64::MAX,
-            by: Postponed::By(60_000),
+            by: PostponedExpiry::By(60_000),
             retention_ms: RETENTION_MS,
             below: place,
             batch: 1,

@@ -12,7 +12,7 @@ impl LaneStep for Large {
         self.0
     }
 
-    async fn apply(&self, _batch: &mut super::super::batch::Batch<'_>) -> Done<()> {
+    async fn apply(&self, _batch: &mut super::super::batch::LaneTransaction<'_>) -> PostgresResult<()> {
         Ok(())
     }
 }
@@ -21,12 +21,12 @@ impl LaneStep for Large {
 fn batches(sizes: &[usize]) -> Vec<usize> {
     let (jobs, mut queue) = mpsc::channel(QUEUED_MAX);
     for size in sizes {
-        assert!(jobs.try_send(call(Large(*size)).0).is_ok());
+        assert!(jobs.try_send(job_for(Large(*size)).0).is_ok());
     }
     let mut taken = Vec::new();
     while let Ok(first) = queue.try_recv() {
         let mut batch = vec![first];
-        fill(&mut batch, &mut queue);
+        take_queued(&mut batch, &mut queue);
         taken.push(batch.len());
     }
     taken

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::lifecycle::Record;
-use kinora_contract::{State, TaskId};
+use kinora_contract::lifecycle::TaskRecord;
+use kinora_contract::{TaskState, TaskId};
 
-use super::super::change::{Change, QueuePlace};
-use super::super::turns::Turns;
+use super::super::change::{RecordChange, QueuePlace};
+use super::super::turns::ProjectTurns;
 
 /// Milliseconds per cost unit until a task is measured: the storyboard engine on a small machine.
 const MS_PER_COST: f64 = 50.0;
@@ -25,13 +25,13 @@ pub(crate) const POSITIONS_MAX: u64 = 1_000;
 
 /// Unfinished tasks.
 #[derive(Debug, Default)]
-pub(super) struct Board {
-    waiting: HashMap<Arc<str>, BTreeMap<QueuePlace, WaitingTask>>,
+pub(super) struct QueueBoard {
+    waiting: HashMap<Arc<str>, BTreeMap<QueuePlace, WaitingEstimate>>,
     pub(super) waiting_count: usize,
     /// Number of waiting tasks for each model.
     waiting_for: HashMap<String, usize>,
-    running: HashMap<TaskId, RunningTask>,
-    turns: Turns,
+    running: HashMap<TaskId, RunningEstimate>,
+    turns: ProjectTurns,
     /// Slots of the workers that claim; 0 before the first claim.
     slots: usize,
     /// Sets of models that workers claim together; tasks of other models are claimed with all
@@ -41,7 +41,7 @@ pub(super) struct Board {
 }
 
 #[derive(Debug)]
-struct WaitingTask {
+struct WaitingEstimate {
     id: TaskId,
     model: String,
     cost: u64,
@@ -49,7 +49,7 @@ struct WaitingTask {
 }
 
 #[derive(Debug)]
-struct RunningTask {
+struct RunningEstimate {
     project: Arc<str>,
     model: String,
     cost: u64,
@@ -63,7 +63,7 @@ struct RunningTask {
 pub(crate) struct QueueSnapshot {
     pub(crate) waiting: Vec<WaitingEntry>,
     pub(crate) running: Vec<RunningEntry>,
-    pub(crate) turns: Turns,
+    pub(crate) turns: ProjectTurns,
 }
 
 /// A waiting task of a [`QueueSnapshot`].
@@ -87,9 +87,9 @@ pub(crate) struct RunningEntry {
     pub(crate) progress: u8,
 }
 
-impl Board {
+impl QueueBoard {
     /// Applies a change; returns whether positions may differ.
-    pub(super) fn apply(&mut self, change: &Change, now: Duration) -> bool {
+    pub(super) fn apply(&mut self, change: &RecordChange, now: Duration) -> bool {
         let [old, new] = [&change.before, &change.after]
             .map(|record| record.as_ref().filter(|record| !record.is_terminal()));
         let Some(record) = old.or(new) else {
@@ -131,7 +131,7 @@ impl Board {
         for one in snapshot.running {
             let running = known.remove(&one.id);
             let mut running = running
-                .unwrap_or_else(|| RunningTask::started(one.project, one.model, one.cost, now));
+                .unwrap_or_else(|| RunningEstimate::started(one.project, one.model, one.cost, now));
             // The time of the report is unknown; the first snapshot that shows it is close enough.
             if one.progress > running.progress.0 {
                 running.progress = (one.progress, now);
@@ -139,7 +139,7 @@ impl Board {
             self.running.insert(one.id, running);
         }
         for one in snapshot.waiting {
-            let task = WaitingTask {
+            let task = WaitingEstimate {
                 id: one.id,
                 model: one.model,
                 cost: one.cost,
@@ -199,7 +199,7 @@ impl Board {
         let mut heads = BinaryHeap::new();
         for (at, (project, line)) in lines.iter_mut().enumerate() {
             if let Some((place, _)) = line.peek() {
-                heads.push(Reverse((turns.of(project), place.seq, at)));
+                heads.push(Reverse((turns.position(project), place.seq, at)));
             }
         }
         let mut ahead = 0;
@@ -219,7 +219,7 @@ impl Board {
                 return;
             }
             if let Some((place, _)) = line.peek() {
-                heads.push(Reverse((turns.of(project), place.seq, at)));
+                heads.push(Reverse((turns.position(project), place.seq, at)));
             }
         }
     }
@@ -271,24 +271,24 @@ impl Board {
         told.reduce(f64::max).unwrap_or(MS_PER_COST)
     }
 
-    fn join(&mut self, record: &Record, project: &Arc<str>, now: Duration) {
+    fn join(&mut self, record: &TaskRecord, project: &Arc<str>, now: Duration) {
         let (id, spec) = (record.task.id, &record.task.spec);
         if record.is_running() {
             let running =
-                RunningTask::started(project.clone(), spec.model.clone(), spec.cost(), now);
+                RunningEstimate::started(project.clone(), spec.model.clone(), spec.cost(), now);
             self.running.insert(id, running);
             return;
         }
-        let task = WaitingTask {
+        let task = WaitingEstimate {
             id,
             model: spec.model.clone(),
             cost: spec.cost(),
             claimable: record.is_claimable(),
         };
-        self.wait(project.clone(), QueuePlace::of(record), task);
+        self.wait(project.clone(), QueuePlace::from_record(record), task);
     }
 
-    fn wait(&mut self, project: Arc<str>, place: QueuePlace, task: WaitingTask) {
+    fn wait(&mut self, project: Arc<str>, place: QueuePlace, task: WaitingEstimate) {
         self.waiting_count += 1;
         // Look up first: the name is copied only for a model's first waiting task.
         match self.waiting_for.get_mut(&task.model) {
@@ -298,17 +298,17 @@ impl Board {
         self.waiting.entry(project).or_default().insert(place, task);
     }
 
-    fn leave(&mut self, record: &Record, after: Option<&Record>, now: Duration) {
+    fn leave(&mut self, record: &TaskRecord, after: Option<&TaskRecord>, now: Duration) {
         if let Some(running) = self.running.remove(&record.task.id) {
             // Only a completed run says how long a task takes; failed and cancelled ones end early.
-            if after.is_some_and(|after| matches!(after.task.state, State::Completed(_))) {
+            if after.is_some_and(|after| matches!(after.task.state, TaskState::Completed(_))) {
                 self.measure(&running, now);
             }
             return;
         }
         let project = &*record.task.project;
         if let Some(tasks) = self.waiting.get_mut(project)
-            && let Some(task) = tasks.remove(&QueuePlace::of(record))
+            && let Some(task) = tasks.remove(&QueuePlace::from_record(record))
         {
             if tasks.is_empty() {
                 self.waiting.remove(project);
@@ -323,7 +323,7 @@ impl Board {
         }
     }
 
-    fn report(&mut self, record: &Record, now: Duration) {
+    fn report(&mut self, record: &TaskRecord, now: Duration) {
         if let Some(running) = self.running.get_mut(&record.task.id)
             && record.task.progress > running.progress.0
         {
@@ -331,7 +331,7 @@ impl Board {
         }
     }
 
-    fn measure(&mut self, running: &RunningTask, now: Duration) {
+    fn measure(&mut self, running: &RunningEstimate, now: Duration) {
         let took_ms = now.saturating_sub(running.since).as_secs_f64() * 1000.0;
         let rate = took_ms / running.cost.max(1) as f64;
         let average = self.ms_per_cost.entry(running.model.clone());
@@ -341,7 +341,7 @@ impl Board {
     }
 }
 
-impl RunningTask {
+impl RunningEstimate {
     fn started(project: Arc<str>, model: String, cost: u64, now: Duration) -> Self {
         Self {
             project,

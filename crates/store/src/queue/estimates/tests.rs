@@ -2,27 +2,27 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kinora_contract::lifecycle::{Event, Held};
+use kinora_contract::lifecycle::{TaskEvent, StoredLease};
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Clock as _, FrameSize, Inputs, ManualClock, Priority, Seconds, Size, State,
+    Artifact, Clock as _, FrameSize, VideoInputs, ManualClock, Priority, VideoLength, Size, TaskState,
     StoredFile, Task, TaskId, VideoSpec,
 };
 
 use super::*;
 
-fn waiting_task(seq: u64, project: &str) -> Record {
+fn waiting_task(seq: u64, project: &str) -> TaskRecord {
     let spec = VideoSpec {
         version: SPEC_VERSION,
         model: "model".to_owned(),
         prompt: "a boat".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(5),
+        seconds: VideoLength::Fixed(5),
         frame: FrameSize::Fixed(Size::new(1280, 720)),
         seed: 1,
         generate_audio: false,
-        inputs: Inputs::Text,
+        inputs: VideoInputs::Text,
         draft: false,
         final_of: None,
         edit: None,
@@ -33,7 +33,7 @@ fn waiting_task(seq: u64, project: &str) -> Record {
         spec,
         metadata: BTreeMap::new(),
         priority: Priority::Normal,
-        state: State::Waiting,
+        state: TaskState::Waiting,
         progress: 0,
         created_at_ms: 0,
         started_at_ms: None,
@@ -44,21 +44,21 @@ fn waiting_task(seq: u64, project: &str) -> Record {
         warnings: Vec::new(),
         trace: None,
     };
-    Record::accepted(seq, task)
+    TaskRecord::accepted(seq, task)
 }
 
-fn changed(record: &Record, event: Event) -> Arc<Record> {
+fn changed(record: &TaskRecord, event: TaskEvent) -> Arc<TaskRecord> {
     Arc::new(record.apply(event).unwrap().after.unwrap())
 }
 
-fn running(waiting: &Record) -> Arc<Record> {
-    let held = Held {
+fn running(waiting: &TaskRecord) -> Arc<TaskRecord> {
+    let held = StoredLease {
         token: 1,
         until_ms: 0,
         ends_ms: 0,
         worker: String::new(),
     };
-    changed(waiting, Event::Claimed { held, now_ms: 0 })
+    changed(waiting, TaskEvent::Claimed { held, now_ms: 0 })
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_service_time_is_known_by_progress_before_the_first_task_ends() {
     let estimates = QueueEstimates::new(clock.clone());
     let waiting = waiting_task(1, "one");
     let begun = running(&waiting);
-    let changed_to = |before: &Arc<Record>, after: Arc<Record>| Change {
+    let changed_to = |before: &Arc<TaskRecord>, after: Arc<TaskRecord>| RecordChange {
         id: after.task.id,
         before: Some(before.clone()),
         after: Some(after),
@@ -75,7 +75,7 @@ fn a_service_time_is_known_by_progress_before_the_first_task_ends() {
     estimates.apply(&changed_to(&Arc::new(waiting), begun.clone()));
     let usual_ms = estimates.board().interval_ms();
     clock.advance(60_000);
-    let mut reported = Record::clone(&begun);
+    let mut reported = TaskRecord::clone(&begun);
     Arc::make_mut(&mut reported.task).progress = 10;
     estimates.apply(&changed_to(&begun, Arc::new(reported)));
     let told_ms = estimates.board().interval_ms();
@@ -88,7 +88,7 @@ fn a_place_of_an_own_project_comes_after_a_turn_of_each_other_one() {
     let estimates = QueueEstimates::new(Arc::new(ManualClock::at(0)));
     for (seq, project) in [(1, "one"), (2, "one"), (3, "two"), (4, "three")] {
         let record = Arc::new(waiting_task(seq, project));
-        estimates.apply(&Change {
+        estimates.apply(&RecordChange {
             id: record.task.id,
             before: None,
             after: Some(record),
@@ -100,7 +100,7 @@ fn a_place_of_an_own_project_comes_after_a_turn_of_each_other_one() {
     assert_eq!(own.interval_ms, 3 * of_queue.interval_ms);
 }
 
-fn completed(running: &Record) -> Arc<Record> {
+fn completed(running: &TaskRecord) -> Arc<TaskRecord> {
     let file = || StoredFile {
         key: String::new(),
         bytes: 1,
@@ -117,7 +117,7 @@ fn completed(running: &Record) -> Arc<Record> {
         height: 720,
         has_audio: false,
     };
-    let finished = Event::Finished {
+    let finished = TaskEvent::Finished {
         token: 1,
         outcome: Ok(artifact),
         now_ms: 0,
@@ -146,8 +146,8 @@ struct Service {
     estimates: QueueEstimates,
     random: u64,
     seq: u64,
-    waiting: VecDeque<Arc<Record>>,
-    running: Option<(Arc<Record>, u64)>,
+    waiting: VecDeque<Arc<TaskRecord>>,
+    running: Option<(Arc<TaskRecord>, u64)>,
 }
 
 impl Service {
@@ -179,9 +179,9 @@ impl Service {
         (self.random >> 33) % limit
     }
 
-    fn change(&mut self, before: Option<Arc<Record>>, after: Arc<Record>) {
+    fn change(&mut self, before: Option<Arc<TaskRecord>>, after: Arc<TaskRecord>) {
         let (id, after) = (after.task.id, Some(after));
-        let change = Change { id, before, after };
+        let change = RecordChange { id, before, after };
         self.estimates.apply(&change);
     }
 
@@ -196,7 +196,7 @@ impl Service {
                     project_unfinished_max: max,
                     ..QueueBounds::NONE
                 };
-                (bounds, is_full.then_some(Full::Project))
+                (bounds, is_full.then_some(ExceededLimit::Project))
             }
             Bound::Queue(max) => {
                 let free = estimates.free_in_queue(max).free;
@@ -205,12 +205,12 @@ impl Service {
                     waiting_max: max,
                     ..QueueBounds::NONE
                 };
-                (bounds, is_full.then_some(Full::Queue))
+                (bounds, is_full.then_some(ExceededLimit::Queue))
             }
         };
         if let Some(full) = full {
             let refused = estimates.refuse(project, now_ms, bounds, full);
-            let (Insertion::QueueFull(after) | Insertion::ProjectFull(after)) = refused else {
+            let (InsertOutcome::QueueFull(after) | InsertOutcome::ProjectFull(after)) = refused else {
                 panic!("{refused:?}");
             };
             return Err(after.millis.div_ceil(1000));
@@ -328,7 +328,7 @@ fn who_obeys_gets_in_beside_one_that_never_waits() {
 fn who_comes_when_a_place_is_free_comes_late_enough() {
     let after = |free, ahead| {
         let interval_ms = 2_000;
-        Vacancies { free, interval_ms }.after_ms(ahead)
+        FreePlaces { free, interval_ms }.after_ms(ahead)
     };
     assert_eq!(
         [0, 1, 2].map(|ahead| after(0, ahead)),
@@ -342,7 +342,7 @@ fn who_comes_when_a_place_is_free_comes_late_enough() {
 
 #[test]
 fn nobody_is_told_the_same_time_as_one_that_an_older_estimate_told() {
-    let vacancies = Vacancies {
+    let vacancies = FreePlaces {
         free: 0,
         interval_ms: 2_000,
     };

@@ -1,6 +1,6 @@
 //! Tests of the schema: how connections are set, who may open the store, and its rules.
 
-use super::super::backup::Snapshot;
+use super::super::backup::BackupSnapshot;
 use super::*;
 
 #[test]
@@ -70,7 +70,7 @@ fn a_snapshot_with_parts_of_a_stranger_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     drop(open_writer(&path, &SqliteOptions::default()).unwrap());
-    let check = || Snapshot::open(&path).unwrap().check();
+    let check = || BackupSnapshot::open(&path).unwrap().check();
     check().unwrap();
     for (make, remove) in [
         (

@@ -7,7 +7,7 @@ use kinora_contract::ManualClock;
 use kinora_store::conformance::Site;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::{
-    COPIED_AT_ONCE, COPIED_TABLES, CopiedRow, CopiedTable, Export, Import, OpenOptions, open,
+    COPIED_AT_ONCE, COPIED_TABLES, CopiedRow, CopiedTable, StoreExport, StoreImport, OpenOptions, open,
     open_export, open_import,
 };
 
@@ -15,7 +15,7 @@ use kinora_store::{
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Moved(Vec<(&'static str, Vec<String>)>);
 
-async fn read(mut export: Box<dyn Export>) -> Moved {
+async fn read(mut export: Box<dyn StoreExport>) -> Moved {
     let mut tables = Vec::new();
     for table in &COPIED_TABLES {
         let mut lines = Vec::new();
@@ -53,7 +53,7 @@ impl Moved {
     }
 
     /// Puts what is still missing, and looks at what there is then.
-    pub(super) async fn put_rest(&self, import: &mut Box<dyn Import>) {
+    pub(super) async fn put_rest(&self, import: &mut Box<dyn StoreImport>) {
         for (name, lines) in &self.0 {
             let stored = import.stored(table(name)).await.unwrap() as usize;
             assert!(stored <= lines.len(), "{name}");

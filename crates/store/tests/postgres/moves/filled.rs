@@ -6,13 +6,13 @@ use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{
     NOW, RETENTION_MS, actor, artifact, id, renewal, task, with_images,
 };
-use kinora_store::{Attempt, Deletion, Idempotency, NewKey, NewTask, Renewal, Scope, SecretKey};
+use kinora_store::{ReleasedAttempt, DeleteOutcome, IdempotencyKey, NewKey, NewTask, LeaseRenewal, KeyScope, SecretKey};
 
 use super::told;
 
 pub(super) fn keyed(number: u64, key: &str) -> NewTask {
     NewTask {
-        idempotency: Some(Idempotency {
+        idempotency: Some(IdempotencyKey {
             key: key.to_owned(),
             fingerprint: [7; 32],
             bound_ms: 1_000_000,
@@ -27,7 +27,7 @@ pub(super) fn key(number: u8) -> NewKey {
         sha256: [number; 32],
         name: format!("Schlüssel {number}, \"\u{1f511}\""),
         project: "one".to_owned(),
-        scopes: Scope::VIDEOS[usize::from(number % 2)..].into(),
+        scopes: KeyScope::VIDEOS[usize::from(number % 2)..].into(),
         models: (number == 2).then(|| vec!["kinora-b1".to_owned()]),
         requests_per_minute: (number == 2).then_some(0),
         unfinished_max: (number == 2).then_some(u32::MAX),
@@ -46,7 +46,7 @@ async fn add_keys(site: &Site) {
     let found = site.keys.find_key(&[1; 32], NOW + 100_000).await.unwrap();
     assert!(found.is_some());
     site.secrets
-        .keep_signing_key(SecretKey([9; 32]))
+        .store_signing_key(SecretKey([9; 32]))
         .await
         .unwrap();
 }
@@ -77,13 +77,13 @@ pub(super) async fn fill(site: &Site) {
     finish.await.unwrap();
     site.cancel("two", 9, RETENTION_MS).await;
     assert!(site.check(&withdrawn.lease).await.is_err());
-    let ticket = Renewal {
+    let ticket = LeaseRenewal {
         ticket: Some("{\"job\": \"f\\u00fcnf\"}".to_owned()),
         ..renewal(40)
     };
     site.renew(&abandoned.lease, ticket.clone()).await.unwrap();
     let deleted = site.tasks.delete("two", id(12)).await.unwrap();
-    let Deletion::Deleted { .. } = deleted else {
+    let DeleteOutcome::Deleted { .. } = deleted else {
         panic!("{deleted:?}")
     };
     let mut draft = with_images(11, "three", 1);
@@ -93,12 +93,12 @@ pub(super) async fn fill(site: &Site) {
     let made = site.claim_one().await;
     assert_eq!(made.task.id, id(11));
     site.complete(&made).await.unwrap();
-    for (number, attempt) in [(5, Attempt::Counts), (6, Attempt::Forgiven)] {
+    for (number, attempt) in [(5, ReleasedAttempt::Counts), (6, ReleasedAttempt::Forgiven)] {
         site.submit(number, "four").await;
         let claims = site.claim(9).await;
         for claim in claims {
             let is_it = claim.task.id == id(number);
-            let attempt = if is_it { attempt } else { Attempt::Forgiven };
+            let attempt = if is_it { attempt } else { ReleasedAttempt::Forgiven };
             match number == 6 && is_it {
                 true => site.renew(&claim.lease, ticket.clone()).await.unwrap(),
                 false => site.work.release(&claim.lease, attempt).await.unwrap(),

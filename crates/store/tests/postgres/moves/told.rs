@@ -6,7 +6,7 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id};
 use kinora_store::{
-    Callback, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery, NewTask,
+    TaskCallback, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery, NewTask,
     Webhook, WebhookChange,
 };
 
@@ -53,7 +53,7 @@ pub(super) async fn add_webhooks(site: &Site) {
 /// The same task, whose end is also told to an address of its own.
 pub(super) fn with_callback(new: NewTask) -> NewTask {
     NewTask {
-        callback: Some(Callback {
+        callback: Some(TaskCallback {
             webhook: "hook_2".to_owned(),
             url: "https://example.org/callback".to_owned(),
         }),
@@ -67,7 +67,7 @@ async fn take(site: &Site, count: usize) -> Vec<DueDelivery> {
         each: 100,
         lease_ms: 60_000,
     };
-    let mut taken = site.webhooks.take_deliveries(request).await.unwrap();
+    let mut taken = site.webhooks.lease_deliveries(request).await.unwrap();
     taken.sort_by_key(|one| one.number);
     taken
 }
@@ -84,7 +84,7 @@ pub(super) async fn deliver_some(site: &Site) {
             answer: Ok(200),
             next,
         };
-        site.webhooks.settle_delivery(done).await.unwrap();
+        site.webhooks.complete_delivery(done).await.unwrap();
     }
 }
 

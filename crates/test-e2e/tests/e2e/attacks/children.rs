@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kinora_engine_host::{FilmOptions, HostedFilms};
 use kinora_media::{
-    ClipFormat, FilmFormat, Films, InProcess, MediaError, Recorder, RecorderOptions, Undecodable,
+    ClipFormat, FilmFormat, FilmOpener, InProcessFilms, MediaError, Recorder, RecorderOptions, UndecodablePolicy,
 };
 use kinora_test_e2e::{DataFolder, Setup, kinora, run, until};
 
@@ -113,12 +113,12 @@ fn asked((width, height): (u32, u32), seconds: u32) -> FilmFormat {
         seconds: Some(seconds),
         seconds_max: 15,
         audio: None,
-        undecodable: Undecodable::Refuse,
+        undecodable: UndecodablePolicy::Refuse,
     }
 }
 
 /// Frames of a film and seconds that they took.
-fn played(films: &dyn Films, path: &Path) -> (Vec<Vec<u8>>, f64) {
+fn played(films: &dyn FilmOpener, path: &Path) -> (Vec<Vec<u8>>, f64) {
     let info = films.look(path).unwrap();
     let start = Instant::now();
     let mut film = films.play(path, &info).unwrap();
@@ -134,12 +134,12 @@ fn a_film_read_in_a_process_of_its_own_is_the_same_film() {
     let path = film(folder.path(), size, seconds * 24);
     let films = hosted_films();
     let start = Instant::now();
-    assert_eq!(films.look(&path).unwrap(), InProcess.look(&path).unwrap());
+    assert_eq!(films.look(&path).unwrap(), InProcessFilms.look(&path).unwrap());
     println!(
         "a process for one film: {:.1} ms",
         start.elapsed().as_secs_f64() * 1e3
     );
-    let (here, here_took) = played(&InProcess, &path);
+    let (here, here_took) = played(&InProcessFilms, &path);
     let (there, there_took) = played(&films, &path);
     assert!(here == there && here.len() as u32 == seconds * 24);
     let rate = |took: f64| here.len() as f64 / took;
@@ -148,8 +148,8 @@ fn a_film_read_in_a_process_of_its_own_is_the_same_film() {
         rate(here_took),
         rate(there_took)
     );
-    let examine = |films: &dyn Films| films.examine(&path, &asked(size, seconds), &mut || true);
-    let (ours, theirs) = (examine(&InProcess).unwrap(), examine(&films).unwrap());
+    let examine = |films: &dyn FilmOpener| films.examine(&path, &asked(size, seconds), &mut || true);
+    let (ours, theirs) = (examine(&InProcessFilms).unwrap(), examine(&films).unwrap());
     assert_eq!(ours.info, theirs.info);
     assert_eq!(ours.poster_webp, theirs.poster_webp);
     assert_eq!(ours.spritesheet_jpeg, theirs.spritesheet_jpeg);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, Reading, Task, TaskId};
+use kinora_contract::{Clock, ClockReading, Task, TaskId};
 use kinora_store::{
-    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores, ExpiryCursor, Postpone,
-    StoreError, SweepRequest, Swept,
+    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, ChoreStore, ExpiryCursor, PostponeRequest,
+    StoreError, SweepRequest, SweepReport,
 };
 
 use super::{SeenStore, told};
@@ -14,11 +14,11 @@ use crate::book::Cause;
 use crate::taken::name_of;
 
 impl SeenStore {
-    async fn sweep_now(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+    async fn sweep_now(&self, request: SweepRequest) -> Result<SweepReport, StoreError> {
         let witness = &self.way.witness;
         let steady_ms = witness.clock.steady_ms();
         let swept = self.inner.chores.sweep(request).await;
-        if swept.as_ref().ok() != Some(&Swept::default()) {
+        if swept.as_ref().ok() != Some(&SweepReport::default()) {
             self.way.tell(&format!("sweep {}", told(&swept)));
         }
         let cause = Cause::Swept {
@@ -35,7 +35,7 @@ impl SeenStore {
         let witness = &self.way.witness;
         let (kind, lease_ms) = (request.kind.clone(), request.lease_ms);
         let now_ms = witness.clock.now_ms();
-        let taken = self.inner.chores.take_chores(request).await;
+        let taken = self.inner.chores.lease_chores(request).await;
         let mut book = witness.book();
         let Ok(mut chores) = taken else {
             book.taken.lose(now_ms);
@@ -59,7 +59,7 @@ impl SeenStore {
     }
 
     async fn settle_chores_now(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
-        let settled = self.inner.chores.settle_chores(done.clone()).await;
+        let settled = self.inner.chores.complete_chores(done.clone()).await;
         self.way
             .tell(&format!("settle {} {}", done.len(), told(&settled)));
         let witness = &self.way.witness;
@@ -85,8 +85,8 @@ impl SeenStore {
 }
 
 #[async_trait]
-impl Chores for SeenStore {
-    async fn clock(&self) -> Result<Reading, StoreError> {
+impl ChoreStore for SeenStore {
+    async fn clock(&self) -> Result<ClockReading, StoreError> {
         let call = async {
             let reading = self.inner.chores.clock().await;
             let right = reading
@@ -99,11 +99,11 @@ impl Chores for SeenStore {
         self.way.there_and_back(call).await
     }
 
-    async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+    async fn sweep(&self, request: SweepRequest) -> Result<SweepReport, StoreError> {
         self.way.there_and_back(self.sweep_now(request)).await
     }
 
-    async fn postpone(&self, postpone: Postpone) -> Result<Option<ExpiryCursor>, StoreError> {
+    async fn postpone(&self, postpone: PostponeRequest) -> Result<Option<ExpiryCursor>, StoreError> {
         let call = async {
             let postponed = self.inner.chores.postpone(postpone).await;
             self.way.tell(&format!("postpone {}", told(&postponed)));
@@ -113,19 +113,19 @@ impl Chores for SeenStore {
         self.way.there_and_back(call).await
     }
 
-    async fn take_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError> {
+    async fn lease_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError> {
         self.way.there_and_back(self.take_chores_now(request)).await
     }
 
-    async fn settle_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+    async fn complete_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
         self.way.there_and_back(self.settle_chores_now(done)).await
     }
 
-    async fn known(
+    async fn find_tasks(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
-        self.way.there_and_back(self.inner.chores.known(ids)).await
+        self.way.there_and_back(self.inner.chores.find_tasks(ids)).await
     }
 
     fn identity(&self) -> u64 {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, FailureCode, Phase, TaskId};
+use kinora_contract::{Clock, FailureCode, TaskPhase, TaskId};
 use kinora_store::{
-    Attempt, Cancellation, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost,
-    Outcome, Renewal, StoreError, SweepRequest, WaitingFrom, Work,
+    ReleasedAttempt, CancelOutcome, ClaimedTask, ClaimRequest, ReferenceFetch, FetchRequest, FetchReport, Lease, LeaseLost,
+    RunOutcome, LeaseRenewal, StoreError, SweepRequest, WaitingFrom, WorkerStore,
 };
 use tokio::sync::watch;
 
@@ -20,7 +20,7 @@ impl SeenStore {
         &self,
         request: ClaimRequest,
         asked_ms: u64,
-    ) -> Result<Vec<Claim>, StoreError> {
+    ) -> Result<Vec<ClaimedTask>, StoreError> {
         let (witness, worker) = (&self.way.witness, self.way.pulse.k);
         let steady_ms = witness.clock.steady_ms();
         let claims = self.inner.work.claim(request).await;
@@ -38,7 +38,7 @@ impl SeenStore {
                 steady_ms,
             })
             .await;
-        for Claim { lease, .. } in claimed {
+        for ClaimedTask { lease, .. } in claimed {
             assert!(
                 witness.book().holds(lease),
                 "P3: a claim is not what the store knows: {lease:?}"
@@ -51,7 +51,7 @@ impl SeenStore {
     async fn renew_now(
         &self,
         lease: &Lease,
-        renewal: Renewal,
+        renewal: LeaseRenewal,
         asked_ms: u64,
     ) -> Result<(), StoreError> {
         let (witness, worker) = (&self.way.witness, self.way.pulse.k);
@@ -78,7 +78,7 @@ impl SeenStore {
         done
     }
 
-    async fn finish_now(&self, lease: &Lease, outcome: Outcome) -> Result<(), StoreError> {
+    async fn finish_now(&self, lease: &Lease, outcome: RunOutcome) -> Result<(), StoreError> {
         let witness = &self.way.witness;
         let held = witness.book().holds(lease);
         let done = if held && witness.takes_race() {
@@ -101,7 +101,7 @@ impl SeenStore {
     }
 
     /// A finish, a cancel and a sweep at once, in one transaction.
-    async fn race(&self, lease: &Lease, outcome: Outcome) -> Result<(), StoreError> {
+    async fn race(&self, lease: &Lease, outcome: RunOutcome) -> Result<(), StoreError> {
         let witness = &self.way.witness;
         let project = {
             let book = witness.book();
@@ -138,7 +138,7 @@ impl SeenStore {
             told(&finished),
             cancelled.is_ok()
         ));
-        let both = finished.is_ok() && matches!(cancelled, Ok(Cancellation::Cancelled(_)));
+        let both = finished.is_ok() && matches!(cancelled, Ok(CancelOutcome::Cancelled(_)));
         assert!(!both, "P2: {} was both finished and cancelled", lease.task);
         let mut book = witness.book();
         book.saw("finish raced".to_owned());
@@ -155,7 +155,7 @@ impl SeenStore {
         finished
     }
 
-    async fn release_now(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+    async fn release_now(&self, lease: &Lease, attempt: ReleasedAttempt) -> Result<(), StoreError> {
         let (witness, pulse) = (&self.way.witness, &self.way.pulse);
         let held = witness.book().holds(lease);
         let done = self.inner.work.release(lease, attempt).await;
@@ -164,7 +164,7 @@ impl SeenStore {
             lease.task,
             told(&done)
         ));
-        if attempt == Attempt::Forgiven && !pulse.stops() {
+        if attempt == ReleasedAttempt::Forgiven && !pulse.stops() {
             self.gave_back_rightly(lease);
         }
         let cause = Cause::Released {
@@ -194,9 +194,9 @@ impl SeenStore {
         witness.book().saw(what.to_owned());
     }
 
-    async fn take_fetches_now(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+    async fn take_fetches_now(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError> {
         let witness = &self.way.witness;
-        let taken = self.inner.work.take_fetches(request).await;
+        let taken = self.inner.work.lease_fetches(request).await;
         let fetches = taken.as_deref().unwrap_or_default();
         for fetch in fetches {
             self.way.tell(&format!("fetch {}", fetch.task.id));
@@ -208,19 +208,19 @@ impl SeenStore {
         taken
     }
 
-    async fn settle_fetch_now(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
+    async fn settle_fetch_now(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError> {
         let (witness, id) = (&self.way.witness, fetch.task.id);
         let holds = {
             let mut book = witness.book();
-            if let Fetched::Failed { failure, .. } = &fetched {
+            if let FetchReport::Failed { failure, .. } = &fetched {
                 book.note(Cause::FetchFailed {
                     task: id,
                     failure: failure.clone(),
                 });
             }
-            book.phase(id) == Some(Phase::Waiting) && book.is_fetched_by(fetch)
+            book.phase(id) == Some(TaskPhase::Waiting) && book.is_fetched_by(fetch)
         };
-        let settled = self.inner.work.settle_fetch(fetch, fetched.clone()).await;
+        let settled = self.inner.work.complete_fetch(fetch, fetched.clone()).await;
         self.way
             .tell(&format!("fetched {id} {fetched:?} {}", told(&settled)));
         match &settled {
@@ -243,13 +243,13 @@ fn refused_rightly(done: &Result<(), StoreError>, held: bool, lease: &Lease) {
 }
 
 #[async_trait]
-impl Work for SeenStore {
-    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+impl WorkerStore for SeenStore {
+    async fn lease_fetches(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError> {
         let call = self.take_fetches_now(request);
         self.way.there_and_back(call).await
     }
 
-    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
+    async fn complete_fetch(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError> {
         let call = self.settle_fetch_now(fetch, fetched);
         self.way.there_and_back(call).await
     }
@@ -259,7 +259,7 @@ impl Work for SeenStore {
         self.way.there_and_back(call).await
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedTask>, StoreError> {
         let asked_ms = self.way.witness.clock.steady_ms();
         let call = self.claim_now(request, asked_ms);
         self.way.there_and_back(call).await
@@ -274,7 +274,7 @@ impl Work for SeenStore {
         &self,
         lease: &Lease,
         lease_ms: u64,
-        renewal: Renewal,
+        renewal: LeaseRenewal,
     ) -> Result<(), StoreError> {
         assert_eq!(lease_ms, LEASE_MS);
         let asked_ms = self.way.witness.clock.steady_ms();
@@ -287,9 +287,9 @@ impl Work for SeenStore {
         self.way.there_and_back(call).await
     }
 
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
+    async fn find_lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
         let call = async {
-            let lost = self.inner.work.lost(leases).await;
+            let lost = self.inner.work.find_lost(leases).await;
             for (place, how) in lost.as_deref().unwrap_or_default() {
                 let lease = &leases[*place];
                 assert!(
@@ -305,7 +305,7 @@ impl Work for SeenStore {
     async fn finish(
         &self,
         lease: &Lease,
-        outcome: Outcome,
+        outcome: RunOutcome,
         retention_ms: u64,
     ) -> Result<(), StoreError> {
         assert_eq!(retention_ms, RETENTION_MS);
@@ -313,7 +313,7 @@ impl Work for SeenStore {
         self.way.there_and_back(call).await
     }
 
-    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+    async fn release(&self, lease: &Lease, attempt: ReleasedAttempt) -> Result<(), StoreError> {
         let call = self.release_now(lease, attempt);
         self.way.there_and_back(call).await
     }
@@ -322,8 +322,8 @@ impl Work for SeenStore {
         self.inner.work.unclean_starts()
     }
 
-    async fn settle(&self) -> Result<(), StoreError> {
-        let call = self.inner.work.settle();
+    async fn confirm_start(&self) -> Result<(), StoreError> {
+        let call = self.inner.work.confirm_start();
         self.way.there_and_back(call).await
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::config::{Config, Engine};
+use crate::config::{Config, EngineSettings};
 
 /// What decides the largest tensor of a decoder, by the sources of diffusers 0.42.1.
 struct Decoder {
@@ -52,7 +52,7 @@ fn decoder(name: &str) -> Decoder {
 }
 
 /// The largest tensors of decoding the largest clip, at once and by tiles: features, or the clip itself.
-fn decoding(engine: &Engine, config: &Config) -> (f64, f64) {
+fn decoding(engine: &EngineSettings, config: &Config) -> (f64, f64) {
     let decoder = decoder(&engine.name);
     let card = config.models[0]
         .card(kinora_contract::Features::ALL)
@@ -61,8 +61,8 @@ fn decoding(engine: &Engine, config: &Config) -> (f64, f64) {
     let area = |size: &kinora_contract::Size| f64::from(size.width) * f64::from(size.height);
     let pixels = can.sizes.iter().map(area).fold(0.0, f64::max);
     let promises = match engine.settings.output() {
-        kinora_engine::Output::Frames(frames) => frames.program().unwrap().promises,
-        kinora_engine::Output::Films(_) => unreachable!(),
+        kinora_engine::EngineOutput::Frames(frames) => frames.program().unwrap().promises,
+        kinora_engine::EngineOutput::Films(_) => unreachable!(),
     };
     let frames = f64::from(promises.grid.frames(card_seconds(can) * promises.fps));
     let clip = 3.0 * frames * pixels * decoder.bytes;
@@ -114,8 +114,8 @@ fn every_ready_configuration_fits_the_device_that_it_names() {
             assert!(text.contains("# Memory: unknown"), "{name}");
             continue;
         };
-        let placement = Placement::from_engine(&engine.told.table);
-        let (needs, device) = (memory.needs(placement), memory.device_gigabytes);
+        let placement = WeightPlacement::from_engine(&engine.definition.table);
+        let (needs, device) = (memory.required_gigabytes(placement), memory.device_gigabytes);
         assert!(
             memory.fits(placement, device),
             "{name}: {needs} of {device}"
@@ -139,10 +139,10 @@ fn the_page_has_the_figures_of_all_ready_configurations() {
         let Some(memory) = &engine.memory else {
             continue;
         };
-        let placement = Placement::from_engine(&engine.told.table);
+        let placement = WeightPlacement::from_engine(&engine.definition.table);
         let needs = |offload| {
-            let possible = offload != Offload::Layers || placement.has_layers;
-            let needs = memory.needs(Placement {
+            let possible = offload != OffloadMode::Layers || placement.has_layers;
+            let needs = memory.required_gigabytes(WeightPlacement {
                 offload,
                 ..placement
             });
@@ -152,11 +152,11 @@ fn the_page_has_the_figures_of_all_ready_configurations() {
                 "–".to_owned()
             }
         };
-        let [none, model, layers] = [Offload::None, Offload::Model, Offload::Layers].map(needs);
+        let [none, model, layers] = [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers].map(needs);
         let chosen = match placement.offload {
-            Offload::None => "none",
-            Offload::Model => "model",
-            Offload::Layers => "group",
+            OffloadMode::None => "none",
+            OffloadMode::Model => "model",
+            OffloadMode::Layers => "group",
         };
         let (name, device) = (&engine.name, memory.device_gigabytes);
         let row = format!("| {name} | {none} | {model} | {layers} | {chosen}, {device} GB |");
@@ -164,7 +164,7 @@ fn the_page_has_the_figures_of_all_ready_configurations() {
     }
 }
 
-fn memory() -> Memory {
+fn memory() -> MemoryNeeds {
     toml::from_str(
         "device_gigabytes = 24\nparts_gigabytes = { transformer = 10.0, text_encoder = 11.4, vae = 2.8 }\n\
          layer_gigabytes = 2.1\ndecode_gigabytes = 9.0\ntiled_decode_gigabytes = 1.3",
@@ -172,13 +172,13 @@ fn memory() -> Memory {
     .unwrap()
 }
 
-fn placement(settings: &str) -> Placement {
-    Placement::from_engine(&toml::from_str(&format!("settings = {{ {settings} }}")).unwrap())
+fn placement(settings: &str) -> WeightPlacement {
+    WeightPlacement::from_engine(&toml::from_str(&format!("settings = {{ {settings} }}")).unwrap())
 }
 
 #[test]
 fn the_need_follows_from_the_settings() {
-    let needs = |settings: &str| memory().needs(placement(settings));
+    let needs = |settings: &str| memory().required_gigabytes(placement(settings));
     assert!(near(needs(""), 33.2));
     assert!(near(needs("vae_tiling = true"), 25.5));
     assert!(near(needs("offload = \"model\""), 11.8));
@@ -195,7 +195,7 @@ fn the_need_follows_from_the_settings() {
 fn the_first_settings_that_fit_are_proposed() {
     let proposed = |settings: &str, device| {
         let proposal = memory().proposal(placement(settings), device);
-        proposal.map(Placement::settings)
+        proposal.map(WeightPlacement::settings)
     };
     let none = "offload = \"none\", vae_tiling = ";
     assert_eq!(proposed("", 80.0), Some(format!("{none}false")));

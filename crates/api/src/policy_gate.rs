@@ -1,0 +1,60 @@
+//! Asks the operator's policy service about a request before it becomes a task. The number of
+//! concurrent questions is limited, and so is each project's share of them, so slow answers for one
+//! project do not delay the others.
+
+use kinora_contract::ErrorCode;
+use kinora_contract::limits::{POLICY_QUESTIONS_MAX, POLICY_QUESTIONS_PER_PROJECT_MAX};
+use kinora_policy::{PolicyService, QuestionSubject, PolicyVerdict};
+use kinora_store::NewTask;
+
+use crate::error::ApiError;
+use crate::memory::LimitReached;
+use crate::request_turns::RequestTurns;
+
+/// How soon a client should retry a request for which the policy service gave no answer.
+const RETRY_SECONDS: u64 = 5;
+
+/// Admits requests that the operator's policy allows. Clones share its turns.
+#[derive(Clone, Debug)]
+pub struct PolicyGate {
+    policy: PolicyService,
+    turns: RequestTurns,
+}
+
+impl PolicyGate {
+    /// Creates a gate that asks `policy`.
+    pub fn new(policy: PolicyService) -> Self {
+        Self {
+            policy,
+            turns: RequestTurns::new(POLICY_QUESTIONS_MAX, POLICY_QUESTIONS_PER_PROJECT_MAX),
+        }
+    }
+
+    /// Refuses requests that the policy does not allow. A request that gets no turn is always
+    /// refused, even if the operator allows requests without an answer; otherwise a client could
+    /// bypass the policy by flooding it.
+    pub(crate) async fn check(&self, new: &NewTask) -> Result<(), ApiError> {
+        // First the project's own turn, then one of all: slow answers for one project hold no turns
+        // that others need.
+        let own = self.turns.acquire_own(&new.project).await?;
+        let _turn = self.turns.acquire_turn(own).await.map_err(|full| match full {
+            LimitReached::Owner => full.into(),
+            LimitReached::All => unavailable(),
+        })?;
+        let subject = QuestionSubject::new(&new.project, &new.spec, &new.metadata);
+        match self.policy.judge_request(&subject).await {
+            Ok(PolicyVerdict::Allowed) => Ok(()),
+            Ok(PolicyVerdict::Refused(reason)) => Err(ApiError::new(ErrorCode::ContentPolicy, reason)),
+            Err(error) => {
+                tracing::warn!(%error, "policy service did not answer; request refused");
+                Err(unavailable())
+            }
+        }
+    }
+}
+
+fn unavailable() -> ApiError {
+    let message =
+        "The request could not be checked against the policy of this service; send it again soon.";
+    ApiError::new(ErrorCode::PolicyUnavailable, message).retry_after(RETRY_SECONDS)
+}

@@ -1,0 +1,157 @@
+//! Limits concurrent work of one kind, of which each project gets a share. For lists: a page may cost
+//! a thousand times as much as a poll, so only a few are read at a time, and a turn lasts until the
+//! work is done even if the client hangs up, so hanging up gains nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::memory::LimitReached;
+
+/// Maximum number of pages read and written at a time.
+const PAGES: usize = 4;
+/// Maximum per project.
+const PAGES_OF_PROJECT: usize = 2;
+/// Number of projects from which idle ones are removed.
+const FORGET_FROM: usize = 256;
+/// How long a request waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Hands out turns. Clones share them.
+#[derive(Clone, Debug)]
+pub struct RequestTurns(Arc<TurnLimits>);
+
+#[derive(Debug)]
+struct TurnLimits {
+    all: Arc<Semaphore>,
+    project_max: usize,
+    of_projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+}
+
+/// A project's turn; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct ActiveTurn {
+    _all: OwnedSemaphorePermit,
+    _of_project: ProjectPermit,
+}
+
+/// A project's own permit, before it competes with other projects.
+#[derive(Debug)]
+pub(crate) struct ProjectPermit {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The turns for lists.
+impl Default for RequestTurns {
+    fn default() -> Self {
+        Self::new(PAGES, PAGES_OF_PROJECT)
+    }
+}
+
+impl RequestTurns {
+    /// Allows `all_max` turns at a time, and at most `project_max` of one project.
+    pub(crate) fn new(all_max: usize, project_max: usize) -> Self {
+        Self(Arc::new(TurnLimits {
+            all: Arc::new(Semaphore::new(all_max)),
+            project_max,
+            of_projects: Mutex::default(),
+        }))
+    }
+
+    /// Waits for one of the permits of `project`.
+    pub(crate) async fn acquire_own(&self, project: &str) -> Result<ProjectPermit, LimitReached> {
+        // Example: a project sends a hundred lists at once. Two of them compete for the four turns
+        // of all projects, and the others wait here, where only their own project does. Another
+        // project finds two turns that this one cannot take.
+        let turn = self.project_semaphore(project).acquire_owned();
+        match timeout(PATIENCE, turn).await {
+            Ok(Ok(permit)) => Ok(ProjectPermit { _permit: permit }),
+            _ => Err(LimitReached::Owner),
+        }
+    }
+
+    /// Waits for one of all turns, for a project that holds its own permit. They are granted in
+    /// order, so each project waits for few others.
+    pub(crate) async fn acquire_turn(&self, own: ProjectPermit) -> Result<ActiveTurn, LimitReached> {
+        let turn = self.0.all.clone().acquire_owned();
+        match timeout(PATIENCE, turn).await {
+            Ok(Ok(permit)) => Ok(ActiveTurn {
+                _all: permit,
+                _of_project: own,
+            }),
+            _ => Err(LimitReached::All),
+        }
+    }
+
+    fn project_semaphore(&self, project: &str) -> Arc<Semaphore> {
+        let mut all = self
+            .0
+            .of_projects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = all.get(project) {
+            return turns.clone();
+        }
+        if all.len() >= FORGET_FROM {
+            // A semaphore that only the map refers to has no permit out and nobody waiting.
+            all.retain(|_, turns| Arc::strong_count(turns) > 1);
+        }
+        let turns = Arc::new(Semaphore::new(self.0.project_max));
+        all.insert(project.into(), turns.clone());
+        turns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn turn(turns: &RequestTurns, project: &str) -> Result<ActiveTurn, LimitReached> {
+        turns.acquire_turn(turns.acquire_own(project).await?).await
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "by the runtime's paused timers")]
+    #[tokio::test(start_paused = true)]
+    async fn p15_a_project_with_many_lists_leaves_turns_to_others() {
+        let turns = RequestTurns::default();
+        let mut greedy = Vec::new();
+        for _ in 0..PAGES_OF_PROJECT {
+            greedy.push(turn(&turns, "greedy").await.unwrap());
+        }
+        let waiting = turns.clone();
+        let waiting = tokio::spawn(async move { turn(&waiting, "greedy").await.map(|_| ()) });
+        // Immediately, although another asked first.
+        let begun = tokio::time::Instant::now();
+        let polite = turn(&turns, "polite").await.unwrap();
+        assert!(begun.elapsed().is_zero());
+        drop(greedy.pop());
+        assert_eq!(waiting.await.unwrap(), Ok(()));
+        drop(polite);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_turn_for_ever() {
+        let turns = RequestTurns::default();
+        let mut held = Vec::new();
+        for number in 0..PAGES {
+            held.push(turn(&turns, &format!("project {number}")).await.unwrap());
+        }
+        assert_eq!(turn(&turns, "late").await.unwrap_err(), LimitReached::All);
+        let _own = turns.acquire_own("project 0").await.unwrap();
+        assert_eq!(turns.acquire_own("project 0").await.unwrap_err(), LimitReached::Owner);
+    }
+
+    #[tokio::test]
+    async fn p08_projects_that_read_nothing_are_forgotten() {
+        let turns = RequestTurns::default();
+        let mut most = 0;
+        for number in 0..10 * FORGET_FROM {
+            drop(turn(&turns, &format!("project {number}")).await.unwrap());
+            most = most.max(turns.0.of_projects.lock().unwrap().len());
+        }
+        assert!(most <= FORGET_FROM);
+    }
+}

@@ -1,0 +1,91 @@
+//! The settings of the storyboard as an operator writes them: `[storyboard]` for the engine in the service, and
+//! `[[engines]]` of its kind for those in processes of their own.
+
+use std::sync::Arc;
+
+use kinora_engine::{Engine, EngineError, EngineKind, FrameKind, KindError, EngineOutput, ClipPlanner};
+use serde::Deserialize;
+
+use crate::{StoryboardOptions, Storyboard};
+
+/// Longest mark: it has two short lines in the narrowest frame.
+const MARK_CHARS_MAX: usize = 80;
+
+/// Configuration of a storyboard engine. Omitted settings have the defaults of [`StoryboardOptions`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoryboardKind {
+    /// See [`StoryboardOptions::caption`].
+    pub caption: bool,
+    /// See [`StoryboardOptions::mark`].
+    pub mark: bool,
+    /// See [`StoryboardOptions::mark_text`].
+    pub mark_text: String,
+    /// See [`StoryboardOptions::system_fonts`].
+    pub system_fonts: bool,
+}
+
+impl Default for StoryboardKind {
+    fn default() -> Self {
+        let options = StoryboardOptions::default();
+        Self {
+            caption: options.caption,
+            mark: options.mark,
+            mark_text: options.mark_text,
+            system_fonts: options.system_fonts,
+        }
+    }
+}
+
+impl EngineKind for StoryboardKind {
+    fn check(&self, confined: bool) -> Result<(), KindError> {
+        let text = &self.mark_text;
+        // Characters, not bytes: what counts is the room in the frame.
+        let long = text.chars().count() > MARK_CHARS_MAX;
+        if long || text.trim().is_empty() || text.contains(char::is_control) {
+            return Err(KindError(format!(
+                "mark_text must have 1 to {MARK_CHARS_MAX} characters and no line breaks; \
+                 `mark = false` takes the mark away"
+            )));
+        }
+        // Refused at the start: otherwise captions would lack characters without a reason that an
+        // operator could see.
+        if self.system_fonts && confined {
+            let what =
+                "system_fonts needs `host.sandbox = false`: a sandboxed process reads no fonts";
+            return Err(KindError(what.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn output(&self) -> EngineOutput<'_> {
+        EngineOutput::Frames(self)
+    }
+
+    fn device(&self) -> Option<String> {
+        Some("cpu".to_owned())
+    }
+}
+
+impl FrameKind for StoryboardKind {
+    fn planner(&self, _name: &str) -> Result<Arc<dyn ClipPlanner>, KindError> {
+        Ok(Arc::new(self.storyboard()))
+    }
+
+    fn open(&self, _name: &str) -> Result<Box<dyn Engine>, EngineError> {
+        Ok(Box::new(self.storyboard()))
+    }
+}
+
+impl StoryboardKind {
+    fn storyboard(&self) -> Storyboard {
+        Storyboard::new(StoryboardOptions {
+            // Painting is all that the engine does: every core may.
+            threads: None,
+            caption: self.caption,
+            mark: self.mark,
+            mark_text: self.mark_text.clone(),
+            system_fonts: self.system_fonts,
+        })
+    }
+}

@@ -1,0 +1,312 @@
+//! The flags of the commands that use a server: `kinora generate`, `final`, `edit` and `tasks`; and
+//! of `kinora completions` and `kinora man`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use clap_complete::Shell;
+use kinora_client::Seconds;
+
+use crate::home_path::path;
+
+/// Flags of `kinora generate`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_API_KEY. For example:\n  \
+                  kinora generate \"A red balloon drifts over the sea\" -o balloon.mp4\n  \
+                  kinora generate \"Day turns into night\" --seconds 4 --first-frame https://example.com/day.jpg\n  \
+                  kinora generate \"A harbour at dawn\" --size 1920x1080 --draft -o draft.mp4\n  \
+                  kinora generate \"A harbour at dusk\" --priority high\n  \
+                  kinora generate \"A harbour at dawn\" --callback-url https://example.com/done --no-wait\n\n\
+                  Without a server, in one command:\n  \
+                  kinora generate --local \"A red balloon drifts over the sea\" -o balloon.mp4\n\n\
+                  Ctrl-C cancels the task at the server; a second one leaves at once. Exit codes: 0 done, 1 the task failed, \
+                  2 wrong usage, 3 the server cannot be reached, 4 the server refused, 6 the video is made but cannot be \
+                  written here, 130 interrupted."
+)]
+pub(crate) struct GenerateArgs {
+    /// Description of the video
+    pub(crate) prompt: String,
+    /// Model [default: the server's first one that supports the request]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// One of the model's sizes, such as 1280x720
+    #[arg(long, value_name = "WxH", conflicts_with_all = ["resolution", "aspect_ratio"])]
+    pub(crate) size: Option<String>,
+    /// 480p, 720p or 1080p
+    #[arg(long, value_name = "LINES")]
+    pub(crate) resolution: Option<String>,
+    /// 16:9, 9:16, 1:1, 4:3, 3:4, 21:9, or adaptive: the shape of the first image
+    #[arg(long, value_name = "RATIO")]
+    pub(crate) aspect_ratio: Option<String>,
+    /// Length in seconds, or auto if the model can choose
+    #[arg(long, value_parser = seconds)]
+    pub(crate) seconds: Option<Seconds>,
+    /// Seed, to make the same video again [default: a random one]
+    #[arg(long)]
+    pub(crate) seed: Option<u32>,
+    /// Things to avoid
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) negative_prompt: Option<String>,
+    /// URL of the picture that the video starts with
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) first_frame: Option<String>,
+    /// URL of the picture that the video ends with
+    #[arg(long, value_name = "URL", value_parser = address, requires = "first_frame")]
+    pub(crate) last_frame: Option<String>,
+    /// URL of a picture to show; repeat for more
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) image: Vec<String>,
+    /// URL of a sound to hear; repeat for more
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) audio: Vec<String>,
+    /// Without a sound track
+    #[arg(long)]
+    pub(crate) no_sound: bool,
+    /// Make a draft: quick, at 480p; `kinora final` renders it in full
+    #[arg(long)]
+    pub(crate) draft: bool,
+    /// Priority among the project's own waiting tasks [default: normal]
+    #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
+    pub(crate) priority: Option<String>,
+    /// Start a server for this one video, and stop it afterwards; only the file remains
+    #[arg(long, conflicts_with_all = ["no_wait", "draft", "callback_url"])]
+    pub(crate) local: bool,
+    /// Configuration file of the server that --local starts
+    #[arg(long, value_name = "FILE", requires = "local", value_parser = path())]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Flags of `kinora final`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Prompt, seed, references, length and size come from the draft. For example:\n  \
+                  kinora generate \"A harbour at dawn\" --size 1920x1080 --draft -o draft.mp4\n  \
+                  kinora final video_01k3v8r2n8p5c1w9g7d4x6m2ta -o harbour.mp4\n  \
+                  kinora final video_01k3v8r2n8p5c1w9g7d4x6m2ta --callback-url https://example.com/done --no-wait"
+)]
+pub(crate) struct FinalArgs {
+    /// A completed draft
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Priority among the project's own waiting tasks [default: normal]
+    #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
+    pub(crate) priority: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Flags of `kinora edit`.
+#[derive(Debug, Args)]
+#[command(after_help = "Length and size come from the source. For example:\n  \
+                  kinora edit video_01k3v8r2n8p5c1w9g7d4x6m2ta \"The same in deep snow\" -o snow.mp4\n  \
+                  kinora edit video_01k3v8r2n8p5c1w9g7d4x6m2ta \"At night\" \
+                  --callback-url https://example.com/done --no-wait")]
+pub(crate) struct EditArgs {
+    /// A completed task
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The change to make
+    pub(crate) prompt: String,
+    /// Model [default: the server's first one that supports edits]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// How far the result may depart from its source, 0.0 to 1.0 [default: 0.6]
+    #[arg(long)]
+    pub(crate) strength: Option<f64>,
+    /// Seed [default: a random one]
+    #[arg(long)]
+    pub(crate) seed: Option<u32>,
+    /// Things to avoid
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) negative_prompt: Option<String>,
+    /// URL of a picture to show; repeat for more
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) image: Vec<String>,
+    /// Priority among the project's own waiting tasks [default: normal]
+    #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
+    pub(crate) priority: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Flags for the result and its notification.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// File for the video, replaced if it exists [default: ID.mp4 in this folder]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "no_wait", value_parser = path())]
+    pub(crate) output: Option<PathBuf>,
+    /// Only submit, and print the id; use `kinora tasks watch` and `kinora tasks download` later
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// URL to which the server posts a signed event when the task ends; see `kinora webhooks add`
+    #[arg(long, value_name = "URL", value_parser = web_address)]
+    pub(crate) callback_url: Option<String>,
+    /// Print the task as JSON instead of the file's path
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn seconds(text: &str) -> Result<Seconds, String> {
+    match text {
+        "auto" => Ok(Seconds::Auto),
+        number => number
+            .parse()
+            .map(Seconds::Fixed)
+            .map_err(|_| "a whole number, or auto".to_owned()),
+    }
+}
+
+/// The server checks the rest of it.
+fn web_address(text: &str) -> Result<String, String> {
+    let lower = text.to_ascii_lowercase();
+    if lower.starts_with("http://") || lower.starts_with("https://") {
+        return Ok(text.to_owned());
+    }
+    Err("an address that begins with http:// or https://".to_owned())
+}
+
+/// Pictures and sounds are given by URL; a path is the usual mistake.
+fn address(text: &str) -> Result<String, String> {
+    web_address(text).map_err(|wrong| {
+        if Path::new(text).exists() || text.to_ascii_lowercase().starts_with("file:") {
+            return "this is a file of this machine, and the server takes pictures and sounds by address: upload it \
+                    to a place that the server can read, and give its http or https address"
+                .to_owned();
+        }
+        wrong
+    })
+}
+
+/// Flags of `kinora tasks`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_API_KEY. For example:\n  \
+                  kinora tasks list"
+)]
+pub(crate) struct TasksArgs {
+    #[command(subcommand)]
+    pub(crate) command: TasksCommand,
+}
+
+/// The commands of `kinora tasks`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TasksCommand {
+    /// List the project's tasks, newest first.
+    #[command(after_help = "For example:\n  kinora tasks list --limit 100\n  \
+                      kinora tasks list --json | jq -r '.[] | select(.status == \"failed\") | .id'")]
+    List {
+        /// Maximum number of tasks
+        #[arg(long, value_name = "TASKS", default_value_t = 20)]
+        limit: u32,
+        /// Print JSON, as the API returns it
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show everything about a task.
+    #[command(after_help = "For example:\n  kinora tasks show video_01k3v8r2n8p5c1w9g7d4x6m2ta")]
+    Show {
+        /// The task
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print JSON, as the API returns it
+        #[arg(long)]
+        json: bool,
+    },
+    /// Follow a task until it ends, and print its final state.
+    #[command(
+        after_help = "Ctrl-C stops watching; the task goes on. With --json each change is a line. For example:\n  \
+                      kinora tasks watch video_01k3v8r2n8p5c1w9g7d4x6m2ta"
+    )]
+    Watch {
+        /// The task
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print each change as one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save the video of a task, once it is completed.
+    #[command(
+        after_help = "Waits for the task first. A download that broke off goes on where it was. For example:\n  \
+                      kinora tasks download video_01k3v8r2n8p5c1w9g7d4x6m2ta -o out.mp4"
+    )]
+    Download {
+        /// The task
+        #[arg(value_name = "ID")]
+        id: String,
+        /// File for the video, replaced if it exists [default: ID.mp4 in this folder]
+        #[arg(short, long, value_name = "FILE", value_parser = path())]
+        output: Option<PathBuf>,
+        /// Print the task as JSON instead of the file's path
+        #[arg(long)]
+        json: bool,
+    },
+    /// Cancel unfinished tasks.
+    #[command(after_help = "For example:\n  kinora tasks cancel video_01k3v8r2n8p5c1w9g7d4x6m2ta")]
+    Cancel(IdsArgs),
+    /// Delete tasks and their videos; unfinished ones are cancelled first.
+    #[command(after_help = "For example:\n  kinora tasks delete video_01k3v8r2n8p5c1w9g7d4x6m2ta")]
+    Delete(IdsArgs),
+}
+
+/// One or more tasks.
+#[derive(Debug, Args)]
+pub(crate) struct IdsArgs {
+    /// The tasks
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+    /// Print JSON, one line per task
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Flags of `kinora completions`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Write it where the shell looks for completions. For example:\n  \
+                  kinora completions bash > ~/.local/share/bash-completion/completions/kinora\n  \
+                  kinora completions zsh > ~/.zfunc/_kinora\n  \
+                  kinora completions fish > ~/.config/fish/completions/kinora.fish"
+)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Flags of `kinora man`.
+#[derive(Debug, Args)]
+#[command(after_help = "For example:\n  kinora man ~/.local/share/man/man1\n  man kinora-generate")]
+pub(crate) struct ManArgs {
+    /// Folder for the pages, one per command; created if missing
+    #[arg(value_name = "DIR", value_parser = path())]
+    pub(crate) folder: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_file_is_refused_with_what_to_do() {
+        assert!(address("HTTPS://example.com/a.png").is_ok());
+        for path in ["/", "file:///tmp/a.png"] {
+            let refused = address(path).unwrap_err();
+            assert!(refused.contains("upload"), "{refused}");
+        }
+        assert!(
+            address("example.com/a.png")
+                .unwrap_err()
+                .contains("http://")
+        );
+    }
+
+    #[test]
+    fn a_length_is_a_number_or_auto() {
+        assert_eq!(seconds("5"), Ok(Seconds::Fixed(5)));
+        assert_eq!(seconds("auto"), Ok(Seconds::Auto));
+        assert!(seconds("soon").is_err());
+    }
+}
