@@ -101,8 +101,8 @@ impl ModelAvailability {
 mod tests {
     use kinora_contract::ManualClock;
     use kinora_store::EmbeddedStore;
-    use kinora_store::faulty::{FaultyStore, StoreMethod, Plan, Rates};
-    use kinora_store::{WorkerAnnouncement, ServedModel, WorkerState};
+    use kinora_store::faulty::{FaultyStore, Plan, Rates, StoreMethod};
+    use kinora_store::{ServedModel, WorkerAnnouncement, WorkerState};
 
     use super::*;
 

@@ -156,7 +156,11 @@ fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let message = format!("'{name}' has a transfer encoding; send its text as it is.");
-    Err(ApiError::for_param(ErrorCode::UnsupportedEncoding, name, message))
+    Err(ApiError::for_param(
+        ErrorCode::UnsupportedEncoding,
+        name,
+        message,
+    ))
 }
 
 /// A mail header, deprecated in forms (RFC 7578, 4.7).
@@ -231,7 +235,11 @@ fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let message = "The character set is not supported; send UTF-8.";
-    Err(ApiError::for_param(ErrorCode::UnsupportedEncoding, param, message))
+    Err(ApiError::for_param(
+        ErrorCode::UnsupportedEncoding,
+        param,
+        message,
+    ))
 }
 
 #[cfg(test)]

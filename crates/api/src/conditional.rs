@@ -83,10 +83,14 @@ pub(crate) fn stretch(header: Option<&str>, length: u64) -> ByteRange {
     };
     match (position(first), position(last)) {
         (RangePosition::At(first), RangePosition::At(last)) if first > last => ByteRange::Whole,
-        (RangePosition::At(first), RangePosition::At(last)) => part(first..last.saturating_add(1), length),
+        (RangePosition::At(first), RangePosition::At(last)) => {
+            part(first..last.saturating_add(1), length)
+        }
         (RangePosition::At(first), RangePosition::Open) => part(first..u64::MAX, length),
         (RangePosition::Open, RangePosition::At(0)) => ByteRange::Unsatisfiable,
-        (RangePosition::Open, RangePosition::At(tail)) => part(length.saturating_sub(tail)..length, length),
+        (RangePosition::Open, RangePosition::At(tail)) => {
+            part(length.saturating_sub(tail)..length, length)
+        }
         _ => ByteRange::Whole,
     }
 }
@@ -151,7 +155,10 @@ mod tests {
                 vec![(only, "\"a\""), (not.clone(), "\"a\"")],
                 ConditionOutcome::NotModified,
             ),
-            (vec![(not.clone(), "W/\"a\"")], ConditionOutcome::NotModified),
+            (
+                vec![(not.clone(), "W/\"a\"")],
+                ConditionOutcome::NotModified,
+            ),
             (vec![(not.clone(), "*")], ConditionOutcome::NotModified),
             (vec![(not, "\"b\"")], ConditionOutcome::Met),
         ] {

@@ -13,10 +13,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use kinora_blobs::sign::SignatureError;
 use kinora_blobs::{BlobError, ByteStream, DirectLink};
-use kinora_contract::{ErrorCode, TaskState as TaskState, StoredFile, Task, TaskId};
+use kinora_contract::{ErrorCode, StoredFile, Task, TaskId, TaskState};
 use kinora_store::KeyScope;
 
-use crate::conditional::{ConditionOutcome, ByteRange, names, stretch};
+use crate::conditional::{ByteRange, ConditionOutcome, names, stretch};
 use crate::error::ApiError;
 use crate::extract::PathId;
 use crate::files::{RESULT_CACHE_CONTROL, ResultVariant};
@@ -128,13 +128,21 @@ fn variant(query: &str) -> Result<ResultVariant, ApiError> {
             }
             "variant" => {
                 let message = "'variant' was sent more than once.";
-                return Err(ApiError::for_param(ErrorCode::InvalidValue, "variant", message));
+                return Err(ApiError::for_param(
+                    ErrorCode::InvalidValue,
+                    "variant",
+                    message,
+                ));
             }
             "expires" | "signature" => {}
             other => {
                 let shown: String = other.chars().take(64).collect();
                 let message = format!("Unknown parameter: '{shown}'.");
-                return Err(ApiError::for_param(ErrorCode::UnknownParameter, &shown, message));
+                return Err(ApiError::for_param(
+                    ErrorCode::UnknownParameter,
+                    &shown,
+                    message,
+                ));
             }
         }
     }
@@ -295,7 +303,10 @@ async fn open(
 
 /// A result never changes, so clients may cache it; browsers may play it.
 fn keepable(headers: &mut HeaderMap) {
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(RESULT_CACHE_CONTROL));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static(RESULT_CACHE_CONTROL),
+    );
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(MEDIA_POLICY),
@@ -366,7 +377,11 @@ async fn redirect(
 }
 
 /// The preview, if `variant` is the thumbnail and the task's run has one.
-async fn preview(api: &Api, task: &Task, variant: ResultVariant) -> Result<Option<Response>, ApiError> {
+async fn preview(
+    api: &Api,
+    task: &Task,
+    variant: ResultVariant,
+) -> Result<Option<Response>, ApiError> {
     if variant != ResultVariant::Thumbnail || !matches!(task.state, TaskState::Running) {
         return Ok(None);
     }

@@ -139,7 +139,10 @@ mod tests {
             "https://a b",
             "null",
         ] {
-            assert_eq!(CorsPolicy::new([bad]).unwrap_err(), BadOrigin(bad.to_owned()));
+            assert_eq!(
+                CorsPolicy::new([bad]).unwrap_err(),
+                BadOrigin(bad.to_owned())
+            );
         }
     }
 

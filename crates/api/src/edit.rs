@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use kinora_contract::VideoObject;
 use kinora_contract::edit_endpoints::{
-    EditVideo, RemixVideo, edits_request, rename_param_for_edits, remix_request,
+    EditVideo, RemixVideo, edits_request, remix_request, rename_param_for_edits,
 };
 
 use crate::body;

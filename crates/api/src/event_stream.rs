@@ -16,14 +16,14 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use kinora_contract::limits::EVENT_KEEP_ALIVE_SECONDS;
 use kinora_contract::{ErrorCode, TaskId, UnixMs};
-use kinora_store::{TaskGlance, NewKey};
+use kinora_store::{NewKey, TaskGlance};
 use tokio::time::{Sleep, sleep};
 
 use crate::error::ApiError;
 use crate::event_id::{EventId, RecentReports, ReportedState};
-use crate::memory::{LimitReached, GradualResponse};
+use crate::memory::{GradualResponse, LimitReached};
 use crate::state::{Api, SharedApi};
-use crate::watch::{KeyHold, TaskUpdate, RenderedTask, WaitPermit, TaskWaiter};
+use crate::watch::{KeyHold, RenderedTask, TaskUpdate, TaskWaiter, WaitPermit};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(EVENT_KEEP_ALIVE_SECONDS);
 /// How soon a client reconnects after a stream has ended, unless it chooses another delay.
@@ -104,7 +104,12 @@ impl StreamRequest {
         let permit = api.watch.streams.acquire(&key.id).map_err(no_room)?;
         let of_project = match of {
             StreamSubject::Task => None,
-            StreamSubject::Project => Some(api.watch.project_streams.acquire(&key.id).map_err(no_room)?),
+            StreamSubject::Project => Some(
+                api.watch
+                    .project_streams
+                    .acquire(&key.id)
+                    .map_err(no_room)?,
+            ),
         };
         let last = headers.get(LAST_EVENT_ID);
         Ok(Self {
@@ -134,7 +139,12 @@ fn no_room(full: LimitReached) -> ApiError {
 impl EventStream {
     /// Streams the updates of one task, starting with its current state unless the client already
     /// has it.
-    pub(crate) fn for_task(api: SharedApi, opening: StreamRequest, waiter: TaskWaiter, id: TaskId) -> Self {
+    pub(crate) fn for_task(
+        api: SharedApi,
+        opening: StreamRequest,
+        waiter: TaskWaiter,
+        id: TaskId,
+    ) -> Self {
         let known = opening.last.map(|last| last.state);
         let known = known.filter(|told| told.task() == id);
         Self {
@@ -318,7 +328,8 @@ impl EventStream {
                 tasks.get(&self.opening.project, letter.id).await?
             }
         };
-        let seen = task.and_then(|task| Some((ReportedState::from(TaskGlance::from_task(&task)?), task)));
+        let seen =
+            task.and_then(|task| Some((ReportedState::from(TaskGlance::from_task(&task)?), task)));
         let Some((told, task)) = seen else {
             return Ok(None);
         };

@@ -8,11 +8,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use kinora_contract::limits::EVENTS_RESUMED_MAX;
 use kinora_contract::{Status, TaskId};
-use kinora_store::{EndedTasks, EndedRequest, TaskGlance};
+use kinora_store::{EndedRequest, EndedTasks, TaskGlance};
 
 use crate::error::ApiError;
 use crate::event_id::{EventId, ReportedState};
-use crate::event_stream::{EventStream, StreamSubject, StreamRequest};
+use crate::event_stream::{EventStream, StreamRequest, StreamSubject};
 use crate::extract::{PathId, ReadKey};
 use crate::refusals::{OfEvents, OfTaskEvents};
 use crate::state::SharedApi;

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::{Artifact, ErrorCode, TaskState, StoredFile, TaskId};
+use kinora_contract::{Artifact, ErrorCode, StoredFile, TaskId, TaskState};
 use kinora_store::TaskStore;
 
 use crate::error::ApiError;

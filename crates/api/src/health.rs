@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use kinora_blobs::DiskReserve;
-use kinora_contract::{ErrorCode, WorkerReadiness, StandstillReason, TaskId};
+use kinora_contract::{ErrorCode, StandstillReason, TaskId, WorkerReadiness};
 use kinora_store::TaskStore;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -38,12 +38,17 @@ pub(crate) async fn alive(State(api): State<SharedApi>) -> Result<JsonResponse<S
 }
 
 /// Like [`register_part`], for a process that runs tasks and serves no client.
-pub(crate) async fn worker_alive(State(health): State<HealthState>) -> Result<JsonResponse<Sign>, ApiError> {
+pub(crate) async fn worker_alive(
+    State(health): State<HealthState>,
+) -> Result<JsonResponse<Sign>, ApiError> {
     living(&health.readiness, &health.stopping)
 }
 
 /// Whether the process needs no restart. One that stops ends by itself, its worker first.
-fn living(readiness: &WorkerReadiness, stopping: &CancellationToken) -> Result<JsonResponse<Sign>, ApiError> {
+fn living(
+    readiness: &WorkerReadiness,
+    stopping: &CancellationToken,
+) -> Result<JsonResponse<Sign>, ApiError> {
     if readiness.standstill() == Some(StandstillReason::Worker) && !stopping.is_cancelled() {
         let message = "The worker of this process has died; restart the process.";
         return Err(ApiError::new(ErrorCode::InternalError, message));
@@ -69,7 +74,9 @@ pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<JsonResponse<S
 }
 
 /// Readiness of a process that runs tasks but serves no clients.
-pub(crate) async fn worker_ready(State(health): State<HealthState>) -> Result<JsonResponse<Sign>, ApiError> {
+pub(crate) async fn worker_ready(
+    State(health): State<HealthState>,
+) -> Result<JsonResponse<Sign>, ApiError> {
     health.ready().await
 }
 
@@ -159,7 +166,10 @@ mod tests {
     #[tokio::test]
     async fn a_dead_worker_makes_a_process_unready_and_due_for_a_restart() {
         let (health, _store) = health();
-        let (keeper, _claims) = (health.readiness.register_part(), health.readiness.register_part());
+        let (keeper, _claims) = (
+            health.readiness.register_part(),
+            health.readiness.register_part(),
+        );
         for path in ["/healthz", "/readyz"] {
             assert_eq!(ask(&health, path).await.0, 200, "{path}");
         }

@@ -9,12 +9,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{PageQuery, TaskId, VideoList, VideoObject, listed_bytes};
-use kinora_store::{ListOrder, TaskPage, PageRequest};
+use kinora_store::{ListOrder, PageRequest, TaskPage};
 use tokio::task::spawn_blocking;
 
 use crate::error::ApiError;
 use crate::extract::ReadKey;
-use crate::memory::{MemoryBudget, LimitReached, ReservedMemory, MemoryOwner};
+use crate::memory::{LimitReached, MemoryBudget, MemoryOwner, ReservedMemory};
 use crate::middleware::SharedContext;
 use crate::refusals::OfList;
 use crate::request_id::RequestId;

@@ -31,15 +31,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
-use crate::memory::{BodyMemory, MemoryBudget, GradualResponse, ReservedMemory, MemoryOwner, ConnectionMemory, in_memory};
+use crate::memory::{
+    BodyMemory, ConnectionMemory, GradualResponse, MemoryBudget, MemoryOwner, ReservedMemory,
+    in_memory,
+};
 use crate::middleware::{Middleware, RequestLog};
-use crate::trusted_proxies::TrustedProxies;
 use crate::rates::RateLimits;
 use crate::request_id::RequestIds;
-use admission::{AddressPermit, AddressLimits, ConnectionAdmission};
-use bodies::{PacedBody, GradualSender, TimedBody};
+use crate::trusted_proxies::TrustedProxies;
+use admission::{AddressLimits, AddressPermit, ConnectionAdmission};
+use bodies::{GradualSender, PacedBody, TimedBody};
 use framing::EnvelopeIo;
-use pace::{ActiveResponse, ConnectionDeadlines, PacedIo, ConnectionPhase};
+use pace::{ActiveResponse, ConnectionDeadlines, ConnectionPhase, PacedIo};
 use stop::{OpenConnection, OpenConnections};
 
 pub(crate) use bodies::is_too_slow;
@@ -80,7 +83,8 @@ async fn accept(
     stop: ListenerStop,
 ) {
     let drain_limit = settings.drain_limit;
-    let addresses = AddressLimits::new(guards.connections_per_address_max, settings.connections_max);
+    let addresses =
+        AddressLimits::new(guards.connections_per_address_max, settings.connections_max);
     let ids = RequestIds::new(settings.request_id_prefix);
     let mut door = ConnectionAdmission::new(&settings, &guards, addresses.clone(), ids.clone());
     let service = ListenerService::new(router, settings, guards, addresses, ids, stop.begun);
@@ -162,7 +166,12 @@ impl ListenerService {
     }
 
     /// Serves one connection until it ends.
-    async fn connection(self: Arc<Self>, stream: TcpStream, peer: IpAddr, connection: OpenConnection) {
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: IpAddr,
+        connection: OpenConnection,
+    ) {
         let room = Arc::new(self.room(peer));
         let io = PacedIo::new(stream, self.deadlines, room.clone());
         let phase = io.phase();
@@ -208,9 +217,9 @@ impl ListenerService {
             let busy = Arc::new(phase.answering());
             // Boxed: a connection keeps the memory of its service's future even while it is idle or
             // streaming.
-            Box::pin(
-                async move { Ok::<_, Infallible>(service.respond(peer, room, busy, request).await) },
-            )
+            Box::pin(async move {
+                Ok::<_, Infallible>(service.respond(peer, room, busy, request).await)
+            })
         });
         let http = http1::Builder::new()
             // [`PacedIo`] below enforces the deadlines, and distinguishes a head in progress from
@@ -278,7 +287,11 @@ impl ListenerService {
 }
 
 /// Resources released when the answer has been sent.
-type ResponseResources = (Arc<ActiveResponse>, Option<AddressPermit>, Option<Arc<ReservedMemory>>);
+type ResponseResources = (
+    Arc<ActiveResponse>,
+    Option<AddressPermit>,
+    Option<Arc<ReservedMemory>>,
+);
 
 fn address_limit_error(client: IpAddr) -> ApiError {
     tracing::debug!(%client, "request refused: too many from this address");

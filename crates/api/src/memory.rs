@@ -284,7 +284,11 @@ impl ConnectionMemory {
     }
 
     /// Takes memory for the answer to a request of `client`, unless its endpoint already has.
-    pub(crate) async fn admit(&self, response: &mut Response, client: IpAddr) -> Result<(), LimitReached> {
+    pub(crate) async fn admit(
+        &self,
+        response: &mut Response,
+        client: IpAddr,
+    ) -> Result<(), LimitReached> {
         match ResponseMemory::for_response(response) {
             None => Ok(()),
             // Boxed: the timers of a wait would enlarge the future of every request.
@@ -448,19 +452,29 @@ mod tests {
         let mut held = buffers.try_reserve(&one, 60).unwrap();
         held.grow(40).unwrap();
         assert_eq!(held.grow(1), Err(LimitReached::Owner));
-        assert_eq!(buffers.try_reserve(&one, 1).unwrap_err(), LimitReached::Owner);
+        assert_eq!(
+            buffers.try_reserve(&one, 1).unwrap_err(),
+            LimitReached::Owner
+        );
         let others: Vec<ReservedMemory> = (2..5)
             .map(|last| buffers.try_reserve(&address(&format!("192.0.2.{last}")), 100))
             .collect::<Result<_, _>>()
             .unwrap();
         let late = address("192.0.2.9");
-        assert_eq!(buffers.try_reserve(&late, 1).unwrap_err(), LimitReached::All);
+        assert_eq!(
+            buffers.try_reserve(&late, 1).unwrap_err(),
+            LimitReached::All
+        );
         held.shrink_to(30);
         assert_eq!(buffers.used(), 330);
         let _fits = buffers.try_reserve(&late, 70).unwrap();
         drop((held, others));
         assert_eq!(buffers.used(), 70);
-        assert_eq!(buffers.lock().by_owner.len(), 1, "who holds nothing is forgotten");
+        assert_eq!(
+            buffers.lock().by_owner.len(),
+            1,
+            "who holds nothing is forgotten"
+        );
     }
 
     #[test]
@@ -468,7 +482,10 @@ mod tests {
         let buffers = MemoryBudget::new(400);
         let _held = buffers.try_reserve(&address("2001:db8:1::1"), 100).unwrap();
         let same_site = address("2001:db8:1:ffff::9");
-        assert_eq!(buffers.try_reserve(&same_site, 1).unwrap_err(), LimitReached::Owner);
+        assert_eq!(
+            buffers.try_reserve(&same_site, 1).unwrap_err(),
+            LimitReached::Owner
+        );
         assert!(buffers.try_reserve(&address("2001:db8:2::1"), 1).is_ok());
         assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
         let rest = buffers.try_reserve(&MemoryOwner::Proxies, 300);
@@ -483,12 +500,18 @@ mod tests {
         assert!(!buffers.is_scarce(&one));
         let more = buffers.force_reserve(&one, 100);
         assert!(buffers.is_scarce(&one) && !buffers.is_scarce(&address("192.0.2.2")));
-        assert_eq!(buffers.try_reserve(&one, 1).unwrap_err(), LimitReached::Owner);
+        assert_eq!(
+            buffers.try_reserve(&one, 1).unwrap_err(),
+            LimitReached::Owner
+        );
         drop((held, more));
         drop(buffers.force_reserve(&one, 0));
         drop(buffers.try_reserve(&one, 0));
         assert_eq!(buffers.used(), 0);
-        assert!(buffers.lock().by_owner.is_empty(), "nothing leaves no entry");
+        assert!(
+            buffers.lock().by_owner.is_empty(),
+            "nothing leaves no entry"
+        );
     }
 
     #[expect(
@@ -536,7 +559,9 @@ mod room_tests {
         body.release();
         assert_eq!(buffers.used(), READING_BYTES, "the buffers have grown");
         // As many as fit by their bytes alone: each has its own overhead.
-        let pieces = (0..1_000_000).take_while(|_| body.reserve(1).is_ok()).count();
+        let pieces = (0..1_000_000)
+            .take_while(|_| body.reserve(1).is_ok())
+            .count();
         assert!(pieces < 16_000, "{pieces}");
         drop((body, connection));
         assert_eq!(buffers.used(), 0);

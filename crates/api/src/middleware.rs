@@ -18,8 +18,8 @@ use tower_service::Service;
 
 use crate::cors::CorsPolicy;
 use crate::error::{ApiError, ServiceFault};
-use crate::memory::{MemoryBudget, ConnectionMemory};
-use crate::rates::{RequestMeter, RateLimits};
+use crate::memory::{ConnectionMemory, MemoryBudget};
+use crate::rates::{RateLimits, RequestMeter};
 use crate::request_id::{RequestId, RequestIds};
 use crate::responses::add_security_headers;
 
@@ -209,14 +209,24 @@ impl RequestLog {
     }
 
     /// Logs the answer to a request.
-    pub(crate) fn record(&self, asked: &LoggedRequest<'_>, status: StatusCode, fault: Option<ServiceFault>) {
+    pub(crate) fn record(
+        &self,
+        asked: &LoggedRequest<'_>,
+        status: StatusCode,
+        fault: Option<ServiceFault>,
+    ) {
         // In scope, so the store's own outage message names the first request that met it.
         asked
             .id
             .scope_sync(|| self.record_in_scope(asked, status, fault));
     }
 
-    fn record_in_scope(&self, asked: &LoggedRequest<'_>, status: StatusCode, fault: Option<ServiceFault>) {
+    fn record_in_scope(
+        &self,
+        asked: &LoggedRequest<'_>,
+        status: StatusCode,
+        fault: Option<ServiceFault>,
+    ) {
         let LoggedRequest {
             method,
             path,
@@ -236,7 +246,9 @@ impl RequestLog {
                 return;
             }
             Some(ServiceFault::Storage(cause)) => storage.record_failure(&cause),
-            Some(ServiceFault::Overload) => self.room.record_failure(&"memory for connections is full"),
+            Some(ServiceFault::Overload) => {
+                self.room.record_failure(&"memory for connections is full")
+            }
             None => {}
         }
         tracing::debug!(%method, path, %client, status, "answered");

@@ -76,7 +76,10 @@ impl Model {
     responses((status = 200, description = "The models that the key may use.", body = ModelList), OfModels),
     security(("bearer" = []))
 )]
-pub(crate) async fn list(State(api): State<SharedApi>, ReadKey(key): ReadKey) -> JsonResponse<ModelList> {
+pub(crate) async fn list(
+    State(api): State<SharedApi>,
+    ReadKey(key): ReadKey,
+) -> JsonResponse<ModelList> {
     let mut data = Vec::new();
     for card in api.catalog.cards() {
         if may_use(&key, card) {

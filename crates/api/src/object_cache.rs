@@ -142,7 +142,7 @@ impl ObjectShard {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::{SubmitIntent, TaskState, SubmitRequest, built_in_cards, validate};
+    use kinora_contract::{SubmitIntent, SubmitRequest, TaskState, built_in_cards, validate};
 
     use super::*;
 

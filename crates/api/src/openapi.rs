@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
 use kinora_contract::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
-use kinora_contract::{ModelCatalog, ErrorBody, hex};
+use kinora_contract::{ErrorBody, ModelCatalog, hex};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use utoipa::OpenApi as _;

@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use kinora_store::{
-    LivingWorker, ModelQueue, ServiceOverview, RunningTask, ServedModel, SharedDevice, WorkerPlace,
+    LivingWorker, ModelQueue, RunningTask, ServedModel, ServiceOverview, SharedDevice, WorkerPlace,
 };
 use serde::Serialize;
 use utoipa::ToSchema;

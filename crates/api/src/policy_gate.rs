@@ -4,7 +4,7 @@
 
 use kinora_contract::ErrorCode;
 use kinora_contract::limits::{POLICY_QUESTIONS_MAX, POLICY_QUESTIONS_PER_PROJECT_MAX};
-use kinora_policy::{PolicyService, QuestionSubject, PolicyVerdict};
+use kinora_policy::{PolicyService, PolicyVerdict, QuestionSubject};
 use kinora_store::NewTask;
 
 use crate::error::ApiError;
@@ -37,14 +37,20 @@ impl PolicyGate {
         // First the project's own turn, then one of all: slow answers for one project hold no turns
         // that others need.
         let own = self.turns.acquire_own(&new.project).await?;
-        let _turn = self.turns.acquire_turn(own).await.map_err(|full| match full {
-            LimitReached::Owner => full.into(),
-            LimitReached::All => unavailable(),
-        })?;
+        let _turn = self
+            .turns
+            .acquire_turn(own)
+            .await
+            .map_err(|full| match full {
+                LimitReached::Owner => full.into(),
+                LimitReached::All => unavailable(),
+            })?;
         let subject = QuestionSubject::new(&new.project, &new.spec, &new.metadata);
         match self.policy.judge_request(&subject).await {
             Ok(PolicyVerdict::Allowed) => Ok(()),
-            Ok(PolicyVerdict::Refused(reason)) => Err(ApiError::new(ErrorCode::ContentPolicy, reason)),
+            Ok(PolicyVerdict::Refused(reason)) => {
+                Err(ApiError::new(ErrorCode::ContentPolicy, reason))
+            }
             Err(error) => {
                 tracing::warn!(%error, "policy service did not answer; request refused");
                 Err(unavailable())

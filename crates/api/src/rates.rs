@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use kinora_contract::UnixMs;
-use kinora_store::{AllowanceStore, AllowanceGrant};
+use kinora_store::{AllowanceGrant, AllowanceStore};
 use tokio::time::timeout;
 
 /// The cost of one request. A limit of `n` per minute adds `n` per millisecond, which keeps the
@@ -69,7 +69,10 @@ pub(crate) struct RequestMeter {
 }
 
 impl RateLimits {
-    pub(crate) fn new(default_per_minute: u32, allowances: Option<Arc<dyn AllowanceStore>>) -> Self {
+    pub(crate) fn new(
+        default_per_minute: u32,
+        allowances: Option<Arc<dyn AllowanceStore>>,
+    ) -> Self {
         Self {
             default_per_minute,
             allowances,
@@ -84,7 +87,9 @@ impl RateLimits {
             return None;
         }
         let Some(allowances) = &self.allowances else {
-            return Some(self.with_bucket(id, limit, now_ms, |bucket| bucket.consume(limit, now_ms)));
+            return Some(
+                self.with_bucket(id, limit, now_ms, |bucket| bucket.consume(limit, now_ms)),
+            );
         };
         let share = self.with_bucket(id, limit, now_ms, |bucket| bucket.share.clone());
         let spent = share.spend(&**allowances, id, limit, now_ms).await;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use kinora_contract::{Status, Task, TaskId, VideoObject};
-use kinora_store::{TaskGlance, NewKey};
+use kinora_store::{NewKey, TaskGlance};
 use tokio::time::timeout;
 
 use crate::error::ApiError;
@@ -18,7 +18,7 @@ use crate::prefer::PREFERENCE_APPLIED;
 use crate::refusals::OfRead;
 use crate::responses::json_bytes;
 use crate::state::{Api, SharedApi};
-use crate::watch::{WatchSubject, TaskWaiter};
+use crate::watch::{TaskWaiter, WatchSubject};
 
 /// How soon a client should poll again while the task is unfinished.
 const POLL_AFTER_MS: u64 = 1_000;

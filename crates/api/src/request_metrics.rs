@@ -98,7 +98,8 @@ impl<F: Future<Output = Result<Response, Infallible>>> Future for Answering<F> {
         let this = self.project();
         let answer = this.answered.poll(context);
         if let Poll::Ready(Ok(response)) = &answer {
-            this.route.record(this.method, response.status(), *this.begun);
+            this.route
+                .record(this.method, response.status(), *this.begun);
         }
         answer
     }

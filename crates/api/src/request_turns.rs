@@ -75,7 +75,10 @@ impl RequestTurns {
 
     /// Waits for one of all turns, for a project that holds its own permit. They are granted in
     /// order, so each project waits for few others.
-    pub(crate) async fn acquire_turn(&self, own: ProjectPermit) -> Result<ActiveTurn, LimitReached> {
+    pub(crate) async fn acquire_turn(
+        &self,
+        own: ProjectPermit,
+    ) -> Result<ActiveTurn, LimitReached> {
         let turn = self.0.all.clone().acquire_owned();
         match timeout(PATIENCE, turn).await {
             Ok(Ok(permit)) => Ok(ActiveTurn {
@@ -141,7 +144,10 @@ mod tests {
         }
         assert_eq!(turn(&turns, "late").await.unwrap_err(), LimitReached::All);
         let _own = turns.acquire_own("project 0").await.unwrap();
-        assert_eq!(turns.acquire_own("project 0").await.unwrap_err(), LimitReached::Owner);
+        assert_eq!(
+            turns.acquire_own("project 0").await.unwrap_err(),
+            LimitReached::Owner
+        );
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::Uri;
 use axum::routing::{get, post};
-use kinora_contract::{ModelCatalog, ErrorCode};
+use kinora_contract::{ErrorCode, ModelCatalog};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 

@@ -7,7 +7,8 @@ use kinora_blobs::sign::UrlSigner;
 use kinora_blobs::{BlobStore, DiskReserve};
 use kinora_contract::reference_url::AllowedPorts;
 use kinora_contract::{
-    ModelCatalog, Clock, EntropySource, ResultLinks, WorkerReadiness, Status, Task, TaskId, VideoObject,
+    Clock, EntropySource, ModelCatalog, ResultLinks, Status, Task, TaskId, VideoObject,
+    WorkerReadiness,
 };
 use kinora_store::{DeliveryStore, KeyStore, OperatorStore, QueueBounds, TaskStore};
 use kinora_traces::TaskTracer;
@@ -16,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use crate::availability::ModelAvailability;
 use crate::error::ApiError;
 use crate::files::{LostFiles, ResultVariant};
-use crate::policy_gate::PolicyGate;
 use crate::object_cache::ObjectCache;
+use crate::policy_gate::PolicyGate;
 use crate::request_turns::RequestTurns;
 use crate::watch::TaskWatch;
 
@@ -128,11 +129,7 @@ impl Api {
     }
 
     /// Like [`Self::find_task`], but the task may be slightly out of date, as a poll allows.
-    pub(crate) async fn poll_task(
-        &self,
-        project: &str,
-        id: TaskId,
-    ) -> Result<Arc<Task>, ApiError> {
+    pub(crate) async fn poll_task(&self, project: &str, id: TaskId) -> Result<Arc<Task>, ApiError> {
         let found = self.tasks.poll(project, id).await?;
         found.ok_or_else(ApiError::video_not_found)
     }

@@ -10,11 +10,12 @@ use kinora_contract::limits::{
 };
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
-    ErrorCode, SubmitIntent, Status, ValidatedRequest, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
-    VideoObject, VideoSpec, derived_spec, validate,
+    ErrorCode, Status, SubmitIntent, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
+    ValidatedRequest, VideoObject, VideoSpec, derived_spec, validate,
 };
 use kinora_store::{
-    TaskCallback, IdempotencyKey, InsertOutcome, NewKey, NewTask, QueueBounds, ExceededQuota, RetryAfter,
+    ExceededQuota, IdempotencyKey, InsertOutcome, NewKey, NewTask, QueueBounds, RetryAfter,
+    TaskCallback,
 };
 use kinora_traces::{SpanRole, TaskSpan};
 
@@ -202,7 +203,11 @@ fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
     match &key.models {
         Some(models) if !models.iter().any(|one| one == model) => {
             let message = format!("This API key may not use the model '{model}'.");
-            Err(ApiError::for_param(ErrorCode::ModelNotAllowed, "model", message))
+            Err(ApiError::for_param(
+                ErrorCode::ModelNotAllowed,
+                "model",
+                message,
+            ))
         }
         _ => Ok(()),
     }
@@ -241,7 +246,11 @@ async fn find_callback(
 }
 
 /// The complete spec; for a final or an edit it comes from an earlier task of the same project.
-async fn resolve_spec(api: &Api, project: &str, intent: SubmitIntent) -> Result<VideoSpec, ApiError> {
+async fn resolve_spec(
+    api: &Api,
+    project: &str,
+    intent: SubmitIntent,
+) -> Result<VideoSpec, ApiError> {
     let now_ms = api.clock.now_ms();
     match intent {
         SubmitIntent::New(spec) => Ok(*spec),
@@ -354,7 +363,11 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         let message = format!(
             "'{HEADER}' must be sent once, as 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters."
         );
-        return Err(ApiError::for_param(ErrorCode::InvalidValue, HEADER, message));
+        return Err(ApiError::for_param(
+            ErrorCode::InvalidValue,
+            HEADER,
+            message,
+        ));
     }
     Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
 }

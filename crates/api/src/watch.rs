@@ -13,15 +13,17 @@ use kinora_contract::limits::{
     EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX, EVENTS_RESUMED_MAX,
     PROJECT_EVENT_STREAMS_PER_KEY_MAX, WAITS_MAX, WAITS_PER_KEY_MAX,
 };
-use kinora_store::{ChangeReceiver, EndedTasks, EndedRequest, TaskGlance, StoreError, TaskChange, TaskStore};
+use kinora_store::{
+    ChangeReceiver, EndedRequest, EndedTasks, StoreError, TaskChange, TaskGlance, TaskStore,
+};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use hub::WatchSubject;
 use hub::{SharedHub, WatchedProject};
 pub(crate) use limits::{KeyHold, WaitPermit, WaitPermits, WatchedKeys};
-pub(crate) use mailbox::TaskUpdate;
 use mailbox::Mailbox;
+pub(crate) use mailbox::TaskUpdate;
 pub(crate) use renderings::RenderedTask;
 
 mod hub;

@@ -16,10 +16,10 @@ use kinora_contract::webhook::{
     EventEnvelope, ID_HEADER, SIGNATURE_HEADER, TEST_EVENT, TIMESTAMP_HEADER, event_type, pause_ms,
     signatures,
 };
-use kinora_contract::{Clock, TaskState, Stopwatch, TaskId, TraceContext};
+use kinora_contract::{Clock, Stopwatch, TaskId, TaskState, TraceContext};
 use kinora_http_fetch::{FetchError, ReferenceFetcher, WebhookPost};
 use kinora_store::{
-    ReceiverAnswer, DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery, OutageLog, StoreError,
+    DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery, OutageLog, ReceiverAnswer, StoreError,
 };
 use kinora_traces::{SpanRole, TaskSpan};
 use metrics::counter;
@@ -150,7 +150,9 @@ impl WebhookDeliverer {
             Ok(pass) => match self.message(&due).await {
                 Ok(message) => self.attempt(&due, message, pass).await,
                 Err(UnsentCause::Gone(why)) => (Err(why.to_owned()), DeliveryNext::Failed),
-                Err(UnsentCause::NotYet(after_ms, why)) => (Err(why), DeliveryNext::Again { after_ms }),
+                Err(UnsentCause::NotYet(after_ms, why)) => {
+                    (Err(why), DeliveryNext::Again { after_ms })
+                }
             },
             Err(wait) => (Err("the receiver keeps failing".to_owned()), later(wait)),
         };
@@ -351,7 +353,12 @@ async fn hinted(hints: &mut watch::Receiver<u64>) -> Result<(), RecvError> {
     Ok(())
 }
 
-fn write_event(id: &str, at_ms: u64, kind: &str, data: impl Serialize) -> Result<Bytes, UnsentCause> {
+fn write_event(
+    id: &str,
+    at_ms: u64,
+    kind: &str,
+    data: impl Serialize,
+) -> Result<Bytes, UnsentCause> {
     let event = EventEnvelope {
         id,
         object: "event",

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use kinora_api::{Api, ListenSettings, ApiSettings, ListenerStop};
+use kinora_api::{Api, ApiSettings, ListenSettings, ListenerStop};
 use kinora_blobs::sign::{SigningSecret, UrlSigner};
 use kinora_blobs::{DiskReserve, S3Options};
 use kinora_contract::{
-    ModelCatalog, Clock, EntropySource, KeyText, NoEntropy, SteadyMs, UnixMs, built_in_cards,
+    Clock, EntropySource, KeyText, ModelCatalog, NoEntropy, SteadyMs, UnixMs, built_in_cards,
 };
-use kinora_store::{KeyActor, NewKey, OpenOptions, KeyScope, StoreHandles, WorkerStore};
+use kinora_store::{KeyActor, KeyScope, NewKey, OpenOptions, StoreHandles, WorkerStore};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -182,7 +182,10 @@ fn api(stores: &StoreHandles, data: &TempDir) -> Outcome<Api> {
             &data.path().join("results").display().to_string(),
             &S3Options::default(),
         )?,
-        availability: kinora_api::ModelAvailability::new(stores.workers.clone(), Arc::new(WallClock)),
+        availability: kinora_api::ModelAvailability::new(
+            stores.workers.clone(),
+            Arc::new(WallClock),
+        ),
         catalog: Arc::new(ModelCatalog::new(built_in_cards())?),
         signer: Arc::new(UrlSigner::new(SigningSecret::new([7; 32]), None)),
         clock: Arc::new(WallClock),

@@ -26,7 +26,7 @@ macro_rules! run {
     ($make:ident, $($case:path),* $(,)?) => {
         $(
             $case(&$make().await[0]).await;
-            $case(&Alternating::between($make().await)).await;
+            $case(&AlternatingStore::between($make().await)).await;
         )*
     };
 }

@@ -82,7 +82,8 @@ impl BlobStore for FaultyBlobs {
     }
 
     async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
-        self.call(BlobMethod::Checksum, self.inner.checksum(key)).await
+        self.call(BlobMethod::Checksum, self.inner.checksum(key))
+            .await
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {

@@ -171,7 +171,10 @@ mod tests {
         let path = from.path().join(key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, b"frames").unwrap();
-        for (to, how) in [(&linked, TransferMethod::Link), (&copied, TransferMethod::Copy)] {
+        for (to, how) in [
+            (&linked, TransferMethod::Link),
+            (&copied, TransferMethod::Copy),
+        ] {
             from.transfer(key, to, how).unwrap();
             assert_eq!(to.measure(key).unwrap(), from.measure(key).unwrap());
             let again = from.transfer(key, to, how);

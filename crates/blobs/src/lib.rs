@@ -22,7 +22,7 @@ mod store;
 pub use local::LocalBlobs;
 pub use measure::{measure_bytes, measure_file};
 pub use metered::metered;
-pub use open::{open, open_beside, local_root, display_location};
+pub use open::{display_location, local_root, open, open_beside};
 pub use reserve::DiskReserve;
 pub use s3::{S3Blobs, S3Options, S3Variables};
 pub use store::{

@@ -21,7 +21,7 @@ enum StoreTarget {
 /// [`BlobError::UnknownScheme`], [`BlobError::Misconfigured`], or the error of opening the store.
 pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(match parse_target(url)? {
-        StoreTarget::Folder(root) => Arc::new(LocalBlobs::open(local_root)?),
+        StoreTarget::Folder(root) => Arc::new(LocalBlobs::open(root)?),
         StoreTarget::Bucket(address) => Arc::new(S3Blobs::new(address, s3, false)?),
     })
 }
@@ -33,7 +33,7 @@ pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> 
 /// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
 pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(match parse_target(url)? {
-        StoreTarget::Folder(root) => Arc::new(LocalBlobs::beside(local_root)),
+        StoreTarget::Folder(root) => Arc::new(LocalBlobs::beside(root)),
         StoreTarget::Bucket(address) => Arc::new(S3Blobs::new(address, s3, true)?),
     })
 }
@@ -44,7 +44,7 @@ pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, Blob
 /// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
 pub fn local_root(url: &str) -> Result<Option<PathBuf>, BlobError> {
     Ok(match parse_target(url)? {
-        StoreTarget::Folder(root) => Some(local_root),
+        StoreTarget::Folder(root) => Some(root),
         StoreTarget::Bucket(_) => None,
     })
 }

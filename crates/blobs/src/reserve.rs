@@ -83,7 +83,12 @@ impl WatchedFolders {
     fn has_room(&self) -> bool {
         let mut seen = self.last_reading();
         // One caller checks at a time: on a file system that hangs, the others do not wait.
-        if seen.is_checking || seen.checked_at.as_ref().is_some_and(|at| at.elapsed() < CACHE_AGE_MAX) {
+        if seen.is_checking
+            || seen
+                .checked_at
+                .as_ref()
+                .is_some_and(|at| at.elapsed() < CACHE_AGE_MAX)
+        {
             return seen.has_room;
         }
         // `statvfs` blocks for as long as the file system does (NFS without its server). Mark
@@ -96,7 +101,8 @@ impl WatchedFolders {
             };
             let size = found.f_frsize.max(1);
             // f_bavail, not f_bfree: the blocks that only root may use do not help the service.
-            let reserve = (found.f_blocks.saturating_mul(size) / RESERVE_DIVISOR).min(self.bytes_min);
+            let reserve =
+                (found.f_blocks.saturating_mul(size) / RESERVE_DIVISOR).min(self.bytes_min);
             found.f_bavail.saturating_mul(size) >= reserve
         });
         let mut seen = self.last_reading();

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use kinora_blobs::sign::{SigningSecret, SignatureError, UrlSigner};
+use kinora_blobs::sign::{SignatureError, SigningSecret, UrlSigner};
 use kinora_blobs::{BlobError, BlobStore, LocalBlobs, S3Options, conformance, measure_bytes};
 use kinora_contract::TaskId;
 use proptest::prelude::*;

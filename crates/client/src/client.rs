@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::Error;
-use crate::http::{ApiCall, ServiceConnections, ApiReply};
+use crate::http::{ApiCall, ApiReply, ServiceConnections};
 use crate::model::Model;
 use crate::request::{Edit, NewVideo};
 use crate::retry;

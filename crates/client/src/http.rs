@@ -115,9 +115,11 @@ impl ServiceConnections {
     ) -> Result<Self, Error> {
         let extra = Some(roots_pem).filter(|pem| !pem.is_empty());
         let roots = TrustedRoots::public().with_pem(extra);
-        let tls = roots.and_then(TrustedRoots::client_config).map_err(|error| {
-            Error::Options(format!("the root certificates cannot be used: {error}"))
-        })?;
+        let tls = roots
+            .and_then(TrustedRoots::client_config)
+            .map_err(|error| {
+                Error::Options(format!("the root certificates cannot be used: {error}"))
+            })?;
         let options = ClientOptions {
             connect_timeout: Some(connect_limit),
             ..ClientOptions::default()

@@ -147,9 +147,9 @@ impl VideoWatch {
             Err(error) => Err(error),
         };
         match opened {
-            Ok(response) if is_event_stream(response.headers()) => {
-                Ok(UpdateSource::Events(Box::new(EventStream::new(response.into_body()))))
-            }
+            Ok(response) if is_event_stream(response.headers()) => Ok(UpdateSource::Events(
+                Box::new(EventStream::new(response.into_body())),
+            )),
             // A poll shows any problem too, and waits until it is over.
             Ok(_) | Err(_) => Ok(UpdateSource::Polls(Duration::ZERO)),
         }

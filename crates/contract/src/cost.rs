@@ -5,7 +5,7 @@
 
 use crate::size::{AspectRatio, Resolution, Size};
 use crate::spec::{FrameSize, VideoInputs, VideoLength, VideoSpec};
-use crate::task::{TaskState, Task};
+use crate::task::{Task, TaskState};
 
 /// Work common to every task: opening, muxing, publishing.
 const BASE: u64 = 10;
@@ -77,7 +77,9 @@ fn input_bytes(inputs: &VideoInputs) -> usize {
     match inputs {
         VideoInputs::Text => 0,
         VideoInputs::Frames { first, last } => first.len() + last.as_ref().map_or(0, String::len),
-        VideoInputs::References { images, audios } => images.iter().chain(audios).map(String::len).sum(),
+        VideoInputs::References { images, audios } => {
+            images.iter().chain(audios).map(String::len).sum()
+        }
     }
 }
 
@@ -103,7 +105,7 @@ fn json_bytes(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{VideoInputs, SPEC_VERSION};
+    use crate::spec::{SPEC_VERSION, VideoInputs};
 
     fn spec(seconds: VideoLength, frame: FrameSize) -> VideoSpec {
         VideoSpec {

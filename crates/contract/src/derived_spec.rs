@@ -4,8 +4,8 @@
 
 use crate::error::{ErrorCode, RequestRefusal};
 use crate::size::Size;
-use crate::spec::{EditSpec, FrameSize, VideoInputs, SPEC_VERSION, VideoLength, VideoSpec};
-use crate::task::{TaskState, Task};
+use crate::spec::{EditSpec, FrameSize, SPEC_VERSION, VideoInputs, VideoLength, VideoSpec};
+use crate::task::{Task, TaskState};
 use crate::time::UnixMs;
 use crate::validate::EditRequest;
 
@@ -13,7 +13,11 @@ use crate::validate::EditRequest;
 ///
 /// `draft_not_usable` if the task does not exist, is not a draft, is not completed, has another
 /// model, or has expired.
-pub fn final_spec(draft: Option<&Task>, model: &str, now_ms: UnixMs) -> Result<VideoSpec, RequestRefusal> {
+pub fn final_spec(
+    draft: Option<&Task>,
+    model: &str,
+    now_ms: UnixMs,
+) -> Result<VideoSpec, RequestRefusal> {
     let refuse = |message: &str| {
         Err(RequestRefusal::for_param(
             ErrorCode::DraftNotUsable,

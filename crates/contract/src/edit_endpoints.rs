@@ -110,7 +110,10 @@ fn into_edit(
         .find(|card| card.capabilities.features.edit);
     let Some(editor) = editor else {
         let message = "None of the served models edits videos.";
-        return Err(RequestRefusal::new(ErrorCode::UnsupportedOperation, message));
+        return Err(RequestRefusal::new(
+            ErrorCode::UnsupportedOperation,
+            message,
+        ));
     };
     // These endpoints have their own names for the source. Taking both would need a rule for two
     // that differ.

@@ -180,7 +180,11 @@ impl RequestRefusal {
     }
 
     /// A refusal caused by `param`.
-    pub fn for_param(code: ErrorCode, param: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn for_param(
+        code: ErrorCode,
+        param: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             code,
             message: message.into(),

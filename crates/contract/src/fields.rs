@@ -223,7 +223,11 @@ fn input_reference(name: &str, value: Value) -> Result<String, RequestRefusal> {
     if let Some(other) = object.keys().find(|key| *key != "image_url") {
         let param = format!("{name}.{}", other.chars().take(64).collect::<String>());
         let message = format!("'{name}' takes only 'image_url'.");
-        return Err(RequestRefusal::for_param(ErrorCode::UnknownParameter, param, message));
+        return Err(RequestRefusal::for_param(
+            ErrorCode::UnknownParameter,
+            param,
+            message,
+        ));
     }
     match object.remove("image_url") {
         Some(Value::String(url)) => Ok(url),

@@ -113,18 +113,20 @@ fn read(field: &str, kind: FieldKind, text: String) -> Result<Value, RequestRefu
             Ok(number) => Value::Number(number),
             Err(_) => Value::String(text),
         },
-        FieldKind::Pairs | FieldKind::InputReference => match json::parse_object(text.as_bytes(), |_| Ok(())) {
-            Ok(object) => Value::Object(object),
-            // Text that is no object. As a string it is refused as a wrong type, in the words of
-            // the field.
-            Err(refusal) if refusal.code == ErrorCode::InvalidJson => Value::String(text),
-            Err(refusal) => {
-                return Err(RequestRefusal {
-                    param: Some(field.to_owned()),
-                    ..refusal
-                });
+        FieldKind::Pairs | FieldKind::InputReference => {
+            match json::parse_object(text.as_bytes(), |_| Ok(())) {
+                Ok(object) => Value::Object(object),
+                // Text that is no object. As a string it is refused as a wrong type, in the words of
+                // the field.
+                Err(refusal) if refusal.code == ErrorCode::InvalidJson => Value::String(text),
+                Err(refusal) => {
+                    return Err(RequestRefusal {
+                        param: Some(field.to_owned()),
+                        ..refusal
+                    });
+                }
             }
-        },
+        }
         FieldKind::Text | FieldKind::Prose | FieldKind::Texts => Value::String(text),
     })
 }

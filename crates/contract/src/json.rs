@@ -84,7 +84,11 @@ impl ReadBounds {
                 let message = format!(
                     "'{shown}' has too many entries; a body may hold {JSON_VALUES_MAX} values in all."
                 );
-                self.refusal = Some(RequestRefusal::for_param(ErrorCode::InvalidValue, shown, message));
+                self.refusal = Some(RequestRefusal::for_param(
+                    ErrorCode::InvalidValue,
+                    shown,
+                    message,
+                ));
                 return Err(E::custom("too many values"));
             }
         }

@@ -14,6 +14,7 @@
 
 pub mod card;
 mod cost;
+pub mod derived_spec;
 pub mod edit_endpoints;
 pub mod entropy;
 pub mod error;
@@ -25,7 +26,6 @@ mod json;
 pub mod key;
 pub mod lifecycle;
 pub mod limits;
-pub mod derived_spec;
 pub mod object;
 pub mod page;
 mod ranges;
@@ -40,7 +40,7 @@ pub mod trace;
 pub mod validate;
 pub mod webhook;
 
-pub use card::{Capabilities, ModelCatalog, Features, ModelCard};
+pub use card::{Capabilities, Features, ModelCard, ModelCatalog};
 pub use card::{CardError, CardRecord, built_in_cards};
 pub use cost::listed_bytes;
 pub use entropy::{EntropySource, NoEntropy};
@@ -52,14 +52,17 @@ pub use key::KeyText;
 pub use lifecycle::TaskTally;
 pub use object::{ResultLinks, VideoDeleted, VideoList, VideoObject};
 pub use page::PageQuery;
-pub use readiness::{AliveGuard, WorkerReadiness, StandstillReason};
+pub use readiness::{AliveGuard, StandstillReason, WorkerReadiness};
 pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
-pub use spec::{EditSpec, FrameSize, VideoInputs, ReferenceItem, SPEC_VERSION, VideoLength, VideoSpec};
+pub use spec::{
+    EditSpec, FrameSize, ReferenceItem, SPEC_VERSION, VideoInputs, VideoLength, VideoSpec,
+};
 pub use task::Priority;
-pub use task::{Artifact, TaskPhase, TaskState, Status, StoredFile, Task};
+pub use task::{Artifact, Status, StoredFile, Task, TaskPhase, TaskState};
 pub use time::{
-    Clock, LeaseMs, ManualClock, RELEASED_MS, ClockReading, RunningClock, SteadyMs, Stopwatch, UnixMs,
+    Clock, ClockReading, LeaseMs, ManualClock, RELEASED_MS, RunningClock, SteadyMs, Stopwatch,
+    UnixMs,
 };
 pub use time::{iso_date, iso_day, parse_iso_day};
 pub use trace::TraceContext;

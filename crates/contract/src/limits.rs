@@ -9,8 +9,8 @@ macro_rules! limits {
         $(#[doc = $meaning] #[doc = concat!("\n\nUnit: ", $unit, ".")] pub const $name: $kind = $value;)*
 
         /// One row per limit: name, value, unit, meaning.
-        pub const TABLE: &[Limit] = &[
-            $(Limit { name: stringify!($name), value: $value as f64, unit: $unit, meaning: $meaning },)*
+        pub const TABLE: &[LimitRow] = &[
+            $(LimitRow { name: stringify!($name), value: $value as f64, unit: $unit, meaning: $meaning },)*
         ];
     };
 }

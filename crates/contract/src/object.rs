@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::error::{Failure, Warning};
 use crate::spec::{FrameSize, VideoLength};
-use crate::task::{Priority, TaskState, Status, Task};
+use crate::task::{Priority, Status, Task, TaskState};
 use crate::time::UnixMs;
 
 /// A video task as clients see it. Fields without a value are omitted.

@@ -23,14 +23,20 @@ impl PageQuery {
     ///
     /// # Errors
     /// `unknown_parameter` or `invalid_value`, with the name as `param`.
-    pub fn parse<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, RequestRefusal> {
+    pub fn parse<'a>(
+        pairs: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, RequestRefusal> {
         let mut seen = BTreeMap::new();
         for (name, value) in pairs {
             if !matches!(name, "after" | "limit" | "order") {
                 let shown: String = name.chars().take(64).collect();
                 let message =
                     format!("Unknown parameter: '{shown}'. A list takes after, limit, order.");
-                return Err(RequestRefusal::for_param(ErrorCode::UnknownParameter, shown, message));
+                return Err(RequestRefusal::for_param(
+                    ErrorCode::UnknownParameter,
+                    shown,
+                    message,
+                ));
             }
             // Which of two values a server takes differs between servers; refuse instead of
             // choosing.

@@ -139,7 +139,11 @@ fn prompt(request: &SubmitRequest) -> Result<Option<String>, RequestRefusal> {
 
 /// The text without surrounding white space, if it has at most `limit` characters (Unicode scalar
 /// values).
-fn trimmed(param: &str, text: Option<&String>, limit: usize) -> Result<Option<String>, RequestRefusal> {
+fn trimmed(
+    param: &str,
+    text: Option<&String>,
+    limit: usize,
+) -> Result<Option<String>, RequestRefusal> {
     let Some(text) = text.map(|text| text.trim()) else {
         return Ok(None);
     };
@@ -224,7 +228,9 @@ fn frame_of_parts(
     let ratio = match shape {
         None => can.ratio_default(chosen),
         Some(RequestedShape::Ratio(ratio)) => ratio,
-        Some(RequestedShape::Adaptive) if can.adapts(chosen) => return Ok(FrameSize::Adaptive(chosen)),
+        Some(RequestedShape::Adaptive) if can.adapts(chosen) => {
+            return Ok(FrameSize::Adaptive(chosen));
+        }
         Some(RequestedShape::Adaptive) => {
             let (id, name) = (&card.id, chosen.name());
             let what = format!("'adaptive' is not supported on the model '{id}' at {name}.");
@@ -253,7 +259,10 @@ enum RequestedShape {
     Adaptive,
 }
 
-fn resolution(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Resolution>, RequestRefusal> {
+fn resolution(
+    request: &SubmitRequest,
+    card: &ModelCard,
+) -> Result<Option<Resolution>, RequestRefusal> {
     let Some(name) = &request.resolution else {
         return Ok(None);
     };
@@ -276,14 +285,16 @@ fn shape(request: &SubmitRequest) -> Result<Option<RequestedShape>, RequestRefus
         Some("adaptive") => return Ok(Some(RequestedShape::Adaptive)),
         Some(name) => AspectRatio::from_name(name),
     };
-    ratio.map(|ratio| Some(RequestedShape::Ratio(ratio))).ok_or_else(|| {
-        let names: Vec<&str> = AspectRatio::ALL.iter().map(|one| one.name()).collect();
-        let message = format!(
-            "'aspect_ratio' must be one of {}, adaptive.",
-            names.join(", ")
-        );
-        invalid("aspect_ratio", message)
-    })
+    ratio
+        .map(|ratio| Some(RequestedShape::Ratio(ratio)))
+        .ok_or_else(|| {
+            let names: Vec<&str> = AspectRatio::ALL.iter().map(|one| one.name()).collect();
+            let message = format!(
+                "'aspect_ratio' must be one of {}, adaptive.",
+                names.join(", ")
+            );
+            invalid("aspect_ratio", message)
+        })
 }
 
 fn priority(request: &SubmitRequest) -> Result<Priority, RequestRefusal> {
@@ -324,13 +335,17 @@ fn strength(request: &SubmitRequest) -> Result<f64, RequestRefusal> {
     }
 }
 
-fn task_id(text: Option<&String>, param: &str, code: ErrorCode) -> Result<Option<TaskId>, RequestRefusal> {
+fn task_id(
+    text: Option<&String>,
+    param: &str,
+    code: ErrorCode,
+) -> Result<Option<TaskId>, RequestRefusal> {
     let Some(text) = text else {
         return Ok(None);
     };
-    let id = text
-        .parse()
-        .map_err(|_| RequestRefusal::for_param(code, param, format!("'{param}' is not a valid task id.")))?;
+    let id = text.parse().map_err(|_| {
+        RequestRefusal::for_param(code, param, format!("'{param}' is not a valid task id."))
+    })?;
     Ok(Some(id))
 }
 

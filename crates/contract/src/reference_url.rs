@@ -11,7 +11,13 @@ use crate::limits::URL_BYTES_MAX;
 /// # Errors
 /// `invalid_url`; the message never quotes the URL, which may carry a signature.
 pub fn check(text: &str, param: &str) -> Result<(), RequestRefusal> {
-    let refuse = |message: &str| Err(RequestRefusal::for_param(ErrorCode::InvalidUrl, param, message));
+    let refuse = |message: &str| {
+        Err(RequestRefusal::for_param(
+            ErrorCode::InvalidUrl,
+            param,
+            message,
+        ))
+    };
     if text.len() > URL_BYTES_MAX {
         return refuse(&format!("The URL is longer than {URL_BYTES_MAX} bytes."));
     }
@@ -70,7 +76,11 @@ pub fn check_port(text: &str, param: &str, ports: &AllowedPorts) -> Result<(), R
     match port {
         Some(port) if !ports.contains(port) => {
             let message = format!("Port {port} is not allowed; use 80, 443 or one from 1024 up.");
-            Err(RequestRefusal::for_param(ErrorCode::InvalidUrl, param, message))
+            Err(RequestRefusal::for_param(
+                ErrorCode::InvalidUrl,
+                param,
+                message,
+            ))
         }
         _ => Ok(()),
     }

@@ -16,8 +16,8 @@ use crate::error::{ErrorCode, RequestRefusal};
 pub use crate::fields::SecondsField;
 use crate::fields::unknown_field;
 use crate::fields::{
-    self, FLAG, INPUT_REFERENCE, INTEGER, FieldKind, NEVER_SUPPORTED, NUMBER, PAIRS, PRIORITY, PROSE,
-    SECONDS, TEXT, URL, URLS,
+    self, FLAG, FieldKind, INPUT_REFERENCE, INTEGER, NEVER_SUPPORTED, NUMBER, PAIRS, PRIORITY,
+    PROSE, SECONDS, TEXT, URL, URLS,
 };
 use crate::json;
 
@@ -151,7 +151,7 @@ macro_rules! request_fields {
         }
 
         /// Every field that some model takes, in the order in which they are judged.
-        pub static FIELDS: &[Field] = &[$(Field {
+        pub static FIELDS: &[RequestField] = &[$(RequestField {
             key: FieldKey::$name,
             name: stringify!($name),
             type_name: $reader.type_name,
@@ -163,7 +163,7 @@ macro_rules! request_fields {
         }),+];
 
         /// Takes out of `sent` every field that some model takes.
-        fn take(sent: &mut Map<String, Value>) -> Result<SubmitRequest, Refusal> {
+        fn take(sent: &mut Map<String, Value>) -> Result<SubmitRequest, RequestRefusal> {
             Ok(SubmitRequest {
                 $($name: fields::take(sent, stringify!($name), &$reader)?,)+
                 never_supported: NEVER_SUPPORTED.iter().copied().find(|name| sent.contains_key(*name)),
@@ -360,8 +360,9 @@ impl SubmitRequest {
         // Fields are serialised in the order of the table, and maps by key, so equal requests have
         // equal bytes. Absent fields of newer versions are left out: the fingerprints that a store
         // holds stay valid.
-        let normal = serde_json::to_vec(self)
-            .map_err(|_| RequestRefusal::new(ErrorCode::InvalidValue, "the request cannot be written"))?;
+        let normal = serde_json::to_vec(self).map_err(|_| {
+            RequestRefusal::new(ErrorCode::InvalidValue, "the request cannot be written")
+        })?;
         Ok(Sha256::digest(normal).into())
     }
 }

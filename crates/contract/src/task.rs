@@ -281,7 +281,10 @@ mod tests {
             match phase {
                 TaskPhase::Waiting => assert_eq!(next, [TaskPhase::Running, TaskPhase::Failed]),
                 TaskPhase::Running => {
-                    assert_eq!(next, [TaskPhase::Waiting, TaskPhase::Completed, TaskPhase::Failed]);
+                    assert_eq!(
+                        next,
+                        [TaskPhase::Waiting, TaskPhase::Completed, TaskPhase::Failed]
+                    );
                 }
                 TaskPhase::Completed | TaskPhase::Failed => assert_eq!(next, [TaskPhase::Expired]),
                 TaskPhase::Expired => assert!(next.is_empty()),

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::card::{ModelCatalog, Features, ModelCard};
+use crate::card::{Features, ModelCard, ModelCatalog};
 use crate::error::{ErrorCode, RequestRefusal};
 use crate::id::TaskId;
 use crate::limits::{MODEL_CHARS_MAX, REFERENCES_MAX, REQUEST_TEXT_BYTES_MAX};
 use crate::ranges::RangedFields;
 use crate::reference_url::AllowedPorts;
 use crate::request::{FIELDS, RequestField, SecondsField, SubmitRequest};
-use crate::spec::{VideoInputs, SPEC_VERSION, VideoSpec};
+use crate::spec::{SPEC_VERSION, VideoInputs, VideoSpec};
 use crate::task::Priority;
 use crate::{ranges, reference_url};
 
@@ -99,7 +99,10 @@ pub fn validate(
     })
 }
 
-fn find_model<'c>(request: &SubmitRequest, catalog: &'c ModelCatalog) -> Result<&'c ModelCard, RequestRefusal> {
+fn find_model<'c>(
+    request: &SubmitRequest,
+    catalog: &'c ModelCatalog,
+) -> Result<&'c ModelCard, RequestRefusal> {
     let Some(name) = &request.model else {
         return Err(ranges::missing("model"));
     };
@@ -207,7 +210,11 @@ fn check_text(request: &SubmitRequest) -> Result<(), RequestRefusal> {
 }
 
 impl RangedFields {
-    fn into_intent(self, request: &SubmitRequest, card: &ModelCard) -> Result<SubmitIntent, RequestRefusal> {
+    fn into_intent(
+        self,
+        request: &SubmitRequest,
+        card: &ModelCard,
+    ) -> Result<SubmitIntent, RequestRefusal> {
         if let Some(draft) = self.draft_task {
             return Ok(SubmitIntent::FinalOf {
                 model: card.id.clone(),

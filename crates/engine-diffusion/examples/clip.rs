@@ -14,9 +14,10 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
+use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
-    CHANNELS, JobControl, Engine, EngineError, FrameJob, JobMaterials, RgbPicture, ClipPlanner, SAMPLE_RATE_HZ, ClipSink,
+    CHANNELS, ClipPlanner, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials,
+    RgbPicture, SAMPLE_RATE_HZ,
 };
 use kinora_engine_diffusion::{Model, Native, Settings, check};
 

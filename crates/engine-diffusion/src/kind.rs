@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kinora_engine::{
-    Engine, EngineError, EngineKind, FilesReport, FrameKind, KindError, SandboxNeeds, EngineOutput, ClipPlanner,
+    ClipPlanner, Engine, EngineError, EngineKind, EngineOutput, FilesReport, FrameKind, KindError,
+    SandboxNeeds,
 };
 use serde::Deserialize;
 

@@ -20,7 +20,7 @@ mod settings;
 #[cfg(any(feature = "native", test))]
 mod sound;
 
-pub use check::{FileReport, WeightFormat, FileProblem, ModelReport, check};
+pub use check::{FileProblem, FileReport, ModelReport, WeightFormat, check};
 pub use family::{Family, Role, Variant};
 pub use generation::{Generation, Given};
 pub use kind::DiffusionKind;

@@ -1,10 +1,10 @@
 //! A model according to its settings: its features, and the parameters for a request. Opens and
 //! loads nothing; refuses specs that the model does not support.
 
-use kinora_contract::{EditSpec, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_contract::{EditSpec, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
-    ClipPlan, FrameCrop, EngineDescription, EngineError, Features, RenderGrid, FrameSelection, JobMaterials, ClipPlanner, frames_of_edit,
-    refuse_unsupported,
+    ClipPlan, ClipPlanner, EngineDescription, EngineError, Features, FrameCrop, FrameSelection,
+    JobMaterials, RenderGrid, frames_of_edit, refuse_unsupported,
 };
 
 use crate::LIBRARY;
@@ -163,7 +163,11 @@ impl Model {
         }
     }
 
-    fn outline(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipOutline, EngineError> {
+    fn outline(
+        &self,
+        spec: &VideoSpec,
+        materials: &JobMaterials,
+    ) -> Result<ClipOutline, EngineError> {
         let outline = if let Some(edit) = &spec.edit {
             self.edited(edit, materials)?
         } else {
@@ -196,7 +200,11 @@ impl Model {
     }
 
     /// An edit has the size of its source, and its length at the model's own rate.
-    fn edited(&self, edit: &EditSpec, materials: &JobMaterials) -> Result<ClipOutline, EngineError> {
+    fn edited(
+        &self,
+        edit: &EditSpec,
+        materials: &JobMaterials,
+    ) -> Result<ClipOutline, EngineError> {
         let source = materials.source.as_deref();
         let frames = source.and_then(|source| frames_of_edit(source, self.settings.fps()));
         let Some((source, frames)) = source.zip(frames) else {

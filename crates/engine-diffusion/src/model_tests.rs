@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_contract::{FrameSize, Resolution, SPEC_VERSION, TaskId, size::listed_sizes};
-use kinora_engine::{SourceVideo, RgbPicture, VideoPlayback};
+use kinora_engine::{RgbPicture, SourceVideo, VideoPlayback};
 use proptest::prelude::*;
 
 use super::*;

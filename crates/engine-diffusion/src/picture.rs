@@ -3,7 +3,7 @@
 //! Nothing is ever distorted.
 
 use kinora_contract::Size;
-use kinora_engine::{FrameCrop, EngineError, RgbPicture};
+use kinora_engine::{EngineError, FrameCrop, RgbPicture};
 
 const CHANNELS: usize = 3;
 
@@ -12,7 +12,11 @@ const CHANNELS: usize = 3;
 ///
 /// # Errors
 /// [`EngineError::Failed`] for an empty picture, or one whose bytes do not match its size.
-pub(crate) fn fit(picture: &RgbPicture, crop: FrameCrop, rendered: Size) -> Result<RgbPicture, EngineError> {
+pub(crate) fn fit(
+    picture: &RgbPicture,
+    crop: FrameCrop,
+    rendered: Size,
+) -> Result<RgbPicture, EngineError> {
     let whole = picture.size.pixels() * CHANNELS as u64;
     if whole == 0 || picture.rgb.len() as u64 != whole {
         return Err(EngineError::Failed(
@@ -95,7 +99,14 @@ mod tests {
     fn a_broken_picture_is_an_error() {
         let size = Size::new(16, 16);
         for rgb in [Vec::new(), vec![0; 3], vec![0; 16 * 16 * 3 + 1]] {
-            assert!(fit(&RgbPicture { size, rgb }, FrameCrop::middle(size, size), size).is_err());
+            assert!(
+                fit(
+                    &RgbPicture { size, rgb },
+                    FrameCrop::middle(size, size),
+                    size
+                )
+                .is_err()
+            );
         }
     }
 }

@@ -327,7 +327,12 @@ fn check_integer(key: &'static str, value: Option<u32>, max: u32) -> Result<(), 
     }
 }
 
-fn check_float(key: &'static str, value: Option<f32>, min: f32, max: f32) -> Result<(), SettingsError> {
+fn check_float(
+    key: &'static str,
+    value: Option<f32>,
+    min: f32,
+    max: f32,
+) -> Result<(), SettingsError> {
     match value {
         // NaN is in no range.
         Some(value) if !(min..=max).contains(&value) => Err(SettingsError::Range {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch};
 
-use crate::process::{Received, ChildProcess};
+use crate::process::{ChildProcess, Received};
 use crate::wire::{MessageBounds, WireMessage};
 
 /// How often to ask the caller, and to see whether the command has exited.
@@ -55,7 +55,8 @@ pub fn run_command(
 ) -> Result<(), CommandError> {
     let start = Stopwatch::start(clock);
     // Dropping this kills the command.
-    let mut process = ChildProcess::<Input, Output>::start(name, command, None, MessageBounds::default())?;
+    let mut process =
+        ChildProcess::<Input, Output>::start(name, command, None, MessageBounds::default())?;
     process.send(Input(input));
     process.close_input();
     while process.is_alive() {

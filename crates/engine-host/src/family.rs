@@ -133,7 +133,9 @@ pub(crate) fn resident_bytes(process_id: u32) -> Option<u64> {
 /// Resident memory in bytes of a process tree. Shared pages count once for each process.
 pub(crate) fn family_resident_bytes(process_id: u32) -> Option<u64> {
     // A process that ended after the listing has no entry any more and counts as 0.
-    let held = process_tree(process_id)?.into_iter().filter_map(resident_bytes);
+    let held = process_tree(process_id)?
+        .into_iter()
+        .filter_map(resident_bytes);
     Some(held.sum())
 }
 
@@ -168,7 +170,11 @@ mod tests {
     fn a_family_is_a_process_its_group_and_their_descendants() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let own = std::process::id();
-        assert!(process_tree(own).unwrap().is_superset(&[own, child.id()].into()));
+        assert!(
+            process_tree(own)
+                .unwrap()
+                .is_superset(&[own, child.id()].into())
+        );
         assert_eq!(process_tree(child.id()).unwrap(), [child.id()].into());
         assert!(has_descendants(own) && !has_descendants(child.id()));
         child.kill().unwrap();

@@ -44,7 +44,9 @@ pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
     match ended {
         Ok(()) => FilmResponse::Done.write(&mut to),
         Err(OrderError::ServiceGone(error)) => Err(error),
-        Err(OrderError::Film(error)) => FilmResponse::Failed(FilmFailure::from(error)).write(&mut to),
+        Err(OrderError::Film(error)) => {
+            FilmResponse::Failed(FilmFailure::from(error)).write(&mut to)
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use kinora_media::{FilmFormat, MediaError, ProbeInfo, UndecodablePolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Confinement;
-use crate::wire::{MessageBounds, WireMessage, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX};
+use crate::wire::{MessageBounds, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, WireMessage};
 
 /// Maximum size of a poster or spritesheet: 1,600 by 1,600 pixels take less even uncompressed.
 const STILL_BYTES_MAX: u32 = 8 << 20;

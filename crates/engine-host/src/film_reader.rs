@@ -13,7 +13,7 @@ use kinora_contract::{Clock, Stopwatch};
 use kinora_media::{FilmFormat, FilmOpener, MediaError, PlayedFilm, ProbeInfo, Recording};
 
 use crate::film_message::{FilmFormatHead, FilmOrder, FilmResponse, ProbeInfoHead};
-use crate::process::{Received, ChildProcess};
+use crate::process::{ChildProcess, Received};
 use crate::sandbox::{self, Confinement, SandboxRole};
 use crate::wire::MessageBounds;
 
@@ -238,7 +238,9 @@ impl PlayedFilm for PlayingFilm {
         loop {
             match self.reading.receive()? {
                 None => {}
-                Some(FilmResponse::Frame(rgb)) if rgb.len() == self.frame_bytes && self.left > 0 => {
+                Some(FilmResponse::Frame(rgb))
+                    if rgb.len() == self.frame_bytes && self.left > 0 =>
+                {
                     self.left -= 1;
                     return Ok(Some(rgb));
                 }

@@ -12,12 +12,14 @@ use std::thread;
 use std::time::Duration;
 
 use kinora_contract::Size;
-use kinora_engine::{JobControl, Engine, EngineError, SourceVideo, FrameJob, VideoPlayback, ClipSink};
+use kinora_engine::{
+    ClipSink, Engine, EngineError, FrameJob, JobControl, SourceVideo, VideoPlayback,
+};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::materials::{assemble, samples_to_bytes};
-use crate::message::{HostMessage, EngineMessage};
-use crate::protocol::{LengthDecision, JobEnding, EngineHello, JobHead, OpenRequest, SourceHead};
+use crate::message::{EngineMessage, HostMessage};
+use crate::protocol::{EngineHello, JobEnding, JobHead, LengthDecision, OpenRequest, SourceHead};
 use crate::wire::{MessageBounds, WireMessage};
 use crate::{family, sandbox};
 
@@ -30,7 +32,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// If standard input and output cannot be redirected.
-pub fn serve(open: impl FnOnce(OpenRequest) -> Result<Box<dyn Engine>, EngineError>) -> io::Result<()> {
+pub fn serve(
+    open: impl FnOnce(OpenRequest) -> Result<Box<dyn Engine>, EngineError>,
+) -> io::Result<()> {
     let output = rustix::io::dup(rustix::stdio::stdout())?;
     // Native code prints to standard output, which would corrupt the messages: keep the real one for
     // ourselves, and let descriptor 1 lead to standard error.
@@ -48,7 +52,9 @@ pub fn serve(open: impl FnOnce(OpenRequest) -> Result<Box<dyn Engine>, EngineErr
     let Ok(EngineInput::Open(settings)) = arrived.recv() else {
         die();
     };
-    line.send(EngineMessage::Hello(Box::new(EngineHello::of_this_executable())));
+    line.send(EngineMessage::Hello(Box::new(
+        EngineHello::of_this_executable(),
+    )));
     kinora_system::crash::point("host.opening");
     let engine = match open(*settings) {
         Ok(engine) => engine,
@@ -96,7 +102,12 @@ enum EngineInput {
 
 /// Reads orders until there are none, on a separate thread, so a cancel arrives while the engine
 /// works. `first` has already been read.
-fn read_orders(first: HostMessage, from: &mut impl Read, jobs: &Sender<EngineInput>, answers: &Sender<FrameAnswer>) {
+fn read_orders(
+    first: HostMessage,
+    from: &mut impl Read,
+    jobs: &Sender<EngineInput>,
+    answers: &Sender<FrameAnswer>,
+) {
     let (mut current, bounds) = (JobControl::default(), MessageBounds::trusted());
     let mut first = Some(first);
     loop {
@@ -110,7 +121,9 @@ fn read_orders(first: HostMessage, from: &mut impl Read, jobs: &Sender<EngineInp
                 current = JobControl::default();
                 jobs.send(EngineInput::Job(head, current.clone())).is_ok()
             }
-            Ok(Some(HostMessage::Material(bytes))) => jobs.send(EngineInput::Material(bytes)).is_ok(),
+            Ok(Some(HostMessage::Material(bytes))) => {
+                jobs.send(EngineInput::Material(bytes)).is_ok()
+            }
             Ok(Some(HostMessage::Frame(rgb))) => answers.send(FrameAnswer::Frame(rgb)).is_ok(),
             Ok(Some(HostMessage::NoFrame)) => answers.send(FrameAnswer::End).is_ok(),
             Ok(Some(HostMessage::Unreadable)) => answers.send(FrameAnswer::Unreadable).is_ok(),
@@ -185,7 +198,8 @@ struct LineSink<'a>(&'a ServiceLine);
 
 impl ClipSink for LineSink<'_> {
     fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
-        self.0.send(EngineMessage::Decided(LengthDecision { frames }));
+        self.0
+            .send(EngineMessage::Decided(LengthDecision { frames }));
         Ok(())
     }
 

@@ -12,17 +12,19 @@ use std::time::Duration;
 use kinora_contract::{Clock, FailureCode, Stopwatch, VideoSpec, Warning};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, EngineCapabilities, ClipSink, WorkStage,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineCapabilities, EngineDescription, EngineError,
+    FrameJob, JobControl, JobMaterials, WorkStage,
 };
 use rustix::io::Errno;
 
-use crate::family;
-use crate::message::{HostMessage, EngineMessage, shorten};
-use crate::process::{EngineProcess, Received};
 use crate::capabilities::find_mismatch;
+use crate::family;
+use crate::message::{EngineMessage, HostMessage, shorten};
+use crate::process::{EngineProcess, Received};
 use crate::protocol::{self, EngineHello, EngineIntroduction, OpenRequest};
 use crate::run::{
-    self, JobAssignment, ProcessMisconduct, JobOutcome, MemoryLimit, MessageRate, GridSink, SourcePlaybacks, MisconductLog, JobRun,
+    self, GridSink, JobAssignment, JobOutcome, JobRun, MemoryLimit, MessageRate, MisconductLog,
+    ProcessMisconduct, SourcePlaybacks,
 };
 use crate::sandbox::{self, Confinement};
 use crate::seats::{OpenProcess, ProcessSeat, ProcessSeats};
@@ -137,7 +139,11 @@ impl HostedEngine {
     }
 
     /// Starts a process and opens its engine.
-    fn start(&self, device: Option<&String>, control: &JobControl) -> Result<OpenProcess, EngineError> {
+    fn start(
+        &self,
+        device: Option<&String>,
+        control: &JobControl,
+    ) -> Result<OpenProcess, EngineError> {
         let name = &self.planner.describe().name;
         let (mut command, confinement) =
             ((self.options.command)(), self.options.confinement.as_ref());
@@ -179,7 +185,9 @@ impl HostedEngine {
                 rate.count()?;
             }
             match heard {
-                Received::Message(EngineMessage::Confined(lacking)) => self.log_confinement(&lacking),
+                Received::Message(EngineMessage::Confined(lacking)) => {
+                    self.log_confinement(&lacking)
+                }
                 Received::Message(EngineMessage::Hello(told)) => {
                     self.check_hello(&told)?;
                     hello = Some(told);
@@ -189,7 +197,8 @@ impl HostedEngine {
                         return Err(protocol_error("it opened without a hello"));
                     };
                     let seconds = start.elapsed().as_secs_f64();
-                    let [sdk, version] = [hello.sdk.clone(), hello.engine.version.clone()].map(shorten);
+                    let [sdk, version] =
+                        [hello.sdk.clone(), hello.engine.version.clone()].map(shorten);
                     tracing::info!(engine = name, sdk, version, seconds, "engine opened");
                     return Ok(OpenProcess {
                         process,
@@ -212,7 +221,13 @@ impl HostedEngine {
 
     /// Opens a process at this seat ahead of its first job. `opened` counts the processes opened
     /// so far, of `processes`.
-    fn warm_seat(&self, seat: ProcessSeat<'_>, opened: &AtomicUsize, processes: usize, control: &JobControl) {
+    fn warm_seat(
+        &self,
+        seat: ProcessSeat<'_>,
+        opened: &AtomicUsize,
+        processes: usize,
+        control: &JobControl,
+    ) {
         let (engine, device) = (&self.planner.describe().name, seat.device().cloned());
         match self.start(device.as_ref(), control) {
             Ok(ready) => {
@@ -236,7 +251,9 @@ impl HostedEngine {
         let promises = self.options.promises;
         JobAssignment {
             job,
-            clip: promises.map_or(job.clip, |promises| run::rendered_clip(job.clip, promises.grid)),
+            clip: promises.map_or(job.clip, |promises| {
+                run::rendered_clip(job.clip, promises.grid)
+            }),
             is_own: promises.is_none(),
             is_undecided: self.planner.decides_length(job.spec),
             has_unknowns: self.sends_unknowns.load(Ordering::Relaxed),
@@ -511,7 +528,9 @@ fn reaches_progress(
                 | EngineMessage::Ended(_),
             ) => return Ok(true),
             Received::Message(EngineMessage::Play(number)) => playing.start(number, job)?,
-            Received::Message(EngineMessage::Next(number)) => process.send(playing.answer_next(number)),
+            Received::Message(EngineMessage::Next(number)) => {
+                process.send(playing.answer_next(number))
+            }
             Received::Message(EngineMessage::Close(number)) => playing.end(number),
             Received::Message(_) | Received::Silence => {}
         }

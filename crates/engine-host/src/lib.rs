@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capabilities;
 mod command;
 mod family;
 mod film_host;
@@ -19,7 +20,6 @@ mod materials;
 mod message;
 mod process;
 mod process_kind;
-mod capabilities;
 mod protocol;
 mod run;
 mod sandbox;

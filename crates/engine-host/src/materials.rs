@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use kinora_contract::Size;
-use kinora_engine::{ClipPlan, EngineError, SourceVideo, FrameJob, JobMaterials, RgbPicture, StereoSound};
+use kinora_engine::{
+    ClipPlan, EngineError, FrameJob, JobMaterials, RgbPicture, SourceVideo, StereoSound,
+};
 
 use crate::protocol::{EditHead, JobHead, OwnHead, PixelSize, SourceHead};
 

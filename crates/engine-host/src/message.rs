@@ -6,9 +6,13 @@ use kinora_contract::limits::ENGINE_MESSAGE_CHARS_MAX;
 use kinora_contract::{FailureCode, Size};
 use kinora_engine::{EngineError, RgbPicture};
 
-use crate::protocol::{LengthDecision, JobEnding, EngineHello, JobHead, OpenRequest, DeclaredPhase};
+use crate::protocol::{
+    DeclaredPhase, EngineHello, JobEnding, JobHead, LengthDecision, OpenRequest,
+};
 use crate::sandbox::Confinement;
-use crate::wire::{MessageBounds, WireMessage, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, exactly, invalid_data};
+use crate::wire::{
+    MessageBounds, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, WireMessage, exactly, invalid_data,
+};
 
 /// Messages from the service to an engine process.
 #[derive(Clone, Debug, PartialEq)]
@@ -266,7 +270,9 @@ mod tests {
         let mut bytes = Vec::new();
         message.write(&mut bytes).unwrap();
         let mut left = &bytes[..];
-        let read = M::read(&mut left, &MessageBounds::trusted()).unwrap().unwrap();
+        let read = M::read(&mut left, &MessageBounds::trusted())
+            .unwrap()
+            .unwrap();
         assert!(left.is_empty());
         read
     }
@@ -362,7 +368,9 @@ mod tests {
 
     fn failed(code: &str, message: String) -> EngineError {
         let code = Some(code.to_owned());
-        JobEnding::Failed { message, code }.into_result().unwrap_err()
+        JobEnding::Failed { message, code }
+            .into_result()
+            .unwrap_err()
     }
 
     #[test]

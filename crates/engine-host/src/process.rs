@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tracing::Span;
 
 use crate::family;
-use crate::message::{HostMessage, EngineMessage};
+use crate::message::{EngineMessage, HostMessage};
 use crate::sandbox::{Confinement, clear_environment, order_devices_by_bus};
 use crate::wire::{MessageBounds, WireMessage};
 

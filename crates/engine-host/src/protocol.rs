@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kinora_contract::{Features, Size, VideoSpec};
-use kinora_engine::{CHANNELS, ClipPlan, RenderGrid, EngineCapabilities, SAMPLE_RATE_HZ};
+use kinora_engine::{CHANNELS, ClipPlan, EngineCapabilities, RenderGrid, SAMPLE_RATE_HZ};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};

@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use kinora_contract::limits::{ENGINE_MESSAGES_MAX, ENGINE_MESSAGES_PER_SECOND_MAX};
 use kinora_contract::{Clock, FailureCode, Stopwatch};
-use kinora_engine::{ClipPlan, JobControl, FrameCrop, EngineError, RenderGrid, FrameJob, FrameSelection, VideoPlayback, ClipSink};
+use kinora_engine::{
+    ClipPlan, ClipSink, EngineError, FrameCrop, FrameJob, FrameSelection, JobControl, RenderGrid,
+    VideoPlayback,
+};
 
 use crate::materials::{self, bytes_to_samples};
-use crate::message::{HostMessage, EngineMessage, shorten};
+use crate::message::{EngineMessage, HostMessage, shorten};
 use crate::process::{EngineProcess, Received};
-use crate::protocol::{LengthDecision, JobEnding};
+use crate::protocol::{JobEnding, LengthDecision};
 
 /// How often to check for a cancel while there is no output.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -87,8 +90,8 @@ impl<'a> JobRun<'a> {
                 }
                 Received::Message(told) => {
                     let counted = rate.count();
-                    let passed =
-                        counted.and_then(|()| self.handle_message(told, &mut playing, &mut silence));
+                    let passed = counted
+                        .and_then(|()| self.handle_message(told, &mut playing, &mut silence));
                     if let Err(error) = passed {
                         return match error {
                             // The process itself misbehaved: kill it without asking. Any other
@@ -121,7 +124,10 @@ impl<'a> JobRun<'a> {
                 };
             }
             EngineMessage::Phase(phase) => {
-                tracing::debug!(phase = shorten(phase.name.clone()), "engine declared a phase");
+                tracing::debug!(
+                    phase = shorten(phase.name.clone()),
+                    "engine declared a phase"
+                );
                 silence.allow(phase.limit(), self.clock);
                 return Ok(());
             }
@@ -166,7 +172,8 @@ impl<'a> JobRun<'a> {
 
     /// Records progress for a message that states no fraction.
     fn record_progress(&self) -> Result<(), EngineError> {
-        self.control.forward_progress(self.control.progress.fraction())
+        self.control
+            .forward_progress(self.control.progress.fraction())
     }
 
     /// Requests a stop and waits briefly for it.

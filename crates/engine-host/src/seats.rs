@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kinora_contract::Clock;
-use kinora_engine::places::{PlaceChoice, PlaceRules, Places, PlaceVisit, PlaceWish};
-use kinora_engine::{JobControl, EngineError, WorkStage};
+use kinora_engine::places::{PlaceChoice, PlaceRules, PlaceVisit, PlaceWish, Places};
+use kinora_engine::{EngineError, JobControl, WorkStage};
 
 use crate::process::EngineProcess;
 use crate::protocol::EngineIntroduction;
@@ -92,7 +92,10 @@ impl ProcessSeats {
     ///
     /// # Errors
     /// [`EngineError::Cancelled`].
-    pub(crate) fn claim(&self, control: &JobControl) -> Result<(ProcessSeat<'_>, Option<OpenProcess>), EngineError> {
+    pub(crate) fn claim(
+        &self,
+        control: &JobControl,
+    ) -> Result<(ProcessSeat<'_>, Option<OpenProcess>), EngineError> {
         let avoid = control.place.avoided();
         let mut idle = self.idle();
         loop {

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use kinora_engine::{Engine, EngineError, EngineKind, FrameKind, KindError, EngineOutput, ClipPlanner};
+use kinora_engine::{
+    ClipPlanner, Engine, EngineError, EngineKind, EngineOutput, FrameKind, KindError,
+};
 use serde::Deserialize;
 
-use crate::{StoryboardOptions, Storyboard};
+use crate::{Storyboard, StoryboardOptions};
 
 /// Longest mark: it has two short lines in the narrowest frame.
 const MARK_CHARS_MAX: usize = 80;

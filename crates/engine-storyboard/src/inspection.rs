@@ -2,10 +2,10 @@
 //! name and place. Films do not use it.
 
 use kinora_contract::VideoSpec;
-use kinora_engine::{EngineError, JobMaterials, ClipPlanner};
+use kinora_engine::{ClipPlanner, EngineError, JobMaterials};
 use tiny_skia::Transform;
 
-use super::art::{SubjectColours, ActMoment};
+use super::art::{ActMoment, SubjectColours};
 use super::scene::Scene;
 use super::script::shots;
 use super::subject::{Act, BodyKind, Subject};

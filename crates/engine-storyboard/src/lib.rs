@@ -14,14 +14,14 @@ mod caption;
 mod clip;
 mod edit;
 mod engine_kind;
+mod inspection;
 mod lexicon;
 mod options;
-mod inspection;
+mod places;
 mod raster;
 mod revise;
 mod rng;
 mod scene;
-mod places;
 mod script;
 mod sound;
 mod subject;
@@ -29,14 +29,15 @@ mod warnings;
 
 pub use caption::{Watermark, not_in_watermark, watermark};
 pub use engine_kind::StoryboardKind;
-pub use options::StoryboardOptions;
 #[doc(hidden)]
 pub use inspection::{DrawnFigure, drawn_words, figures_in_frame};
 pub use inspection::{label, nouns, portrait};
+pub use options::StoryboardOptions;
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{
-    ClipPlan, JobControl, EngineDescription, Engine, EngineError, Features, FrameJob, JobMaterials, ClipPlanner, ClipSink,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, Features, FrameJob,
+    JobControl, JobMaterials,
 };
 
 /// The engine that makes an animatic from a prompt and what else is given.

@@ -115,7 +115,12 @@ fn weight(piece: &PromptPiece) -> f32 {
 }
 
 /// Shots from (piece, start, end, begins with a cut) and the pieces that they tell.
-fn make_shots(parts: &[(usize, u32, u32, bool)], told: &[PromptPiece], avoid: &str, fps: u32) -> Vec<Shot> {
+fn make_shots(
+    parts: &[(usize, u32, u32, bool)],
+    told: &[PromptPiece],
+    avoid: &str,
+    fps: u32,
+) -> Vec<Shot> {
     let readings = readings(told, avoid);
     let mut made: Vec<Shot> = Vec::new();
     let mut before = None;

@@ -135,14 +135,14 @@ macro_rules! subjects {
             pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
 
             /// The row of this subject.
-            pub(crate) const fn facts(self) -> Facts {
+            pub(crate) const fn facts(self) -> SubjectFacts {
                 match self {
-                    $(Self::$name => Facts {
+                    $(Self::$name => SubjectFacts {
                         noun: $noun,
-                        body: Body::$body,
+                        body: BodyKind::$body,
                         stance: Stance::$stance,
                         usual: Act::$usual,
-                        home: place(Home::$home),
+                        home: place(HomePlace::$home),
                         size: $size,
                         speed: $speed,
                         colour: match $colour { 0 => None, code => Some(Rgb::hex(code)) },

@@ -7,11 +7,13 @@ use kinora_contract::{VideoInputs, VideoSpec, Warning, WarningCode};
 use kinora_engine::FrameJob;
 
 use super::caption;
-use super::lexicon::{Language, LostWords, Reading, is_supported, language_of, shape_words, word_for};
+use super::lexicon::{
+    Language, LostWords, Reading, is_supported, language_of, shape_words, word_for,
+};
 use super::options::StoryboardOptions;
+use super::places::FigureShortage;
 use super::revise::{EditChange, removed_words};
 use super::scene::shortages;
-use super::places::FigureShortage;
 use super::script::{beats_read, shots};
 use crate::edit::remake::Remake;
 
@@ -24,7 +26,11 @@ const WORD_MAX: usize = 40;
 const LISTED_MAX: usize = 20;
 
 /// The warnings of a request. `job` is its clip, `None` if it cannot be planned.
-pub(crate) fn collect(spec: &VideoSpec, job: Option<&FrameJob<'_>>, options: &StoryboardOptions) -> Vec<Warning> {
+pub(crate) fn collect(
+    spec: &VideoSpec,
+    job: Option<&FrameJob<'_>>,
+    options: &StoryboardOptions,
+) -> Vec<Warning> {
     // Captions may lack characters in any clip; what is not drawn depends on what the clip is made
     // of.
     let mut warnings = characters_not_set(spec, options);
@@ -77,7 +83,10 @@ fn edit_warnings(job: &FrameJob<'_>, language: Language) -> Vec<Warning> {
     }
     let asked = shape_words(language, &spec.prompt, false);
     let removed = shape_words(language, &removed_words(&spec.prompt), true);
-    let named = join_list(&deduplicated([asked, removed, lost.missed].concat()), quoted);
+    let named = join_list(
+        &deduplicated([asked, removed, lost.missed].concat()),
+        quoted,
+    );
     let message = named.map(|named| {
         let message = format!(
             "The storyboard engine changes light, colours and weather of a video that it did not make from words \
@@ -112,8 +121,8 @@ fn avoided(spec: &VideoSpec) -> &str {
 
 /// The warnings for the words of `lost`, and for `short`, figures that are left out.
 fn omissions(lost: LostWords, short: &[String]) -> Vec<Warning> {
-    let missed =
-        join_list(&deduplicated(lost.missed), quoted).map(|words| format!("drew nothing for: {words}."));
+    let missed = join_list(&deduplicated(lost.missed), quoted)
+        .map(|words| format!("drew nothing for: {words}."));
     let short = join_list(short, str::to_owned)
         .map(|counts| format!("drew fewer figures than the prompt asks for: {counts}."));
     let not_drawn = match (missed, short) {

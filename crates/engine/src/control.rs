@@ -271,7 +271,9 @@ mod tests {
         let control = JobControl::default();
         for step in 0..1_000 {
             control.forward_progress(f64::from(step) / 999.0).unwrap();
-            control.forward_progress(control.progress.fraction()).unwrap();
+            control
+                .forward_progress(control.progress.fraction())
+                .unwrap();
         }
         assert!(!control.progress.has_fallen() && !control.progress.has_left_range());
     }

@@ -11,7 +11,7 @@ use kinora_contract::{VideoSpec, Warning};
 use tokio_util::sync::CancellationToken;
 
 use crate::places::Places;
-use crate::{JobControl, EngineDescription, EngineError};
+use crate::{EngineDescription, EngineError, JobControl};
 
 /// A maker of whole films. All workers of a process share one.
 #[async_trait]

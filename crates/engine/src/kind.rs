@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kinora_contract::Clock;
 
-use crate::{Engine, EngineError, Features, FilmEngine, RenderGrid, ClipPlanner};
+use crate::{ClipPlanner, Engine, EngineError, Features, FilmEngine, RenderGrid};
 
 /// A configured engine of one kind. The service deserialises the type from the engine's table in
 /// the configuration, without the keys common to all engines (`name`, `kind` and `host`).

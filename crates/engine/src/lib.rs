@@ -19,16 +19,18 @@ use std::sync::Arc;
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec, Warning};
 
-pub use control::{CancelRequest, JobControl, JobPlace, PreviewSlot, JobProgress, WorkStage};
+pub use control::{CancelRequest, JobControl, JobPlace, JobProgress, PreviewSlot, WorkStage};
 pub use error::EngineError;
 pub use film::{FilmEngine, FilmJob, ReferenceFile, ServerReport, TicketStore};
 pub use kind::{
-    EngineKind, FilesReport, FilmKind, FrameKind, KindError, SandboxNeeds, EngineOutput, EngineProgram, ProgramFiles,
-    EngineCapabilities,
+    EngineCapabilities, EngineKind, EngineOutput, EngineProgram, FilesReport, FilmKind, FrameKind,
+    KindError, ProgramFiles, SandboxNeeds,
 };
-pub use materials::{SourceVideo, JobMaterials, RgbPicture, VideoPlayback, SCRIPT_LINKS_MAX, StereoSound};
+pub use materials::{
+    JobMaterials, RgbPicture, SCRIPT_LINKS_MAX, SourceVideo, StereoSound, VideoPlayback,
+};
 use places::Places;
-pub use plan::{FrameCrop, RenderGrid, FrameSelection, frames_of_edit, refuse_unsupported};
+pub use plan::{FrameCrop, FrameSelection, RenderGrid, frames_of_edit, refuse_unsupported};
 
 /// Sample rate of all sound from engines.
 pub const SAMPLE_RATE_HZ: u32 = 48_000;

@@ -399,7 +399,13 @@ impl Places {
     }
 
     /// Clears the other places of this job's failure; returns whether there was one.
-    fn clear_elsewhere(&self, state: &mut [PlaceRecord], here: usize, job: &str, now: Duration) -> bool {
+    fn clear_elsewhere(
+        &self,
+        state: &mut [PlaceRecord],
+        here: usize,
+        job: &str,
+        now: Duration,
+    ) -> bool {
         let mut is_known = false;
         for (index, place) in state.iter_mut().enumerate() {
             let before = place.failed_jobs.len();
@@ -419,7 +425,14 @@ impl Places {
     }
 
     /// Counts a failed job against a place.
-    fn count_job_failure(&self, place: &mut PlaceRecord, index: usize, job: &str, has_others: bool, now: Duration) {
+    fn count_job_failure(
+        &self,
+        place: &mut PlaceRecord,
+        index: usize,
+        job: &str,
+        has_others: bool,
+        now: Duration,
+    ) {
         place.job_failures = place.job_failures.saturating_add(1);
         let is_new = !place.failed_jobs.iter().any(|one| one == job);
         if is_new && place.failed_jobs.len() < FAILED_JOBS_MAX {

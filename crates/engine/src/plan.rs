@@ -1,7 +1,7 @@
 //! Common parts of planners: refusals that follow from the features alone, the length of an edit,
 //! and the grid of sizes and lengths that a model renders, of which a clip is a part.
 
-use kinora_contract::{Features, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_contract::{Features, Size, VideoInputs, VideoLength, VideoSpec};
 
 use crate::{EngineError, SourceVideo};
 
@@ -29,10 +29,14 @@ pub fn refuse_unsupported(can: Features, spec: &VideoSpec) -> Result<(), EngineE
     match &spec.inputs {
         VideoInputs::Frames { .. } if !can.first_frame => unsupported("a first frame"),
         VideoInputs::Frames { last: Some(_), .. } if !can.last_frame => unsupported("a last frame"),
-        VideoInputs::References { images, .. } if images.len() > can.reference_images_max as usize => {
+        VideoInputs::References { images, .. }
+            if images.len() > can.reference_images_max as usize =>
+        {
             unsupported("so many reference images")
         }
-        VideoInputs::References { audios, .. } if audios.len() > can.reference_audios_max as usize => {
+        VideoInputs::References { audios, .. }
+            if audios.len() > can.reference_audios_max as usize =>
+        {
             unsupported("so many reference sounds")
         }
         VideoInputs::Text if !can.text_to_video && spec.edit.is_none() => {

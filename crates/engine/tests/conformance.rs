@@ -8,10 +8,10 @@
 
 use std::sync::Mutex;
 
-use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
+use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
-    ClipPlan, JobControl, EngineDescription, Engine, EngineError, Features, FrameJob, JobMaterials, ClipPlanner, ClipSink,
-    WorkStage, conformance,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, Features, FrameJob,
+    JobControl, JobMaterials, WorkStage, conformance,
 };
 
 const SIZE: Size = Size::new(8, 8);

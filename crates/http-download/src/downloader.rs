@@ -12,7 +12,7 @@ use crate::error::DownloadError;
 use crate::head::{self, BodyMeaning, HeldBytes};
 use crate::http::DownloadClient;
 use crate::partial::NotedFile;
-use crate::room::{SpaceClaim, ClaimedSpace};
+use crate::room::{ClaimedSpace, SpaceClaim};
 use crate::source::DownloadSource;
 use crate::token::OriginToken;
 use crate::watcher::DownloadWatcher;
@@ -63,7 +63,11 @@ impl Downloader {
     /// # Errors
     /// The last attempt's. The bytes remain beside the path, as `.NAME.part`, for the next call,
     /// unless they are wrong.
-    pub async fn get(&self, source: &DownloadSource, watcher: &dyn DownloadWatcher) -> Result<u64, DownloadError> {
+    pub async fn get(
+        &self,
+        source: &DownloadSource,
+        watcher: &dyn DownloadWatcher,
+    ) -> Result<u64, DownloadError> {
         let mut partial = NotedFile::open(&source.path, source.url.as_str()).await?;
         if let Ok(there) = tokio::fs::metadata(&source.path).await {
             partial.leave().await;
@@ -77,7 +81,8 @@ impl Downloader {
                 Ok(()) => return partial.finish(&source.path).await,
                 Err(error) => error,
             };
-            let may_help = error.is_transient() || is_pieced && matches!(error, DownloadError::Hash { .. });
+            let may_help =
+                error.is_transient() || is_pieced && matches!(error, DownloadError::Hash { .. });
             is_pieced = partial.held.length > 0;
             if partial.held.length > furthest {
                 // A long file over a bad connection arrives in many pieces. What an attempt got

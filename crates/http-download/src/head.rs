@@ -74,7 +74,9 @@ pub(crate) fn evaluate_head(
 fn rest(headers: &HeaderMap, held: &HeldBytes) -> Result<BodyMeaning, DownloadError> {
     let Some((first, whole)) = content_range(headers) else {
         let range = text(headers, &CONTENT_RANGE).unwrap_or_default();
-        return Err(DownloadError::Answer(format!("'{range}' names no part of a file")));
+        return Err(DownloadError::Answer(format!(
+            "'{range}' names no part of a file"
+        )));
     };
     let is_other_length = matches!((whole, held.whole), (Some(now), Some(then)) if now != then);
     // Servers exist that ignore If-Range.
@@ -124,7 +126,10 @@ mod tests {
         }
     }
 
-    fn judged(status: u16, rows: &[(&'static str, &'static str)]) -> Result<BodyMeaning, DownloadError> {
+    fn judged(
+        status: u16,
+        rows: &[(&'static str, &'static str)],
+    ) -> Result<BodyMeaning, DownloadError> {
         let status = StatusCode::from_u16(status).unwrap();
         evaluate_head(status, &headers(rows), "https://a", &held())
     }
@@ -139,7 +144,11 @@ mod tests {
                 Some(20),
             ),
         ] {
-            assert_eq!(judged(206, rows).unwrap(), BodyMeaning::Rest(whole), "{rows:?}");
+            assert_eq!(
+                judged(206, rows).unwrap(),
+                BodyMeaning::Rest(whole),
+                "{rows:?}"
+            );
         }
         for rows in [
             &[("content-range", "bytes 0-19/20")][..],
@@ -173,7 +182,10 @@ mod tests {
         let complete = judged(416, &[("content-range", "bytes */10")]).unwrap();
         assert_eq!(complete, BodyMeaning::Nothing);
         for rows in [&[][..], &[("content-range", "bytes */5")]] {
-            assert!(matches!(judged(416, rows), Err(DownloadError::Changed)), "{rows:?}");
+            assert!(
+                matches!(judged(416, rows), Err(DownloadError::Changed)),
+                "{rows:?}"
+            );
         }
     }
 

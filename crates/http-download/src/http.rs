@@ -7,7 +7,9 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, Request, Response, StatusCode};
-use kinora_http::{ClientOptions, ExchangeError, HttpClient, TrustedRoots, innermost, redirect_target};
+use kinora_http::{
+    ClientOptions, ExchangeError, HttpClient, TrustedRoots, innermost, redirect_target,
+};
 use url::Url;
 
 use crate::error::DownloadError;
@@ -35,9 +37,11 @@ impl DownloadClient {
     ) -> Result<Self, DownloadError> {
         let extra = Some(roots_pem).filter(|pem| !pem.is_empty());
         let roots = TrustedRoots::public().with_pem(extra);
-        let tls = roots.and_then(TrustedRoots::client_config).map_err(|error| {
-            DownloadError::Options(format!("the root certificates cannot be used: {error}"))
-        })?;
+        let tls = roots
+            .and_then(TrustedRoots::client_config)
+            .map_err(|error| {
+                DownloadError::Options(format!("the root certificates cannot be used: {error}"))
+            })?;
         let options = ClientOptions {
             connect_timeout: Some(limit),
             // A download takes longer than a server keeps idle connections.
@@ -68,8 +72,9 @@ impl DownloadClient {
             if !is_redirect(response.status()) {
                 return Ok((response, at.origin().ascii_serialization()));
             }
-            at = redirect_target(&at, response.headers())
-                .ok_or_else(|| DownloadError::Answer("it redirects to no https address".to_owned()))?;
+            at = redirect_target(&at, response.headers()).ok_or_else(|| {
+                DownloadError::Answer("it redirects to no https address".to_owned())
+            })?;
         }
         Err(DownloadError::Answer(format!(
             "it redirects more than {REDIRECTS_MAX} times"
@@ -85,8 +90,8 @@ impl DownloadClient {
         let origin = url.origin().ascii_serialization();
         let mut request = Request::new(Bytes::new());
         let uri = url.as_str().parse();
-        *request.uri_mut() =
-            uri.map_err(|_| DownloadError::Answer(format!("{origin} is no address to connect to")))?;
+        *request.uri_mut() = uri
+            .map_err(|_| DownloadError::Answer(format!("{origin} is no address to connect to")))?;
         let fields = request.headers_mut();
         fields.clone_from(headers);
         fields.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_TEXT));

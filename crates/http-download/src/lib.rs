@@ -24,7 +24,7 @@ mod source;
 mod token;
 mod watcher;
 
-pub use downloader::{Downloader, DownloadOptions};
+pub use downloader::{DownloadOptions, Downloader};
 pub use error::DownloadError;
 pub use partial::{partial_bytes, remove_partial};
 pub use room::check_room;

@@ -52,7 +52,13 @@ impl ClaimedSpace {
         self.claim_of(folder, device, free, bytes)
     }
 
-    fn claim_of(&self, folder: &Path, device: u64, free: u64, bytes: u64) -> Result<SpaceClaim, DownloadError> {
+    fn claim_of(
+        &self,
+        folder: &Path,
+        device: u64,
+        free: u64,
+        bytes: u64,
+    ) -> Result<SpaceClaim, DownloadError> {
         let mut claimed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = claimed.entry(device).or_default();
         let needed = all.saturating_add(bytes);

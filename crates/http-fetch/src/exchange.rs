@@ -48,7 +48,10 @@ type RequestResult = Result<Request<Full<Bytes>>, hyper::http::Error>;
 ///
 /// # Errors
 /// If the peer does not answer in HTTP/1.1, or sends a head larger than [`HEAD_BYTES_MAX`].
-pub(crate) async fn ask(request: RequestResult, connection: CountedConnection) -> Result<HostAnswer, FetchCause> {
+pub(crate) async fn ask(
+    request: RequestResult,
+    connection: CountedConnection,
+) -> Result<HostAnswer, FetchCause> {
     let request = request.map_err(FetchCause::RequestLine)?;
     let CountedConnection { stream, turns } = connection;
     let (mut sender, connection) = http1::Builder::new()
@@ -67,7 +70,10 @@ pub(crate) async fn ask(request: RequestResult, connection: CountedConnection) -
         // The reader of the response sees the same error.
         let _ = connection.await;
     });
-    let response = sender.send_request(request).await.map_err(FetchCause::Http)?;
+    let response = sender
+        .send_request(request)
+        .await
+        .map_err(FetchCause::Http)?;
     Ok(HostAnswer { response, driver })
 }
 
@@ -144,6 +150,10 @@ impl HostAnswer {
             }
         }
         let coding = ContentCoding::of(headers);
-        Ok(HeadOutcome::Body(self.response.into_body(), coding, self.driver))
+        Ok(HeadOutcome::Body(
+            self.response.into_body(),
+            coding,
+            self.driver,
+        ))
     }
 }

@@ -20,7 +20,7 @@ use crate::budget::{ByteBudget, ByteReservation};
 use crate::coding::ContentCoding;
 use crate::connect::{CountedConnection, PeerConnector, tls};
 use crate::error::{FetchCause, FetchError};
-use crate::exchange::{HostAnswer, HeadOutcome, ask, get, post};
+use crate::exchange::{HeadOutcome, HostAnswer, ask, get, post};
 use crate::options::{FetchOptions, FetchOptionsError};
 use crate::patience::FetchTimer;
 use crate::policy::AddressPolicy;
@@ -148,7 +148,9 @@ impl ReferenceFetcher {
             }
         }
         let redirects_max = self.options.redirects_max;
-        Err(FetchError::Unreachable(FetchCause::Redirects(redirects_max)))
+        Err(FetchError::Unreachable(FetchCause::Redirects(
+            redirects_max,
+        )))
     }
 
     /// Posts to a webhook, and returns the status of the answer, without reading its body.
@@ -207,7 +209,10 @@ impl ReferenceFetcher {
         let target = timeout(limit, aimed).await.unwrap_or_else(|_| {
             let host = url.host_str().unwrap_or_default().to_owned();
             let source = LookupError::TimedOut;
-            Err(FetchError::Unreachable(FetchCause::Resolve { host, source }))
+            Err(FetchError::Unreachable(FetchCause::Resolve {
+                host,
+                source,
+            }))
         })?;
         let connector = PeerConnector {
             tls: &self.tls,

@@ -40,14 +40,14 @@ mod surroundings;
 mod target;
 mod turns;
 
-pub use address::{ForbiddenReason, AddressVerdict, classify};
+pub use address::{AddressVerdict, ForbiddenReason, classify};
 pub use body::{MinimumPace, SaveError, SaveTarget, save};
 pub use coding::ContentCoding;
 pub use error::{FetchCause, FetchError};
-pub use fetcher::{DISK_THREADS, ReferenceFetcher, WebhookPost, ReferenceRequest};
+pub use fetcher::{DISK_THREADS, ReferenceFetcher, ReferenceRequest, WebhookPost};
 pub use network::{Network, NetworkError};
 pub use options::{FetchOptions, FetchOptionsError};
 pub use policy::{AllowedNetwork, AllowedNetworkError};
 pub use reached::FetchProgress;
-pub use resolve::{NameLookup, LookupError, ProjectResolver, SystemResolver};
+pub use resolve::{LookupError, NameLookup, ProjectResolver, SystemResolver};
 pub use surroundings::{InterfaceAddress, InterfaceSource, SystemInterfaces};

@@ -94,7 +94,11 @@ struct LookupBoard {
 }
 
 impl LookupPool {
-    pub(crate) fn new(timeout: Duration, lookup: Arc<dyn NameLookup>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        timeout: Duration,
+        lookup: Arc<dyn NameLookup>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let shared = LookupShared {
             timeout,
             lookup,
@@ -172,7 +176,8 @@ impl LookupShared {
     fn work(self: &Arc<Self>, first: LookupQuery) {
         let mut next = Some(first);
         while let Some(question) = next {
-            let asked = std::panic::AssertUnwindSafe(|| self.lookup.look_up_blocking(&question.host));
+            let asked =
+                std::panic::AssertUnwindSafe(|| self.lookup.look_up_blocking(&question.host));
             let answer = std::panic::catch_unwind(asked).unwrap_or(Err(LookupError::TimedOut));
             let mut board = self.board();
             board.complete(&question, answer);

@@ -205,7 +205,9 @@ mod tests {
     fn refusal(policy: &AddressPolicy, address: &str) -> Option<String> {
         match policy.permit("host.test", address.parse().unwrap()) {
             Ok(()) => None,
-            Err(FetchError::Forbidden(FetchCause::Address { reason, .. })) => Some(reason.to_owned()),
+            Err(FetchError::Forbidden(FetchCause::Address { reason, .. })) => {
+                Some(reason.to_owned())
+            }
             Err(FetchError::Forbidden(cause)) => Some(cause.to_string()),
             Err(other) => panic!("{address}: {other:?}"),
         }
@@ -278,7 +280,8 @@ mod tests {
 
     #[test]
     fn p09_without_a_list_of_own_addresses_nothing_is_dialled() {
-        let policy = AddressPolicy::new(vec![], vec![], LocalNetworks::new(Box::new(Mute), clock()));
+        let policy =
+            AddressPolicy::new(vec![], vec![], LocalNetworks::new(Box::new(Mute), clock()));
         let refused = policy.permit("host.test", "8.8.8.8:80".parse().unwrap());
         let error = refused.unwrap_err();
         assert!(
@@ -317,7 +320,10 @@ mod tests {
                 "\"[fd00::\" is not an IPv4 or IPv6 address, as in 10.0.0.0/8 or fd00::/8",
             ),
         ] {
-            assert_eq!(text.parse::<AllowedNetwork>().unwrap_err().to_string(), sentence);
+            assert_eq!(
+                text.parse::<AllowedNetwork>().unwrap_err().to_string(),
+                sentence
+            );
         }
     }
 }

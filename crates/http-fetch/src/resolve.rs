@@ -16,7 +16,7 @@ use kinora_http::{BoxError, NameResolver};
 
 use crate::error::is_shortage;
 use crate::lookups::LookupPool;
-pub use crate::lookups::{NameLookup, LookupError};
+pub use crate::lookups::{LookupError, NameLookup};
 
 /// Called once per hop, and never for a host that is already an address.
 #[async_trait]
@@ -39,7 +39,11 @@ impl SystemResolver {
     }
 
     /// Like [`SystemResolver::new`], with a custom look-up.
-    pub fn with_lookup(timeout: Duration, lookup: Arc<dyn NameLookup>, clock: Arc<dyn Clock>) -> Self {
+    pub fn with_lookup(
+        timeout: Duration,
+        lookup: Arc<dyn NameLookup>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self(LookupPool::new(timeout, lookup, clock))
     }
 }

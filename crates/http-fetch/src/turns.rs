@@ -69,7 +69,12 @@ impl HostTurns {
     }
 
     /// Waits for a turn, at most for `limit`.
-    pub(crate) async fn take(&self, key: HostKey, project: &str, limit: Duration) -> Option<HostTurn> {
+    pub(crate) async fn take(
+        &self,
+        key: HostKey,
+        project: &str,
+        limit: Duration,
+    ) -> Option<HostTurn> {
         let waiting = {
             let mut hosts = self.hosts();
             let host = hosts.entry(key.clone()).or_default();

@@ -130,7 +130,10 @@ impl HttpClient {
     ///
     /// Boxed, so that only this crate compiles the client: each crate that polls the future of an `async fn` compiles its
     /// body.
-    pub fn send(&self, request: Request<RequestBody>) -> BoxFuture<Response<Incoming>, ExchangeError> {
+    pub fn send(
+        &self,
+        request: Request<RequestBody>,
+    ) -> BoxFuture<Response<Incoming>, ExchangeError> {
         let sending = self.0.request(request);
         Box::pin(async move {
             sending.await.map_err(|error| {

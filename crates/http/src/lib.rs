@@ -16,10 +16,10 @@ mod retry;
 mod roots;
 
 pub use client::{
-    BoxError, ClientOptions, ExchangeError, HttpClient, RequestBody, NameResolver, error_chain,
+    BoxError, ClientOptions, ExchangeError, HttpClient, NameResolver, RequestBody, error_chain,
     innermost, next_piece, read_body,
 };
 pub use headers::{content_range, redirect_target, retry_after};
 pub use partial_file::PartialFile;
 pub use retry::Backoff;
-pub use roots::{TrustedRoots, RootsError};
+pub use roots::{RootsError, TrustedRoots};

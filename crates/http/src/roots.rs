@@ -100,7 +100,11 @@ mod tests {
         ));
         let no_certificate = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(matches!(added(no_certificate), Err(RootsError::Tls(_))));
-        assert!(TrustedRoots::none().with_file(Path::new("/no/such/file")).is_err());
+        assert!(
+            TrustedRoots::none()
+                .with_file(Path::new("/no/such/file"))
+                .is_err()
+        );
         TrustedRoots::public().client_config().unwrap();
     }
 }

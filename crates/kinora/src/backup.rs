@@ -2,8 +2,8 @@
 //! while the service runs. The folder has a temporary name until the backup is complete and
 //! verified.
 
-pub(crate) mod manifest;
 pub(crate) mod file_mover;
+pub(crate) mod manifest;
 pub(crate) mod staging;
 
 use std::os::unix::fs::MetadataExt;
@@ -12,19 +12,19 @@ use std::{fs, io};
 
 use kinora_blobs::folder::{BlobFolder, TransferMethod};
 use kinora_contract::{Clock, StoredFile, TaskId};
-use kinora_store::{BackupSource, OpenError, BackupSnapshot, StoreError, TaskFiles, open_snapshot};
+use kinora_store::{BackupSnapshot, BackupSource, OpenError, StoreError, TaskFiles, open_snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{BackupArgs, HomeArgs, ResultsMode};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::folder::{self, LAST_BACKUP};
-use crate::shell_hint;
 use crate::output::print;
 use crate::progress::ProgressLine;
+use crate::shell_hint;
 use crate::system::SystemClock;
-use manifest::{FORMAT, BackupManifest, FileDigest, BackupResults, TaskCounts};
 use file_mover::FileMover;
+use manifest::{BackupManifest, BackupResults, FORMAT, FileDigest, TaskCounts};
 use staging::StagingFolder;
 pub(crate) use staging::{create_empty, lock_folder, sync_all_under};
 
@@ -187,7 +187,8 @@ impl BackupJob<'_> {
         let from = BlobFolder::new(&self.results);
         let to = BlobFolder::new(&to.join(RESULTS));
         let tasks = counts.completed + counts.unfinished;
-        let mut taking = FileCollector::new(self.source, from, to, self.args, progress.with_total(tasks));
+        let mut taking =
+            FileCollector::new(self.source, from, to, self.args, progress.with_total(tasks));
         let unreadable = snapshot.for_each_task(|task| taking.collect(&task))?;
         taking.end(unreadable)
     }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_contract::{CardRecord, ModelCatalog, Clock, Features, ModelCard};
+use kinora_contract::{CardRecord, Clock, Features, ModelCard, ModelCatalog};
 use kinora_engine::{Engine as Opened, EngineOutput};
-use kinora_worker::{EngineDevice, EngineLineup, AnyEngine, DevicePatience, ServedEngine, SharingEngine};
+use kinora_worker::{
+    AnyEngine, DevicePatience, EngineDevice, EngineLineup, ServedEngine, SharingEngine,
+};
 use tokio::sync::Semaphore;
 
 use crate::config::{self, Config, EngineSettings};
@@ -55,7 +57,11 @@ fn warm_engines(config: &Config, engines: &BTreeMap<&str, ServedEngine>) -> Vec<
 }
 
 /// A device with those of its engines that models use.
-fn device(config: &Config, device: &config::DeviceSettings, engines: &BTreeMap<&str, ServedEngine>) -> EngineDevice {
+fn device(
+    config: &Config,
+    device: &config::DeviceSettings,
+    engines: &BTreeMap<&str, ServedEngine>,
+) -> EngineDevice {
     let patience = DevicePatience {
         idle_max: device.idle_max(),
         age_max: device.age_max(),
@@ -142,7 +148,9 @@ pub(crate) fn open_engine(engine: &EngineSettings, data: &Path) -> Result<AnyEng
     match (engine.settings.output(), engine.host) {
         (EngineOutput::Films(films), _) => {
             let opened = films.engine(&engine.name, Arc::new(SystemClock));
-            Ok(AnyEngine::Film(opened.map_err(|error| engine.kind_failure(&error))?))
+            Ok(AnyEngine::Film(
+                opened.map_err(|error| engine.kind_failure(&error))?,
+            ))
         }
         (EngineOutput::Frames(frames), Some(host)) => {
             let hosted = engine_host::hosted(engine, frames, host, data)?;

@@ -2,8 +2,8 @@
 //! example there.
 
 mod backup;
-mod keys;
 mod client;
+mod keys;
 mod models;
 mod service;
 
@@ -12,13 +12,13 @@ use clap::{Parser, Subcommand};
 pub(crate) use backup::{
     BackupArgs, ExportArgs, ImportArgs, MovedResults, RestoreArgs, ResultsMode,
 };
-pub(crate) use keys::{
-    AddArgs, CreateArgs, DeliveriesArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs,
-    WebhookArgs, WebhooksArgs, WebhooksCommand,
-};
 pub(crate) use client::{
     CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs, TasksArgs,
     TasksCommand,
+};
+pub(crate) use keys::{
+    AddArgs, CreateArgs, DeliveriesArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs,
+    WebhookArgs, WebhooksArgs, WebhooksCommand,
 };
 pub(crate) use models::{
     ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs, EngineCommand,

@@ -7,9 +7,9 @@ mod make;
 mod service;
 mod tasks;
 
-use crate::store_access;
 use crate::cli::{EditArgs, FinalArgs, GenerateArgs, TasksArgs};
 use crate::failure::Failure;
+use crate::store_access;
 
 /// Makes a video.
 pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Failure> {

@@ -6,17 +6,25 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_api::{Api, ModelAvailability, CorsPolicy, WebhookDeliverer, PolicyGate, ListenOptions, HealthState, ServerTls, TrustedProxies};
+use kinora_api::{
+    Api, CorsPolicy, HealthState, ListenOptions, ModelAvailability, PolicyGate, ServerTls,
+    TrustedProxies, WebhookDeliverer,
+};
 use kinora_blobs::{BlobStore, DiskReserve};
 use kinora_contract::reference_url::AllowedPorts;
 use kinora_contract::{Clock, WorkerReadiness, limits};
-use kinora_http_fetch::{AllowedNetwork, ReferenceFetcher, Network};
+use kinora_http_fetch::{AllowedNetwork, Network, ReferenceFetcher};
 use kinora_media::{FilmOpener, RecorderOptions};
 use kinora_policy::PolicyService;
-use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SecretKey, SqliteOptions, StoreHandles};
+use kinora_store::{
+    DirectAddress, OpenOptions, PostgresOptions, SecretKey, SqliteOptions, StoreHandles,
+};
 use kinora_system::scratch::ScratchFolder;
 use kinora_traces::TaskTracer;
-use kinora_worker::{FaultBackoff, EngineLineup, WatermarkImage, WatermarkPainter, WorkerOrigin, WorkerPools, ReferenceGatherer, Worker};
+use kinora_worker::{
+    EngineLineup, FaultBackoff, ReferenceGatherer, WatermarkImage, WatermarkPainter, Worker,
+    WorkerOrigin, WorkerPools,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, EngineSettings};
@@ -228,7 +236,11 @@ const fn zero_as_unlimited(value: u64) -> u64 {
 /// are in a local folder.
 fn reserve(config: &Config) -> DiskReserve {
     let mut folders = vec![config.data.clone(), config.scratch_folder()];
-    folders.extend(kinora_blobs::local_root(&config.results_url()).ok().flatten());
+    folders.extend(
+        kinora_blobs::local_root(&config.results_url())
+            .ok()
+            .flatten(),
+    );
     DiskReserve::new(folders, config.quota.free_bytes_min, Arc::new(SystemClock))
 }
 

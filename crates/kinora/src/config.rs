@@ -24,9 +24,11 @@ use crate::address::{ListenAddress, OptionalAddress, check_base_url};
 use crate::failure::Failure;
 use crate::logging::LogFormat;
 pub(crate) use devices::{DeviceSettings, SeatSurplus};
-pub(crate) use engines::{EngineSettings, EngineFile, HostSettings, DeviceShare, MemoryNeeds, WeightPlacement};
+pub(crate) use engines::{
+    DeviceShare, EngineFile, EngineSettings, HostSettings, MemoryNeeds, WeightPlacement,
+};
 pub(crate) use policy::PolicySettings;
-pub(crate) use storage::{ResultDelivery, ProjectBytes, S3Settings};
+pub(crate) use storage::{ProjectBytes, ResultDelivery, S3Settings};
 pub(crate) use traces::TraceSettings;
 pub(crate) use weights::WeightSettings;
 

@@ -107,7 +107,9 @@ impl EmbeddedService {
         let parts = NewKeyParts::for_project(project);
         let made = parts.generate(SystemClock.now_ms());
         let (text, key) = made.map_err(|failure| failure.to_string())?;
-        let added = self.runtime.block_on(self.keys.add_key(key, &current_actor()));
+        let added = self
+            .runtime
+            .block_on(self.keys.add_key(key, &current_actor()));
         added.map_err(|error| error.to_string())?;
         Ok(text.reveal().to_owned())
     }

@@ -9,9 +9,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_engine::{Features, RenderGrid, ClipPlanner, EngineProgram, EngineCapabilities};
+use kinora_engine::{ClipPlanner, EngineCapabilities, EngineProgram, Features, RenderGrid};
 use kinora_engine_host::PromisedPlanner;
-use kinora_engine_host::{HostOptions, HostedEngine, EngineIntroduction, OpenRequest};
+use kinora_engine_host::{EngineIntroduction, HostOptions, HostedEngine, OpenRequest};
 
 use crate::cli::{EngineArgs, EngineCheckArgs, EngineCommand};
 use crate::engine_host::{clock, program_command};

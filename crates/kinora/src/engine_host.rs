@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::Clock;
-use kinora_engine::{Engine as Opened, EngineError, FrameKind, EngineOutput, EngineProgram, EngineCapabilities};
+use kinora_engine::{
+    Engine as Opened, EngineCapabilities, EngineError, EngineOutput, EngineProgram, FrameKind,
+};
 use kinora_engine_host::{
-    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, OpenRequest, SandboxRole, adopt_orphans,
-    confine_command, make_scratch, restrict_environment, serve_film,
+    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, OpenRequest, SandboxRole,
+    adopt_orphans, confine_command, make_scratch, restrict_environment, serve_film,
 };
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -192,7 +194,10 @@ pub(crate) fn operator_command(command: &[String], confinement: Option<&Confinem
 }
 
 /// The command of an engine, in its folder and with its own variables.
-pub(crate) fn program_command(program: &EngineProgram, confinement: Option<&Confinement>) -> Command {
+pub(crate) fn program_command(
+    program: &EngineProgram,
+    confinement: Option<&Confinement>,
+) -> Command {
     let mut command = operator_command(&program.command, confinement);
     if let Some(scratch) = confinement.and_then(|confinement| confinement.scratch.as_ref()) {
         command.env("HOME", scratch).env("TMPDIR", scratch);

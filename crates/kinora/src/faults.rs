@@ -10,7 +10,8 @@ use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, FrameJob, JobControl,
+    JobMaterials,
 };
 use kinora_store::StoreHandles;
 use kinora_store::faulty::{self as store, FaultyStore};

@@ -12,7 +12,9 @@ use crate::failure::Failure;
 /// Parses a flag that is a path.
 pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|given: OsString| {
-        let found = given.to_str().map(|text| expand(text, home_folder().as_deref()));
+        let found = given
+            .to_str()
+            .map(|text| expand(text, home_folder().as_deref()));
         match found.transpose().map_err(|failure| failure.to_string())? {
             Some(Some(path)) => Ok(path.into()),
             _ => Ok::<PathBuf, String>(given.into()),

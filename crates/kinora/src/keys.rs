@@ -1,8 +1,8 @@
 //! `kinora keys`: create, list, rotate, revoke, and the log of these. Works directly on the store,
 //! beside a running service, and never creates a store.
 
-mod new_key;
 mod listing;
+mod new_key;
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::system::{SystemClock, current_actor};
-use crate::{store_access, folder, shell_hint, signing};
+use crate::{folder, shell_hint, signing, store_access};
 pub(crate) use new_key::NewKeyParts;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -57,7 +57,10 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
     let now_ms = SystemClock.now_ms();
     // Only this look keeps names unique. Two `kinora keys create` at the same moment can make
     // twins, and `find_key` then asks for an id.
-    let existing = store.list_keys().await.map_err(store_access::store_failure)?;
+    let existing = store
+        .list_keys()
+        .await
+        .map_err(store_access::store_failure)?;
     if let Some(twin) = usable_keys_named(&existing, parts.name(), now_ms).first() {
         return Err(Failure::new(format!(
             "There is a usable key of this name, {}. Choose another name, or replace that key with \
@@ -67,7 +70,10 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
         )));
     }
     let (text, key) = parts.generate(now_ms)?;
-    store.add_key(key, &current_actor()).await.map_err(store_access::store_failure)?;
+    store
+        .add_key(key, &current_actor())
+        .await
+        .map_err(store_access::store_failure)?;
     print(&format!("{}\n", text.reveal()));
     Ok(())
 }
@@ -75,7 +81,10 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
 async fn list(args: &ListArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let store = open(&config, &args.home)?;
-    let keys = store.list_keys().await.map_err(store_access::store_failure)?;
+    let keys = store
+        .list_keys()
+        .await
+        .map_err(store_access::store_failure)?;
     let now_ms = SystemClock.now_ms();
     if args.json {
         print(&listing::json(&keys, now_ms));
@@ -89,7 +98,10 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
-    let keys = store.list_keys().await.map_err(store_access::store_failure)?;
+    let keys = store
+        .list_keys()
+        .await
+        .map_err(store_access::store_failure)?;
     let old = find_key(&keys, &args.key, now_ms)?;
     if !old.is_usable(now_ms) {
         return Err(Failure::new(format!(
@@ -117,7 +129,10 @@ async fn revoke(key: &str, expire_addresses: bool, home: &HomeArgs) -> Result<()
     let config = Config::load(home)?;
     let store = open(&config, home)?;
     let now_ms = SystemClock.now_ms();
-    let keys = store.list_keys().await.map_err(store_access::store_failure)?;
+    let keys = store
+        .list_keys()
+        .await
+        .map_err(store_access::store_failure)?;
     let id = &find_key(&keys, key, now_ms)?.key.id;
     let revoked = store.revoke_key(id, now_ms, &current_actor()).await;
     if !revoked.map_err(store_access::store_failure)? {

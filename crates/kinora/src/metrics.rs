@@ -15,7 +15,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use kinora_api::{ListenSettings, ListenerStop};
-use kinora_store::{QueueCounts, LivingWorker, StoreError, StoreHandles, WorkerPlaceState};
+use kinora_store::{LivingWorker, QueueCounts, StoreError, StoreHandles, WorkerPlaceState};
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rustix::param::page_size;

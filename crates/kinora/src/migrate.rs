@@ -1,11 +1,11 @@
 //! `kinora migrate`: updates the schema of a store, forward only. An embedded store needs no such
 //! command.
 
-use crate::store_access;
 use crate::cli::MigrateArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
+use crate::store_access;
 
 /// Updates the schema, and prints the previous version.
 pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! `kinora models`: the weights of configured models. Lists and removes them; files that another
 //! model uses stay, and so do those that `kinora models pull` could not bring back.
 
-mod download_board;
 mod check;
+mod download_board;
 mod pull;
 
 use std::fs;
@@ -13,9 +13,9 @@ use kinora_contract::CardRecord;
 use serde_json::{Value, json};
 
 use crate::cli::{HomeArgs, ModelsArgs, ModelsCommand, NamedArgs};
-use crate::config::{Config, EngineSettings, EngineFile};
+use crate::config::{Config, EngineFile, EngineSettings};
 use crate::failure::Failure;
-use crate::output::{aligned, count, print, printable, print_message, size};
+use crate::output::{aligned, count, print, print_message, printable, size};
 use crate::weights::{self, FileState, WeightFile};
 
 /// Runs a command about models.
@@ -106,7 +106,10 @@ impl ListedModel<'_> {
     }
 
     fn bytes(&self) -> u64 {
-        self.files.iter().map(|(_, state)| bytes_on_disk(state)).sum()
+        self.files
+            .iter()
+            .map(|(_, state)| bytes_on_disk(state))
+            .sum()
     }
 
     /// Whether tasks can run, as far as files go.
@@ -282,7 +285,10 @@ fn other_users(config: &Config, ids: &[&str]) -> Result<Vec<(String, UsedFiles)>
             .iter()
             .any(|model| model.engine == engine.name)
         {
-            users.push((engine.name.clone(), UsedFiles(weights::files_of_engine(engine))));
+            users.push((
+                engine.name.clone(),
+                UsedFiles(weights::files_of_engine(engine)),
+            ));
         }
     }
     Ok(users)

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
-use kinora_store::{StoreInspection, OpenError, OpenOptions};
-use kinora_worker::{KnownTasks, OrphanError, OrphanCount};
+use kinora_store::{OpenError, OpenOptions, StoreInspection};
+use kinora_worker::{KnownTasks, OrphanCount, OrphanError};
 use serde_json::json;
 
-use crate::store_access;
 use crate::cli::OrphansArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{date, print};
+use crate::store_access;
 use crate::system::SystemClock;
 
 /// Counts or removes them, and prints the result.
@@ -48,7 +48,9 @@ pub(crate) fn find_orphans(config: &Config, removes: bool) -> Result<Option<Orph
         let looked = if kinora_store::is_shared(&url) {
             // Any number of processes may open this store.
             let options = OpenOptions::new(Arc::new(SystemClock));
-            let stores = kinora_store::open(&url, &options).await.map_err(open_failure)?;
+            let stores = kinora_store::open(&url, &options)
+                .await
+                .map_err(open_failure)?;
             find_in(&*stores.chores, &*blobs, removes).await
         } else {
             find_in(&inspect(&url)?, &*blobs, removes).await

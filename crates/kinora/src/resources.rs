@@ -107,7 +107,9 @@ mod tests {
     #[test]
     fn a_limit_that_leaves_hardly_any_is_refused_with_what_to_do() {
         assert_eq!(connections(352 + 32, 2, 10_000), Some(16));
-        let error = DescriptorLimit::new(352 + 31, 2).connections_max(1).unwrap_err();
+        let error = DescriptorLimit::new(352 + 31, 2)
+            .connections_max(1)
+            .unwrap_err();
         assert!(error.to_string().contains("LimitNOFILE="), "{error}");
         assert_eq!(connections(0, 2, 1), None);
     }

@@ -12,8 +12,8 @@ use kinora_blobs::folder::{BlobFolder, TransferMethod};
 use kinora_contract::{StoredFile, TaskId};
 use kinora_store::{BackupSnapshot, TaskFiles, mark_key, open_snapshot};
 
-use crate::backup::manifest::{BackupManifest, FileDigest, TaskCounts};
 use crate::backup::file_mover::FileMover;
+use crate::backup::manifest::{BackupManifest, FileDigest, TaskCounts};
 use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, create_empty, lock_folder, sync_all_under};
 use crate::cli::{HomeArgs, RestoreArgs, ResultsMode};
 use crate::failure::Failure;
@@ -35,7 +35,11 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
 }
 
 /// Copies and verifies everything.
-fn fill_target(manifest: &BackupManifest, source: &Path, to: &Path) -> Result<Option<FileMover>, Failure> {
+fn fill_target(
+    manifest: &BackupManifest,
+    source: &Path,
+    to: &Path,
+) -> Result<Option<FileMover>, Failure> {
     let mut progress = ProgressLine::new();
     progress.show_activity("verifying the database");
     let key = manifest.signing_key.iter();
@@ -106,7 +110,11 @@ fn damaged(path: &Path) -> Failure {
 }
 
 /// Compares the lengths of all files of tasks, which must be regular ones, before one is copied.
-fn check_lengths(manifest: &BackupManifest, snapshot: &BackupSnapshot, from: &BlobFolder) -> Result<(), Failure> {
+fn check_lengths(
+    manifest: &BackupManifest,
+    snapshot: &BackupSnapshot,
+    from: &BlobFolder,
+) -> Result<(), Failure> {
     snapshot.for_each_task(|task: TaskFiles| {
         let mut files = task.results.iter();
         files.try_for_each(|file| check_length(from, file))
@@ -164,9 +172,11 @@ fn restore_files(
     // As the store would: it takes results without its mark for another store's.
     if let Some(identity) = snapshot.identity()? {
         let mark = mark_key(identity);
-        BlobFolder::new(&results).put_empty(&mark).map_err(|error| {
-            Failure::because(format!("The file {mark} cannot be created"), error)
-        })?;
+        BlobFolder::new(&results)
+            .put_empty(&mark)
+            .map_err(|error| {
+                Failure::because(format!("The file {mark} cannot be created"), error)
+            })?;
     }
     if mover.files != manifest.results.files {
         return Err(Failure::new(format!(
@@ -244,8 +254,8 @@ impl RestoreTarget {
                     )));
                 }
                 if left {
-                    let other =
-                        File::open(&inside).and_then(|folder| lock_folder(&folder).map(|()| folder));
+                    let other = File::open(&inside)
+                        .and_then(|folder| lock_folder(&folder).map(|()| folder));
                     // Held while the remains are cleared, so that two restores into one folder
                     // cannot clear each other's files.
                     let _other = other.map_err(failed)?;

@@ -163,7 +163,8 @@ impl OpenService {
         };
         let settings = listen_settings(config)?;
         let drain_limit = worker.settings.drain_limit;
-        let obeying = stop::stop_on_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
+        let obeying =
+            stop::stop_on_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
         tokio::spawn(obeying);
         // Until `done`, and not only until the stop begins: the events of tasks that end during the
         // stop are delivered too.

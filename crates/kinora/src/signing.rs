@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kinora_api::Api;
 use kinora_blobs::sign::{SigningSecret, UrlSigner};
-use kinora_store::{StoreContents, KeyStore, SecretKey, SecretStore, StoreError};
+use kinora_store::{KeyStore, SecretKey, SecretStore, StoreContents, StoreError};
 
 use crate::config::Config;
 use crate::damage::WAY_ON;
@@ -106,7 +106,11 @@ pub(crate) async fn expire_addresses(config: &Config, keys: &dyn KeyStore) -> Re
 }
 
 /// Returns the store's key. A store without one gets that of an earlier version, or a new one.
-async fn load_or_create(config: &Config, secrets: &dyn SecretStore, holds: &StoreContents) -> Result<SigningSecret, Failure> {
+async fn load_or_create(
+    config: &Config,
+    secrets: &dyn SecretStore,
+    holds: &StoreContents,
+) -> Result<SigningSecret, Failure> {
     if let Some(kept) = secrets.signing_key().await.map_err(unreadable)? {
         return Ok(SigningSecret::new(kept.0));
     }

@@ -21,7 +21,10 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// The store of the service that `home` names; `words` is this command.
-pub(crate) async fn open_operations(home: &HomeArgs, words: &str) -> Result<Arc<dyn OperatorStore>, Failure> {
+pub(crate) async fn open_operations(
+    home: &HomeArgs,
+    words: &str,
+) -> Result<Arc<dyn OperatorStore>, Failure> {
     let config = Config::load(home)?;
     // A half-restored database would open and read as if it were complete.
     folder::refuse_unfinished_restore(&config.data)?;

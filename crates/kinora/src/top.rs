@@ -11,11 +11,11 @@ use kinora_store::OperatorStore;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
-use crate::store_access;
 use crate::cli::TopArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
+use crate::store_access;
 use view::{KeyPresses, OverviewReading, TerminalScreen};
 
 /// Refresh interval.
@@ -37,7 +37,10 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
         if watches {
             return watch(&*operations, &place).await;
         }
-        let overview = operations.overview().await.map_err(store_access::store_failure)?;
+        let overview = operations
+            .overview()
+            .await
+            .map_err(store_access::store_failure)?;
         if args.json {
             let json = serde_json::to_value(Shown::from(overview));
             let json = json.map_err(|error| {
@@ -107,10 +110,13 @@ impl ViewEvents {
 
 async fn watch(operations: &dyn OperatorStore, place: &str) -> Result<(), Failure> {
     // Before taking the screen: the handler is what restores it.
-    let mut events =
-        ViewEvents::listen().map_err(|error| Failure::because("The command could not start", error))?;
+    let mut events = ViewEvents::listen()
+        .map_err(|error| Failure::because("The command could not start", error))?;
     let screen = TerminalScreen::open();
-    let mut overview = operations.overview().await.map_err(store_access::store_failure)?;
+    let mut overview = operations
+        .overview()
+        .await
+        .map_err(store_access::store_failure)?;
     let mut trouble = None;
     loop {
         let reading = OverviewReading {

@@ -5,10 +5,10 @@ use kinora_contract::{TaskTally, iso_day};
 use kinora_store::{TallyRequest, TallyRow};
 use serde_json::{Value, json};
 
-use crate::store_access;
 use crate::cli::UsageArgs;
 use crate::failure::Failure;
 use crate::output::{aligned, print, printable};
+use crate::store_access;
 
 const HEADS: [&str; 8] = [
     "DAY",
@@ -31,7 +31,10 @@ pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
     };
     let rows = store_access::runtime()?.block_on(async {
         let operations = store_access::open_operations(&args.home, "usage").await?;
-        operations.tallies(&request).await.map_err(store_access::store_failure)
+        operations
+            .tallies(&request)
+            .await
+            .map_err(store_access::store_failure)
     })?;
     print(&if args.json {
         as_json(&rows)
@@ -62,7 +65,12 @@ fn as_table(rows: &[TallyRow]) -> String {
     aligned(&lines)
 }
 
-fn table_row(day: String, project: String, model: String, tally: &TaskTally) -> [String; HEADS.len()] {
+fn table_row(
+    day: String,
+    project: String,
+    model: String,
+    tally: &TaskTally,
+) -> [String; HEADS.len()] {
     let [video, engine] = [tally.video_ms, tally.engine_ms].map(seconds);
     let [completed, failed, cancelled] =
         [tally.completed, tally.failed, tally.cancelled].map(|count| count.to_string());

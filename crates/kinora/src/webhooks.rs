@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kinora_contract::limits::{WEBHOOK_ROTATION_HOURS, WEBHOOKS_MAX};
 use kinora_contract::{Clock, WebhookSecret, reference_url};
-use kinora_store::{LoggedDelivery, DeliveryState, Webhook, WebhookChange, WebhookStore};
+use kinora_store::{DeliveryState, LoggedDelivery, Webhook, WebhookChange, WebhookStore};
 use serde_json::{Value, json};
 
 use crate::cli::{AddArgs, DeliveriesArgs, HomeArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{aligned, date, print, printable};
 use crate::system::{SystemClock, random};
-use crate::{store_access, folder, shell_hint};
+use crate::{folder, shell_hint, store_access};
 
 const ROTATION_MS: u64 = WEBHOOK_ROTATION_HOURS * 60 * 60 * 1000;
 /// How long a test waits for its delivery: the maximum time of one attempt, and the service's pause
@@ -45,7 +45,11 @@ fn open(home: &HomeArgs) -> Result<Arc<dyn WebhookStore>, Failure> {
 
 /// The webhook with this id.
 async fn find_webhook(store: &dyn WebhookStore, id: &str) -> Result<Webhook, Failure> {
-    let mut webhooks = store.webhooks().await.map_err(store_access::store_failure)?.into_iter();
+    let mut webhooks = store
+        .webhooks()
+        .await
+        .map_err(store_access::store_failure)?
+        .into_iter();
     webhooks.find(|one| one.id == id).ok_or_else(|| {
         Failure::new(format!(
             "There is no webhook with the id {}; `kinora webhooks list` shows all.",
@@ -72,7 +76,10 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         checked.map_err(|refusal| Failure::new(format!("--url: {}", refusal.message)))?;
     }
     let store = open(&args.home)?;
-    let webhooks = store.webhooks().await.map_err(store_access::store_failure)?;
+    let webhooks = store
+        .webhooks()
+        .await
+        .map_err(store_access::store_failure)?;
     let own = webhooks.iter().filter(|one| one.project == project);
     if own.count() >= WEBHOOKS_MAX {
         return Err(Failure::new(format!(
@@ -102,7 +109,10 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
 }
 
 async fn list(json: bool, home: &HomeArgs) -> Result<(), Failure> {
-    let webhooks = open(home)?.webhooks().await.map_err(store_access::store_failure)?;
+    let webhooks = open(home)?
+        .webhooks()
+        .await
+        .map_err(store_access::store_failure)?;
     let now_ms = SystemClock.now_ms();
     print(&if json {
         webhooks_json(&webhooks, now_ms)
@@ -116,7 +126,10 @@ async fn remove(args: &WebhookArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
     let Webhook { id, .. } = find_webhook(&*store, &args.id).await?;
     let remove = WebhookChange::Remove { id };
-    store.change_webhook(remove).await.map_err(store_access::store_failure)?;
+    store
+        .change_webhook(remove)
+        .await
+        .map_err(store_access::store_failure)?;
     print(&format!("Removed {} and its deliveries.\n", args.id));
     Ok(())
 }
@@ -130,7 +143,10 @@ async fn rotate(args: &WebhookArgs) -> Result<(), Failure> {
         secret: secret.clone(),
         old_until_ms: SystemClock.now_ms().saturating_add(ROTATION_MS),
     };
-    store.change_webhook(rotate).await.map_err(store_access::store_failure)?;
+    store
+        .change_webhook(rotate)
+        .await
+        .map_err(store_access::store_failure)?;
     print(&format!("{}\n", secret.reveal()));
     Ok(())
 }
@@ -145,7 +161,11 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     };
     // The store decides: between the look above and this change another command may have removed
     // the webhook.
-    if !store.change_webhook(test).await.map_err(store_access::store_failure)? {
+    if !store
+        .change_webhook(test)
+        .await
+        .map_err(store_access::store_failure)?
+    {
         return Err(Failure::new(
             "The webhook has no URL of its own, or is disabled: there is nothing to test.",
         ));
@@ -153,7 +173,10 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     // The running service sends the event; this command only watches the store for the outcome.
     for _ in 0..TEST_LOOKS {
         tokio::time::sleep(TEST_LOOK_EVERY).await;
-        let newest = store.deliveries(&id, 100).await.map_err(store_access::store_failure)?;
+        let newest = store
+            .deliveries(&id, 100)
+            .await
+            .map_err(store_access::store_failure)?;
         let found = newest.into_iter().find(|one| one.event == event);
         if let Some(result) = found.and_then(|delivery| delivery_outcome(&delivery)) {
             return result;

@@ -10,10 +10,10 @@ use kinora_engine::EngineOutput;
 use serde_json::Value;
 
 use crate::cli::HomeArgs;
-use crate::config::{Config, EngineSettings, EngineFile};
+use crate::config::{Config, EngineFile, EngineSettings};
 use crate::failure::Failure;
-use crate::shell_hint;
 use crate::output::count;
+use crate::shell_hint;
 
 /// A file that an engine reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,9 @@ pub(crate) fn by_engine(engine: &EngineSettings) -> Option<ByEngine> {
     let EngineOutput::Frames(frames) = engine.settings.output() else {
         return None;
     };
-    let program = frames.program().filter(|_| files_of_engine(engine).is_empty())?;
+    let program = frames
+        .program()
+        .filter(|_| files_of_engine(engine).is_empty())?;
     let model = program.settings.get("model").and_then(Value::as_str);
     Some(ByEngine {
         repository: model.filter(|name| is_repository(name)).map(str::to_owned),
@@ -127,7 +129,10 @@ pub(crate) fn find_models<'c>(
 }
 
 /// The files of these models, each once.
-pub(crate) fn files_of_models(config: &Config, models: &[&CardRecord]) -> Result<Vec<WeightFile>, Failure> {
+pub(crate) fn files_of_models(
+    config: &Config,
+    models: &[&CardRecord],
+) -> Result<Vec<WeightFile>, Failure> {
     let mut weights: Vec<WeightFile> = Vec::new();
     for model in models {
         for weight in files_of_engine(&config.engine(&model.engine)?) {
@@ -193,7 +198,10 @@ impl MissingFiles {
         );
         if self.files.iter().any(|file| file.source.is_some()) {
             let words = format!("models pull {}", self.models.join(" "));
-            text = format!("{text}; download with: {}", shell_hint::command(&words, home));
+            text = format!(
+                "{text}; download with: {}",
+                shell_hint::command(&words, home)
+            );
         }
         for file in self.files.iter().filter(|file| file.source.is_none()) {
             let path = file.path.display();

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::keys::NewKeyParts;
 use crate::output::print;
 use crate::system::{SystemClock, current_actor};
-use crate::{store_access, folder, shell_hint};
+use crate::{folder, shell_hint, store_access};
 
 /// Creates a key if there is none, and hands it over.
 pub(crate) async fn hand_over_first_key(
@@ -23,7 +23,12 @@ pub(crate) async fn hand_over_first_key(
     base_url: &str,
     home: &HomeArgs,
 ) -> Result<(), Failure> {
-    if !keys.list_keys().await.map_err(store_access::store_failure)?.is_empty() {
+    if !keys
+        .list_keys()
+        .await
+        .map_err(store_access::store_failure)?
+        .is_empty()
+    {
         return Ok(());
     }
     let (text, key) = NewKeyParts::for_first_start().generate(SystemClock.now_ms())?;

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{aligned, print, printable};
 use crate::system::SystemClock;
-use crate::{store_access, folder, shell_hint};
+use crate::{folder, shell_hint, store_access};
 
 const HEADS: [&str; 9] = [
     "ID", "HOST", "STATE", "VERSION", "MODELS", "ENGINES", "DEVICES", "RUNNING", "SEEN",

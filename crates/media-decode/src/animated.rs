@@ -7,8 +7,8 @@ use image_webp::WebPDecoder;
 
 use crate::colour::{ColourSpace, PROFILE_BYTES_MAX};
 use crate::error::FileDefect;
-use crate::header::{ImageHeader, MEMORY_BYTES_MAX, CameraOrientation};
-use crate::pixels::{MappedCanvas, ImageSamples};
+use crate::header::{CameraOrientation, ImageHeader, MEMORY_BYTES_MAX};
+use crate::pixels::{ImageSamples, MappedCanvas};
 use crate::{DecodeCause, webp_codes};
 
 /// Memory per pixel for reading an animated WebP: canvas, frame and copy (RGBA each), and the

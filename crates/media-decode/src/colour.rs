@@ -109,7 +109,11 @@ pub(crate) fn set_power(profile: &mut ColorProfile, exponent: f32) {
     profile.blue_trc = Some(curve);
 }
 
-fn try_convert(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Result<(), DecodeCause> {
+fn try_convert(
+    profile: &ColorProfile,
+    samples: &mut [u8],
+    channels: usize,
+) -> Result<(), DecodeCause> {
     let is_hdr = profile.cicp.is_some_and(|cicp| {
         matches!(
             cicp.transfer_characteristics,
@@ -162,7 +166,11 @@ fn by_table(
     Ok(())
 }
 
-fn by_matrix(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Result<(), DecodeCause> {
+fn by_matrix(
+    profile: &ColorProfile,
+    samples: &mut [u8],
+    channels: usize,
+) -> Result<(), DecodeCause> {
     if changes_nothing(profile)? {
         return Ok(());
     }
@@ -201,7 +209,11 @@ fn changes_nothing(profile: &ColorProfile) -> Result<bool, DecodeCause> {
 type RowConversion = Box<dyn Fn(&[u8], &mut [u8]) -> Result<(), DecodeCause>>;
 
 /// The conversion from `profile` to sRGB.
-fn transform(profile: &ColorProfile, from: Layout, to: Layout) -> Result<RowConversion, DecodeCause> {
+fn transform(
+    profile: &ColorProfile,
+    from: Layout,
+    to: Layout,
+) -> Result<RowConversion, DecodeCause> {
     let options = TransformOptions::default();
     let srgb = ColorProfile::new_srgb();
     let transform = profile.create_transform_8bit(from, &srgb, to, options)?;

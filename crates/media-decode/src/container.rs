@@ -19,7 +19,7 @@ use symphonia::default::formats::{
     AdtsReader, FlacReader, IsoMp4Reader, MkvReader, MpaReader, OggReader, WavReader,
 };
 
-use crate::edit_list::{self, SoundEdit, FrameWindow};
+use crate::edit_list::{self, FrameWindow, SoundEdit};
 use crate::error::FileDefect;
 use crate::packet_budget::PacketBudget;
 use crate::signatures::SoundContainer;
@@ -59,7 +59,10 @@ fn reader(container: SoundContainer, bytes: Vec<u8>) -> Result<Box<dyn FormatRea
 }
 
 /// Decodes the sound, stopping once it is known to be too long.
-pub(crate) fn decode(container: SoundContainer, bytes: Vec<u8>) -> Result<StereoBuffer, DecodeCause> {
+pub(crate) fn decode(
+    container: SoundContainer,
+    bytes: Vec<u8>,
+) -> Result<StereoBuffer, DecodeCause> {
     // Before `bytes` move into the reader, which does not expose edit lists.
     let edit = match container {
         SoundContainer::Mp4 => edit_list::edit(&bytes),

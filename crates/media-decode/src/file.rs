@@ -30,6 +30,8 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, DecodeError> 
 
 /// Runs a third-party decoder. A panic counts as an error of the file; nothing that the decoder
 /// held is used afterwards.
-pub(crate) fn catch_panic<T>(decode: impl FnOnce() -> Result<T, DecodeCause>) -> Result<T, DecodeCause> {
+pub(crate) fn catch_panic<T>(
+    decode: impl FnOnce() -> Result<T, DecodeCause>,
+) -> Result<T, DecodeCause> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err("the decoder panicked".into()))
 }

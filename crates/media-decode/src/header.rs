@@ -234,7 +234,10 @@ mod tests {
         for (at, byte) in [(24, 4), (26, 2), (22, 0x13)] {
             let mut other = tiff.clone();
             other[at] = byte;
-            assert_eq!(CameraOrientation::from_exif(Some(&other)), CameraOrientation::default());
+            assert_eq!(
+                CameraOrientation::from_exif(Some(&other)),
+                CameraOrientation::default()
+            );
         }
         // A directory past the end.
         tiff[4..8].fill(0xff);

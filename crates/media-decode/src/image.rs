@@ -10,7 +10,7 @@ use kinora_contract::limits::{
 };
 
 use crate::header::ImageHeader;
-use crate::pixels::{self, MappedCanvas, DecodedImage};
+use crate::pixels::{self, DecodedImage, MappedCanvas};
 use crate::signatures::ImageFormat;
 use crate::{DecodeCause, DecodeError, FileRefusal, animated, file, jpeg, kinds, png};
 
@@ -35,9 +35,12 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<DecodedImage, DecodeError
         } else {
             cover
         };
-        Ok(header
-            .orientation
-            .turn_upright(pixels::shrink_to_cover(&rgb, size, cover, profile_ignored)?))
+        Ok(header.orientation.turn_upright(pixels::shrink_to_cover(
+            &rgb,
+            size,
+            cover,
+            profile_ignored,
+        )?))
     })
     .map_err(|cause| decode_error(&head, cause))
 }
@@ -66,9 +69,12 @@ pub fn image_of(bytes: &[u8], side_max: u32) -> Result<DecodedImage, DecodeError
     let size = (header.width, header.height);
     let decoded = file::catch_panic(|| {
         let (rgb, profile_ignored) = pixels_of(format, bytes, size)?;
-        Ok(header
-            .orientation
-            .turn_upright(pixels::shrink_to_cover(&rgb, size, size, profile_ignored)?))
+        Ok(header.orientation.turn_upright(pixels::shrink_to_cover(
+            &rgb,
+            size,
+            size,
+            profile_ignored,
+        )?))
     });
     decoded.map_err(|cause| decode_error(bytes, cause))
 }
@@ -87,7 +93,11 @@ fn decode_error(head: &[u8], cause: DecodeCause) -> DecodeError {
 }
 
 /// `[height][width][3]` u8 in sRGB, as stored, and whether a colour profile was ignored.
-fn pixels_of(format: ImageFormat, bytes: &[u8], size: (u32, u32)) -> Result<(MappedCanvas, bool), DecodeCause> {
+fn pixels_of(
+    format: ImageFormat,
+    bytes: &[u8],
+    size: (u32, u32),
+) -> Result<(MappedCanvas, bool), DecodeCause> {
     Ok(match format {
         ImageFormat::Jpeg => pixels::blend_over_white(jpeg::decode(bytes, size)?)?,
         ImageFormat::Png => pixels::blend_over_white(png::decode(bytes, size)?)?,

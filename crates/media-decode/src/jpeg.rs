@@ -13,8 +13,8 @@ use zune_jpeg::JpegDecoder;
 use crate::DecodeCause;
 use crate::colour::ColourSpace;
 use crate::error::FileDefect;
-use crate::header::{ImageHeader, MEMORY_BYTES_MAX, CameraOrientation};
-use crate::pixels::{MappedCanvas, ImageSamples};
+use crate::header::{CameraOrientation, ImageHeader, MEMORY_BYTES_MAX};
+use crate::pixels::{ImageSamples, MappedCanvas};
 
 /// Maximum number of scans: encoders write about ten, and each costs a pass over all pixels.
 const SCANS_MAX: usize = 32;
@@ -72,7 +72,10 @@ fn read(bytes: &[u8], expected: usize) -> Result<(MappedCanvas, Option<Vec<u8>>)
 
 /// Reads a file without its end marker, which is complete if what would follow changes nothing:
 /// the decoder fills what is missing, and does not tell.
-fn read_without_end(bytes: &[u8], expected: usize) -> Result<(MappedCanvas, Option<Vec<u8>>), DecodeCause> {
+fn read_without_end(
+    bytes: &[u8],
+    expected: usize,
+) -> Result<(MappedCanvas, Option<Vec<u8>>), DecodeCause> {
     let mut file = without_padding(bytes).to_vec();
     let end = file.len();
     let mut with = |continuation: u8| {

@@ -1,7 +1,7 @@
 //! Names the kind of an unusable file by its first bytes: one table for images and sounds. The
 //! sentences contain nothing of the file itself.
 
-use crate::signatures::{SoundContainer, ImageFormat};
+use crate::signatures::{ImageFormat, SoundContainer};
 
 /// Number of bytes inspected.
 const HEAD_BYTES: usize = 1_024;
@@ -105,7 +105,12 @@ const TABLE: &[SignatureRow] = &[
     ("a gzip archive", FileSort::Other, 0, b"\x1f\x8b"),
     ("a 7-Zip archive", FileSort::Other, 0, b"7z\xbc\xaf\x27\x1c"),
     ("a RAR archive", FileSort::Other, 0, b"Rar!\x1a\x07"),
-    ("a Zstandard archive", FileSort::Other, 0, b"\x28\xb5\x2f\xfd"),
+    (
+        "a Zstandard archive",
+        FileSort::Other,
+        0,
+        b"\x28\xb5\x2f\xfd",
+    ),
     ("an XZ archive", FileSort::Other, 0, b"\xfd7zXZ\0"),
     ("a bzip2 archive", FileSort::Other, 0, b"BZh"),
     ("a TAR archive", FileSort::Other, 257, b"ustar"),
@@ -115,7 +120,12 @@ const TABLE: &[SignatureRow] = &[
         0,
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
     ),
-    ("an SQLite database", FileSort::Other, 0, b"SQLite format 3\0"),
+    (
+        "an SQLite database",
+        FileSort::Other,
+        0,
+        b"SQLite format 3\0",
+    ),
     ("a program", FileSort::Other, 0, b"\x7fELF"),
     ("a DICOM file", FileSort::Other, 128, b"DICM"),
 ];
@@ -136,7 +146,9 @@ pub(crate) fn copy_head(file: &[u8]) -> Vec<u8> {
 
 /// Whether `bytes` begin an image or a sound that this crate reads.
 pub fn is_reference(bytes: &[u8]) -> bool {
-    ImageFormat::of(bytes).is_some() || SoundContainer::of(bytes).is_some() || bytes.starts_with(b"ID3")
+    ImageFormat::of(bytes).is_some()
+        || SoundContainer::of(bytes).is_some()
+        || bytes.starts_with(b"ID3")
 }
 
 /// Whether `copy_head` begins a file that this crate reads as what is wanted.
@@ -169,9 +181,15 @@ pub(crate) fn describe(head: &[u8], wanted: ReferenceKind) -> String {
                     format!("the file is {name}; {send}.")
                 }
             }
-            (FileSort::Image, ReferenceKind::Sound) => format!("the file is a picture ({name}); {send}."),
-            (FileSort::Sound, ReferenceKind::Image) => format!("the file is sound ({name}); {send}."),
-            (FileSort::Video, ReferenceKind::Image) => format!("the file is a video ({name}); {send}."),
+            (FileSort::Image, ReferenceKind::Sound) => {
+                format!("the file is a picture ({name}); {send}.")
+            }
+            (FileSort::Sound, ReferenceKind::Image) => {
+                format!("the file is sound ({name}); {send}.")
+            }
+            (FileSort::Video, ReferenceKind::Image) => {
+                format!("the file is a video ({name}); {send}.")
+            }
             (FileSort::Video, ReferenceKind::Sound) => format!(
                 "the file is a video ({name}) without sound, or with sound of a kind that is not \
                  read; {send}."
@@ -180,7 +198,9 @@ pub(crate) fn describe(head: &[u8], wanted: ReferenceKind) -> String {
         };
     }
     match text(head) {
-        Some(SVG) if wanted == ReferenceKind::Sound => format!("the file is a picture (SVG); {send}."),
+        Some(SVG) if wanted == ReferenceKind::Sound => {
+            format!("the file is a picture (SVG); {send}.")
+        }
         Some(what) => what.to_owned(),
         None if wanted == ReferenceKind::Sound => {
             format!("the file is of no known kind, such as samples without a header; {send}.")

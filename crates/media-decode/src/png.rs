@@ -10,8 +10,8 @@ use png::{Decoder, Info, Limits, Reader, ScaledFloat, Transformations};
 
 use crate::DecodeCause;
 use crate::colour::{ColourSpace, set_power};
-use crate::header::{ImageHeader, CameraOrientation};
-use crate::pixels::{MappedCanvas, ImageSamples};
+use crate::header::{CameraOrientation, ImageHeader};
+use crate::pixels::{ImageSamples, MappedCanvas};
 
 /// Maximum memory for chunks while reading pixels.
 const CHUNK_BYTES_MAX: usize = 4 << 20;

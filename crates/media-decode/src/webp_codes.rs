@@ -83,7 +83,11 @@ fn stream_table_bytes(bits: &mut BitReader<'_>, size: (u32, u32)) -> Result<u64,
         match bits.read(2)? {
             0 | 1 => {
                 let shift = bits.read(3)? + 2;
-                largest_code(bits, reduced_side(width, shift), reduced_side(height, shift))?;
+                largest_code(
+                    bits,
+                    reduced_side(width, shift),
+                    reduced_side(height, shift),
+                )?;
             }
             2 => {}
             _ => {
@@ -102,11 +106,18 @@ fn stream_table_bytes(bits: &mut BitReader<'_>, size: (u32, u32)) -> Result<u64,
     let mut groups = 1;
     if bits.read(1)? == 1 {
         let shift = bits.read(3)? + 2;
-        groups += largest_code(bits, reduced_side(width, shift), reduced_side(height, shift))?;
+        groups += largest_code(
+            bits,
+            reduced_side(width, shift),
+            reduced_side(height, shift),
+        )?;
     }
     let mut bytes = 0;
     for _ in 0..groups {
-        bytes += group(bits, cache)?.iter().map(PrefixCode::table_bytes_of_code).sum::<u64>();
+        bytes += group(bits, cache)?
+            .iter()
+            .map(PrefixCode::table_bytes_of_code)
+            .sum::<u64>();
     }
     Ok(bytes)
 }
@@ -202,7 +213,11 @@ impl PrefixCode {
         Self::read_lengths(bits, &Self::from_lengths(&lengths), alphabet)
     }
 
-    fn read_lengths(bits: &mut BitReader<'_>, code: &Self, alphabet: usize) -> Result<Self, DecodeCause> {
+    fn read_lengths(
+        bits: &mut BitReader<'_>,
+        code: &Self,
+        alphabet: usize,
+    ) -> Result<Self, DecodeCause> {
         let mut left = alphabet;
         if bits.read(1)? == 1 {
             let width = 2 + 2 * bits.read(3)?;

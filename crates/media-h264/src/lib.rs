@@ -8,7 +8,7 @@ mod encoder;
 mod params;
 mod variant;
 
-pub use encoder::{EncodedFrame, H264Encoder, ParameterSets, I420Planes};
+pub use encoder::{EncodedFrame, H264Encoder, I420Planes, ParameterSets};
 pub use variant::{assembly, variant};
 
 /// Configuration of an encoder, shared by all its pictures.

@@ -21,7 +21,9 @@ fn is_valid_side(pixels: u32) -> bool {
 /// Fills `params`, which holds the library's defaults.
 pub(crate) fn apply(config: &EncoderConfig, params: &mut SEncParamExt) -> Result<(), H264Error> {
     if !is_valid_side(config.width) || !is_valid_side(config.height) {
-        return Err(H264Error::Unsupported("sides must be even, 16 to 4096 pixels"));
+        return Err(H264Error::Unsupported(
+            "sides must be even, 16 to 4096 pixels",
+        ));
     }
     if !(1..=240).contains(&config.fps) || config.qp > 51 {
         return Err(H264Error::Unsupported(

@@ -112,7 +112,10 @@ fn short_planes_are_refused() {
         },
     ];
     for planes in wrong {
-        assert!(matches!(encoder.encode(planes), Err(H264Error::PlaneLength)));
+        assert!(matches!(
+            encoder.encode(planes),
+            Err(H264Error::PlaneLength)
+        ));
     }
     assert!(encoder.encode(good).unwrap().is_idr);
 }

@@ -39,7 +39,11 @@ impl std::error::Error for SizeMismatch {}
 ///
 /// # Errors
 /// [`SizeMismatch`] if `rgb` does not match `from`, or a size is empty.
-pub fn resize_lanczos(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
+pub fn resize_lanczos(
+    rgb: &[u8],
+    from: (u32, u32),
+    to: (u32, u32),
+) -> Result<Vec<u8>, SizeMismatch> {
     resized(rgb, from, to, &lanczos())
 }
 
@@ -58,7 +62,11 @@ pub fn resize_fast(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u
 ///
 /// # Errors
 /// [`SizeMismatch`] if `rgb` does not match `from`, or a size is empty.
-pub fn crop_and_resize(rgb: &[u8], from: (u32, u32), to: (u32, u32)) -> Result<Vec<u8>, SizeMismatch> {
+pub fn crop_and_resize(
+    rgb: &[u8],
+    from: (u32, u32),
+    to: (u32, u32),
+) -> Result<Vec<u8>, SizeMismatch> {
     resized(rgb, from, to, &lanczos().fit_into_destination(None))
 }
 

@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::MediaError;
 use crate::boxes::{BoxFields, child, children, optional_child};
-use crate::fragments::{SampleChunk, FragmentedTrack, FragmentedMovie};
+use crate::fragments::{FragmentedMovie, FragmentedTrack, SampleChunk};
 
 /// Rewrites the film at `path` with one index if it is fragmented; returns whether it was.
 /// Leaves any other file unchanged, film or not. Other top-level boxes, such as its maker's
@@ -333,7 +333,8 @@ impl TrackWriter<'_> {
         body.extend(box_with(b"stts", &durations)?);
         if samples.iter().any(|sample| sample.shown_after != 0) {
             // Version 1: signed.
-            let offsets = run_length_table(1 << 24, samples.iter().map(|sample| sample.shown_after));
+            let offsets =
+                run_length_table(1 << 24, samples.iter().map(|sample| sample.shown_after));
             body.extend(box_with(b"ctts", &offsets)?);
         }
         if !samples.iter().all(|sample| sample.is_sync) {

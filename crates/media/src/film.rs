@@ -12,7 +12,7 @@ use crate::format::{ClipFormat, FRAMES_MAX};
 use crate::movie::{MovieIndex, MovieTrack};
 use crate::provenance::{Provenance, label};
 use crate::stills::StillCollector;
-use crate::{MediaError, FormatMismatch, ProbeInfo, Recording, VideoReader};
+use crate::{FormatMismatch, MediaError, ProbeInfo, Recording, VideoReader};
 
 /// Sides may differ by less than this: models make sides that are multiples of 16 or 32 pixels.
 const SIDE_GRID: u32 = 32;
@@ -158,7 +158,10 @@ fn decode_stills(
     Ok(stills)
 }
 
-fn plain_stills(format: &ClipFormat, go_on: &mut dyn FnMut() -> bool) -> Result<StillCollector, MediaError> {
+fn plain_stills(
+    format: &ClipFormat,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<StillCollector, MediaError> {
     let mut stills = StillCollector::new(format);
     let rgb = vec![GREY_LEVEL; format.frame_bytes()];
     for index in 0..format.frames {
@@ -251,7 +254,11 @@ fn check_shown_size(track: &MovieTrack<'_>) -> Result<(), MediaError> {
 
 /// An edit list (`elst`, 8.6.6) may start late and skip parts, but must show existing media,
 /// forwards at normal speed.
-fn check_edits(track: &MovieTrack<'_>, seconds: f64, movie_timescale: u32) -> Result<(), MediaError> {
+fn check_edits(
+    track: &MovieTrack<'_>,
+    seconds: f64,
+    movie_timescale: u32,
+) -> Result<(), MediaError> {
     const WRONG: MediaError = MediaError::Malformed("its edit list refers to missing media");
     let Some(edits) = optional_child(track.trak, b"edts")? else {
         return Ok(());

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::MediaError;
 use crate::boxes::{BoxFields, child, children, optional_child};
 use crate::format::FRAMES_MAX;
-use crate::movie::{MOOV_BYTES_MAX, TopBox, MovieTrack, read_body, top_level_up_to};
+use crate::movie::{MOOV_BYTES_MAX, MovieTrack, TopBox, read_body, top_level_up_to};
 use crate::sample_table::TrackSample;
 
 /// Above the number of boxes of the longest film at the highest rate with a fragment for each
@@ -243,12 +243,7 @@ impl FragmentedTrack<'_> {
 
     /// Adds the samples of a `traf` in the `moof` at `moof_at`; returns the end of their data.
     /// `data_at` is the start of the data if the boxes state none.
-    fn add_fragment(
-        &mut self,
-        traf: &[u8],
-        moof_at: u64,
-        data_at: u64,
-    ) -> Result<u64, MediaError> {
+    fn add_fragment(&mut self, traf: &[u8], moof_at: u64, data_at: u64) -> Result<u64, MediaError> {
         let mut tfhd = BoxFields::new(child(traf, b"tfhd")?);
         let flags = tfhd.u32()?;
         tfhd.skip(4)?;

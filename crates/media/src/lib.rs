@@ -30,7 +30,7 @@ mod video;
 mod written;
 
 pub use defragment::defragment;
-pub use error::{MediaError, FormatMismatch};
+pub use error::{FormatMismatch, MediaError};
 pub use film::{FilmFormat, FilmOpener, InProcessFilms, PlayedFilm, UndecodablePolicy, examine};
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, check, probe};

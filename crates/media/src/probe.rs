@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::movie::MovieIndex;
-use crate::{ClipFormat, MediaError, FormatMismatch};
+use crate::{ClipFormat, FormatMismatch, MediaError};
 
 /// The content of a file, measured on the file itself.
 #[derive(Debug, Clone, Copy, PartialEq)]

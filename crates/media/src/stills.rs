@@ -87,7 +87,12 @@ impl StillCollector {
         (middle / (2 * u64::from(self.sheet.cells))) as u32
     }
 
-    fn scaled(&self, rgb: &[u8], side_max: u32, resize: ResizeFn) -> Result<StillPicture, MediaError> {
+    fn scaled(
+        &self,
+        rgb: &[u8],
+        side_max: u32,
+        resize: ResizeFn,
+    ) -> Result<StillPicture, MediaError> {
         StillPicture::scaled(self.format.width, self.format.height, rgb, side_max, resize)
     }
 

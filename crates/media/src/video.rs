@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use kinora_media_h264::{EncoderConfig, H264Encoder, ParameterSets};
 
-use crate::frames::{PooledFrame, FramePool, IN_FLIGHT_BYTES_MAX, i420_bytes};
+use crate::frames::{FramePool, IN_FLIGHT_BYTES_MAX, PooledFrame, i420_bytes};
 use crate::spool::{SampleSpool, SpooledTrack};
 use crate::{ClipFormat, MediaError, RecorderOptions};
 

@@ -28,7 +28,10 @@ pub(crate) struct PolicyEndpoint {
 }
 
 impl PolicyEndpoint {
-    pub(crate) fn new(options: &PolicyOptions, clock: Arc<dyn Clock>) -> Result<Self, PolicyOptionsError> {
+    pub(crate) fn new(
+        options: &PolicyOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, PolicyOptionsError> {
         let limits = ClientOptions {
             // An old connection may break just when it is used, and a question is not repeated.
             idle_max: 0,

@@ -19,6 +19,6 @@ mod question;
 
 pub use answer::PolicyVerdict;
 pub use error::{PolicyError, PolicyOptionsError};
-pub use options::{PolicyOptions, FallbackVerdict};
+pub use options::{FallbackVerdict, PolicyOptions};
 pub use policy::PolicyService;
-pub use question::{ResultSummary, QuestionSubject};
+pub use question::{QuestionSubject, ResultSummary};

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use crate::answer::{PolicyVerdict, verdict};
 use crate::error::{PolicyError, PolicyOptionsError};
 use crate::exchange::PolicyEndpoint;
-use crate::options::{PolicyOptions, FallbackVerdict};
-use crate::question::{ResultSummary, PolicyQuestion, QuestionSubject};
+use crate::options::{FallbackVerdict, PolicyOptions};
+use crate::question::{PolicyQuestion, QuestionSubject, ResultSummary};
 
 /// The operator's policy service. Clones share it.
 #[derive(Clone)]
@@ -49,7 +49,10 @@ impl PolicyService {
     ///
     /// # Errors
     /// If there is no answer, and nothing may pass without one.
-    pub async fn judge_request(&self, subject: &QuestionSubject<'_>) -> Result<PolicyVerdict, PolicyError> {
+    pub async fn judge_request(
+        &self,
+        subject: &QuestionSubject<'_>,
+    ) -> Result<PolicyVerdict, PolicyError> {
         self.apply_fallback(self.ask(&PolicyQuestion::Request(subject)).await)
     }
 
@@ -73,7 +76,10 @@ impl PolicyService {
         self.ask(&PolicyQuestion::Check).await
     }
 
-    fn apply_fallback(&self, asked: Result<PolicyVerdict, PolicyError>) -> Result<PolicyVerdict, PolicyError> {
+    fn apply_fallback(
+        &self,
+        asked: Result<PolicyVerdict, PolicyError>,
+    ) -> Result<PolicyVerdict, PolicyError> {
         match (asked, self.options.otherwise) {
             (Err(error), FallbackVerdict::Allow) => {
                 tracing::warn!(%error, "policy service did not answer; allowed as configured");

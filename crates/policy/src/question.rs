@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kinora_contract::{ReferenceItem, VideoLength, TaskId, VideoSpec};
+use kinora_contract::{ReferenceItem, TaskId, VideoLength, VideoSpec};
 use serde::{Serialize, Serializer};
 
 /// A client's request.
@@ -114,7 +114,7 @@ impl PolicyQuestion<'_> {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, Size};
+    use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs};
     use serde_json::{Value, json};
 
     use super::*;
@@ -140,7 +140,8 @@ mod tests {
         };
         let metadata = [("user".to_owned(), "u1".to_owned())].into();
         let subject = QuestionSubject::new("p1", &spec, &metadata);
-        let sent = |question: &PolicyQuestion<'_>| -> Value { serde_json::to_value(question).unwrap() };
+        let sent =
+            |question: &PolicyQuestion<'_>| -> Value { serde_json::to_value(question).unwrap() };
         let mut expected = json!({
             "stage": "request", "project": "p1", "model": "kinora-a1", "prompt": "A kite",
             "negative_prompt": "rain", "seconds": 5, "size": "1280x720", "seed": 7,

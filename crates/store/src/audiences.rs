@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::lifecycle::TaskRecord;
-use kinora_contract::{Failure, ClockReading, Task, TaskId, UnixMs};
+use kinora_contract::{ClockReading, Failure, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::backend::{StoreBackend, StoreTables};
@@ -15,19 +15,20 @@ use crate::operations::chores::CompleteChores;
 use crate::operations::chores::TrimDeliveries;
 use crate::operations::claim::ChargeReferences;
 use crate::operations::claim::IsClaimable;
-use crate::operations::submit::{SubmitTask, SubmitOutcome};
+use crate::operations::submit::{SubmitOutcome, SubmitTask};
 use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
-use crate::tables::keys::{StoreSigningKey, ReplaceSigningKey, signing_key};
+use crate::tables::keys::{ReplaceSigningKey, StoreSigningKey, signing_key};
 use crate::tables::{keys, operators, webhooks};
 use crate::work::{LeaseAction, LeasedChange};
 use crate::{
-    KeyActor, ApiKey, ReleasedAttempt, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore, ClaimedTask,
-    ClaimRequest, QueueCounts, DeleteOutcome, DeliveryStore, LoggedDelivery, DeliveryDone, DeliveryRequest,
-    DueDelivery, EndedTasks, EndedRequest, ExpiryCursor, ReferenceFetch, FetchRequest, FetchReport, TaskGlance,
-    IdempotencyKey, InsertOutcome, KeyAction, KeyRotation, KeyStore, Lease, LeaseLost, NewKey, NewTask,
-    OperatorStore, RunOutcome, ServiceOverview, TaskPage, PageRequest, PostponeRequest, TaskReader, LeaseRenewal, SecretKey, SecretStore,
-    StoreError, SweepRequest, SweepReport, TallyRequest, TallyRow, TaskStore, QuotaUsage, Webhook, WebhookChange,
-    WebhookStore, WorkerStore,
+    ApiKey, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore,
+    ClaimRequest, ClaimedTask, DeleteOutcome, DeliveryDone, DeliveryRequest, DeliveryStore,
+    DueDelivery, EndedRequest, EndedTasks, ExpiryCursor, FetchReport, FetchRequest, IdempotencyKey,
+    InsertOutcome, KeyAction, KeyActor, KeyRotation, KeyStore, Lease, LeaseLost, LeaseRenewal,
+    LoggedDelivery, NewKey, NewTask, OperatorStore, PageRequest, PostponeRequest, QueueCounts,
+    QuotaUsage, ReferenceFetch, ReleasedAttempt, RunOutcome, SecretKey, SecretStore,
+    ServiceOverview, StoreError, SweepReport, SweepRequest, TallyRequest, TallyRow, TaskGlance,
+    TaskPage, TaskReader, TaskStore, Webhook, WebhookChange, WebhookStore, WorkerStore,
 };
 
 /// The task of a record, if it belongs to this project.
@@ -171,7 +172,10 @@ async fn change<B: StoreBackend>(
 
 #[async_trait]
 impl<B: StoreBackend> WorkerStore for B {
-    async fn lease_fetches(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError> {
+    async fn lease_fetches(
+        &self,
+        request: FetchRequest,
+    ) -> Result<Vec<ReferenceFetch>, StoreError> {
         // The fetch stage asks after every submit, and most submits have no references: answer from
         // memory instead of running a transaction.
         if !self.may_fetch() {
@@ -180,7 +184,11 @@ impl<B: StoreBackend> WorkerStore for B {
         self.commit(request).await
     }
 
-    async fn complete_fetch(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError> {
+    async fn complete_fetch(
+        &self,
+        fetch: &ReferenceFetch,
+        fetched: FetchReport,
+    ) -> Result<(), StoreError> {
         let LeasedChange { task, action } = LeasedChange::complete_fetch(fetch, fetched);
         change(self, task, action).await
     }
@@ -363,7 +371,12 @@ impl<T: StoreTables> KeyStore for T {
         StoreTables::find_key(self, sha256, now_ms).await
     }
 
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &KeyActor) -> Result<bool, StoreError> {
+    async fn revoke_key(
+        &self,
+        id: &str,
+        now_ms: UnixMs,
+        by: &KeyActor,
+    ) -> Result<bool, StoreError> {
         let revoke = RevokeKey(id.to_owned(), now_ms, by.clone());
         let revoked = self.run(revoke).await;
         self.forget_keys();
@@ -395,7 +408,11 @@ impl<T: StoreTables> WebhookStore for T {
         self.run(change).await
     }
 
-    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<LoggedDelivery>, StoreError> {
+    async fn deliveries(
+        &self,
+        webhook: &str,
+        count: usize,
+    ) -> Result<Vec<LoggedDelivery>, StoreError> {
         self.ask(webhooks::log(webhook, count)).await
     }
 }

@@ -11,20 +11,20 @@ use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{TaskEvent, TaskRecord, EventRefusal};
-use kinora_contract::{TaskPhase, ClockReading, TaskId, UnixMs};
+use kinora_contract::lifecycle::{EventRefusal, TaskEvent, TaskRecord};
+use kinora_contract::{ClockReading, TaskId, TaskPhase, UnixMs};
 
 use crate::changes::WakeSignals;
 use crate::present_time::PresentTime;
-use crate::queue::{QueueIndex, QueueEstimates, claiming};
-use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue};
+use crate::queue::{QueueEstimates, QueueIndex, claiming};
+use crate::sql::{SqlDialect, SqlQuery, SqlRow, SqlScript, TypedQuery, UnreadableValue};
 use crate::tables::keys;
 use crate::tasks::QueueLoad;
 use crate::work::LeasedChange;
 use crate::{
-    ApiKey, TaskCallback, ClaimRequest, QueueCounts, EndedTasks, EndedRequest, ExpiryCursor, FetchRequest,
-    TaskGlance, IdempotencyKey, Lease, LongTasks, ServiceOverview, TaskPage, PageRequest, PostponeRequest, StoreError,
-    SweepRequest, QuotaUsage,
+    ApiKey, ClaimRequest, EndedRequest, EndedTasks, ExpiryCursor, FetchRequest, IdempotencyKey,
+    Lease, LongTasks, PageRequest, PostponeRequest, QueueCounts, QuotaUsage, ServiceOverview,
+    StoreError, SweepRequest, TaskCallback, TaskGlance, TaskPage,
 };
 
 /// A change of the store in one transaction. It may run several times (after a lost connection, or
@@ -128,12 +128,16 @@ pub(crate) trait StoreTransaction: Send {
     fn now(&self) -> &PresentTime;
 
     /// Runs a statement that only reads.
-    fn query(&mut self, query: SqlQuery)
-    -> impl Future<Output = Result<Vec<SqlRow>, Self::Fault>> + Send;
+    fn query(
+        &mut self,
+        query: SqlQuery,
+    ) -> impl Future<Output = Result<Vec<SqlRow>, Self::Fault>> + Send;
 
     /// Runs a statement that changes a row for each row that it returns.
-    fn write(&mut self, query: SqlQuery)
-    -> impl Future<Output = Result<Vec<SqlRow>, Self::Fault>> + Send;
+    fn write(
+        &mut self,
+        query: SqlQuery,
+    ) -> impl Future<Output = Result<Vec<SqlRow>, Self::Fault>> + Send;
 
     /// Keeps other transactions from writing to a table.
     fn lock_table(
@@ -204,7 +208,11 @@ pub(crate) trait StoreTransaction: Send {
     fn key_binding(&mut self, project: &str, key: &str) -> Result<Option<KeyBinding>, Self::Fault>;
 
     /// Binds an idempotency key to a new task.
-    fn bind_key(&mut self, record: &TaskRecord, idempotency: &IdempotencyKey) -> Result<(), Self::Fault>;
+    fn bind_key(
+        &mut self,
+        record: &TaskRecord,
+        idempotency: &IdempotencyKey,
+    ) -> Result<(), Self::Fault>;
 
     /// Adds a task, and the callback to notify of its end.
     fn insert(
@@ -346,7 +354,11 @@ pub(crate) trait StoreTables: std::fmt::Debug + Send + Sync + 'static {
     fn run<S: SqlScript>(&self, script: S) -> impl StoreFuture<S::Output>;
 
     /// The key with this hash. A serving process caches it for a moment, and records its use.
-    fn find_key(&self, sha256: &[u8; 32], _now_ms: UnixMs) -> impl StoreFuture<Option<Arc<ApiKey>>> {
+    fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        _now_ms: UnixMs,
+    ) -> impl StoreFuture<Option<Arc<ApiKey>>> {
         let answer = self.ask(keys::find(sha256));
         async move { Ok(answer.await?.pop().map(Arc::new)) }
     }
@@ -402,14 +414,20 @@ pub(crate) trait StoreBackend: StoreTables {
     fn find(&self, project: Option<&str>, id: TaskId) -> impl StoreFuture<Option<Arc<TaskRecord>>>;
 
     /// Like [`StoreBackend::find`], but may return a slightly older state of an unfinished task.
-    fn find_recent(&self, project: Option<&str>, id: TaskId) -> impl StoreFuture<Option<Arc<TaskRecord>>> {
+    fn find_recent(
+        &self,
+        project: Option<&str>,
+        id: TaskId,
+    ) -> impl StoreFuture<Option<Arc<TaskRecord>>> {
         self.find(project, id)
     }
 
     /// Several tasks as they are now. A damaged one gives an error of its own.
     #[allow(clippy::type_complexity)]
-    fn find_all(&self, ids: &[TaskId])
-    -> impl StoreFuture<Vec<Result<Option<Arc<TaskRecord>>, StoreError>>>;
+    fn find_all(
+        &self,
+        ids: &[TaskId],
+    ) -> impl StoreFuture<Vec<Result<Option<Arc<TaskRecord>>, StoreError>>>;
 
     /// The tasks with these ids; `None` for one that does not wait or cannot be read.
     fn find_waiting(&self, ids: &[TaskId]) -> impl StoreFuture<Vec<Option<Arc<TaskRecord>>>>;

@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::{CallOff, TaskEvent, TaskRecord, DeathVerdict};
-use kinora_contract::{LeaseMs, TaskPhase, ClockReading, Task, TaskId, UnixMs};
+use kinora_contract::lifecycle::{CallOff, DeathVerdict, TaskEvent, TaskRecord};
+use kinora_contract::{ClockReading, LeaseMs, Task, TaskId, TaskPhase, UnixMs};
 
 use crate::present_time::PresentTime;
 use crate::queue::claiming::WorkerRuns;
-use crate::{TaskReader, StoreError};
+use crate::{StoreError, TaskReader};
 
 /// Maximum time until a chore is due: longer than every lease and pause. One that seems to be due
 /// later was stamped by a wrong clock, and counts as due.
@@ -223,8 +223,8 @@ impl SweepRequest {
         // `None` if the clock shows a time so early that nothing of this kind can be due.
         let tombstones = now_ms.checked_sub(self.tombstone_ms);
         let keys = now_ms.checked_sub(self.keys_kept_ms);
-        let [completed, failed] =
-            [TaskPhase::Completed, TaskPhase::Failed].map(|phase| SweepStep::Results { phase, now_ms });
+        let [completed, failed] = [TaskPhase::Completed, TaskPhase::Failed]
+            .map(|phase| SweepStep::Results { phase, now_ms });
         let parts = [
             leases,
             Some(SweepStep::Waiting { now_ms }),

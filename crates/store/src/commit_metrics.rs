@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kinora_contract::lifecycle::TaskRecord;
-use kinora_contract::{TaskState, Task};
+use kinora_contract::{Task, TaskState};
 use metrics::{counter, histogram};
 
 use crate::queue::RecordChange;

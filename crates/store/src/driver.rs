@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use crate::{
-    BackupSource, StoreExport, StoreImport, StoreInspection, KeyStore, OpenError, OperatorStore, PostgresOptions,
-    SqliteOptions, StoreHandles, WebhookStore,
+    BackupSource, KeyStore, OpenError, OperatorStore, PostgresOptions, SqliteOptions, StoreExport,
+    StoreHandles, StoreImport, StoreInspection, WebhookStore,
 };
 
 /// A kind of store. Each method is the public function of the same name in [`mod@crate::open`], for
@@ -43,7 +43,8 @@ pub(crate) trait StoreDriver: Sync {
 
     async fn open_export(&self, url: &str) -> Result<Box<dyn StoreExport>, OpenError>;
 
-    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn StoreImport>, OpenError>;
+    async fn open_import(&self, url: &str, export: &str)
+    -> Result<Box<dyn StoreImport>, OpenError>;
 }
 
 /// Options for opening a store. Each implementation reads its own part.

@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Failure, ClockReading, Task, TaskId};
+use kinora_contract::{ClockReading, Failure, Task, TaskId};
 pub use kinora_testkit::faults::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
 use crate::changes::ChangeSender;
 use crate::{
-    WorkerAnnouncement, ReleasedAttempt, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore, ClaimedTask,
-    ClaimRequest, QueueCounts, DeleteOutcome, EndedTasks, EndedRequest, ExpiryCursor, ReferenceFetch, FetchRequest,
-    FetchReport, TaskGlance, IdempotencyKey, InsertOutcome, Lease, LeaseLost, LivingWorker, NewTask, RunOutcome,
-    TaskPage, PageRequest, PostponeRequest, TaskReader, LeaseRenewal, StoreError, StoreHandles, SweepRequest, SweepReport, TaskStore,
-    QuotaUsage, WorkerStore, WorkerDirectory,
+    CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore, ClaimRequest,
+    ClaimedTask, DeleteOutcome, EndedRequest, EndedTasks, ExpiryCursor, FetchReport, FetchRequest,
+    IdempotencyKey, InsertOutcome, Lease, LeaseLost, LeaseRenewal, LivingWorker, NewTask,
+    PageRequest, PostponeRequest, QueueCounts, QuotaUsage, ReferenceFetch, ReleasedAttempt,
+    RunOutcome, StoreError, StoreHandles, SweepReport, SweepRequest, TaskGlance, TaskPage,
+    TaskReader, TaskStore, WorkerAnnouncement, WorkerDirectory, WorkerStore,
 };
 
 /// The methods that can fail.
@@ -298,12 +299,19 @@ impl TaskStore for FaultyStore {
 
 #[async_trait]
 impl WorkerStore for FaultyStore {
-    async fn lease_fetches(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError> {
+    async fn lease_fetches(
+        &self,
+        request: FetchRequest,
+    ) -> Result<Vec<ReferenceFetch>, StoreError> {
         let call = self.inner.work.lease_fetches(request);
         self.call(StoreMethod::LeaseFetches, call).await
     }
 
-    async fn complete_fetch(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError> {
+    async fn complete_fetch(
+        &self,
+        fetch: &ReferenceFetch,
+        fetched: FetchReport,
+    ) -> Result<(), StoreError> {
         let call = self.inner.work.complete_fetch(fetch, fetched);
         self.call(StoreMethod::CompleteFetch, call).await
     }

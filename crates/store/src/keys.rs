@@ -52,7 +52,8 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &KeyActor) -> Result<bool, StoreError>;
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &KeyActor)
+    -> Result<bool, StoreError>;
 
     /// Adds the new key and ends the old one, in one step: both happen or neither. `None`, with
     /// nothing changed, if the old key does not exist.
@@ -285,7 +286,12 @@ pub trait AllowanceStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`StoreError`] if the store does not answer; then requests may have been taken that nobody
     /// can spend.
-    async fn acquire(&self, key: &str, per_minute: u32, wanted: u32) -> Result<AllowanceGrant, StoreError>;
+    async fn acquire(
+        &self,
+        key: &str,
+        per_minute: u32,
+        wanted: u32,
+    ) -> Result<AllowanceGrant, StoreError>;
 }
 
 /// The result of taking from an allowance.

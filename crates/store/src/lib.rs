@@ -15,6 +15,7 @@ mod audiences;
 mod backend;
 mod changes;
 mod chores;
+mod commit_metrics;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod driver;
@@ -23,7 +24,6 @@ mod effects;
 pub mod faulty;
 mod inspect;
 mod keys;
-mod commit_metrics;
 mod open;
 mod open_error;
 mod operations;
@@ -41,20 +41,20 @@ mod webhooks;
 mod work;
 mod workers;
 
-pub use changes::{ChangeReceiver, EndedTasks, EndedRequest, TaskGlance, TaskChange};
+pub use changes::{ChangeReceiver, EndedRequest, EndedTasks, TaskChange, TaskGlance};
 pub use chores::{
-    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, ChoreStore, ExpiryCursor, PostponeRequest,
-    PostponedExpiry, SweepRequest, SweepReport, WaitingFrom,
+    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreStore, ChoreWork, ExpiryCursor,
+    PostponeRequest, PostponedExpiry, SweepReport, SweepRequest, WaitingFrom,
 };
 pub use driver::OpenOptions;
 pub use inspect::StoreInspection;
 pub use keys::{
-    KeyActor, AllowanceStore, ApiKey, KeyAction, KeyActionKind, KeyRotation, KeyStore, NewKey, KeyScope,
-    SecretKey, SecretStore, AllowanceGrant,
+    AllowanceGrant, AllowanceStore, ApiKey, KeyAction, KeyActionKind, KeyActor, KeyRotation,
+    KeyScope, KeyStore, NewKey, SecretKey, SecretStore,
 };
 pub use kinora_contract::lifecycle::{
-    ReleasedAttempt, CallOff, Lease, LeaseLost, MARKS, RunOutcome, LeaseRenewal, TASK_FILES, mark_key, owns_file,
-    reference_keys, task_of_file,
+    CallOff, Lease, LeaseLost, LeaseRenewal, MARKS, ReleasedAttempt, RunOutcome, TASK_FILES,
+    mark_key, owns_file, reference_keys, task_of_file,
 };
 pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
@@ -62,7 +62,7 @@ pub use open::{
 };
 pub use open_error::{LostChanges, OpenError};
 pub use operators::{
-    LATELY_MS, ModelQueue, OperatorStore, ServiceOverview, RunningTask, TallyRequest, TallyRow,
+    LATELY_MS, ModelQueue, OperatorStore, RunningTask, ServiceOverview, TallyRequest, TallyRow,
 };
 pub use outage::OutageLog;
 pub use postgres::{DirectAddress, PostgresOptions, TimeSource};
@@ -71,20 +71,23 @@ pub use sqlite::EmbeddedStore;
 pub use sqlite::{BackupSnapshot, SqliteOptions};
 pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable};
 pub use tasks::{
-    CancelOutcome, PhaseCounts, QueueCounts, DeleteOutcome, IdempotencyKey, InsertOutcome, NewTask, ListOrder, TaskPage,
-    PageRequest, QueueBounds, ExceededQuota, RetryAfter, TaskStore, QuotaUsage,
+    CancelOutcome, DeleteOutcome, ExceededQuota, IdempotencyKey, InsertOutcome, ListOrder, NewTask,
+    PageRequest, PhaseCounts, QueueBounds, QueueCounts, QuotaUsage, RetryAfter, TaskPage,
+    TaskStore,
 };
 pub use transfer::{BackupCounts, BackupSource, StoreExport, StoreImport, TaskFiles};
 pub use webhooks::{
-    ReceiverAnswer, DeliveryAttempt, TaskCallback, DeliveryStore, LoggedDelivery, DeliveryDone, DeliveryNext, DeliveryRequest,
-    DeliveryState, DueDelivery, Webhook, WebhookChange, WebhookStore,
+    DeliveryAttempt, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DeliveryStore,
+    DueDelivery, LoggedDelivery, ReceiverAnswer, TaskCallback, Webhook, WebhookChange,
+    WebhookStore,
 };
 pub use work::{
-    ClaimedTask, ClaimRequest, FETCH_PAUSE_MS_MAX, ReferenceFetch, FetchRequest, FetchReport, LongTasks, WorkerStore,
+    ClaimRequest, ClaimedTask, FETCH_PAUSE_MS_MAX, FetchReport, FetchRequest, LongTasks,
+    ReferenceFetch, WorkerStore,
 };
 pub use workers::{
-    WorkerAnnouncement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
-    WorkerPlace, WorkerPlaceState, WorkerState, WorkerDirectory,
+    DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice, WorkerAnnouncement,
+    WorkerDirectory, WorkerPlace, WorkerPlaceState, WorkerState,
 };
 
 use std::sync::Arc;
@@ -130,7 +133,14 @@ pub struct StoreHandles {
 
 /// A store as one type that implements all traits.
 pub trait Store:
-    TaskStore + WorkerStore + ChoreStore + KeyStore + WorkerDirectory + OperatorStore + DeliveryStore + SecretStore
+    TaskStore
+    + WorkerStore
+    + ChoreStore
+    + KeyStore
+    + WorkerDirectory
+    + OperatorStore
+    + DeliveryStore
+    + SecretStore
 {
     /// The contents of the store when it was opened.
     fn holds(&self) -> StoreContents;

@@ -10,8 +10,8 @@ use crate::driver::StoreDriver;
 use crate::postgres::PostgresDriver;
 use crate::sqlite::{BackupSnapshot, SqliteDriver};
 use crate::{
-    BackupSource, StoreExport, StoreImport, StoreInspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    OperatorStore, StoreHandles, WebhookStore,
+    BackupSource, KeyStore, LivingWorker, OpenError, OpenOptions, OperatorStore, StoreExport,
+    StoreHandles, StoreImport, StoreInspection, WebhookStore,
 };
 
 /// The kinds of stores.

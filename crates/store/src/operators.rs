@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use kinora_contract::lifecycle::TallyEntry;
-use kinora_contract::{TaskTally, TaskId, UnixMs};
+use kinora_contract::{TaskId, TaskTally, UnixMs};
 use serde::{Deserialize, Serialize};
 
 use crate::{KeyAction, LivingWorker, StoreError};

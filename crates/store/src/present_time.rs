@@ -1,7 +1,7 @@
 //! The present time of a store. It stamps changes and decides when leases end, and holds them
 //! against steps of a server's clock: a step must neither end a lease nor extend it.
 
-use kinora_contract::{LeaseMs, ClockReading, SteadyMs, UnixMs};
+use kinora_contract::{ClockReading, LeaseMs, SteadyMs, UnixMs};
 
 /// The time of a transaction.
 #[derive(Clone, Debug)]

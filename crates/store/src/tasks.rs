@@ -8,10 +8,13 @@ use async_trait::async_trait;
 use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{
-    Failure, Priority, TaskState, Task, TaskId, TraceContext, UnixMs, VideoSpec, listed_bytes,
+    Failure, Priority, Task, TaskId, TaskState, TraceContext, UnixMs, VideoSpec, listed_bytes,
 };
 
-use crate::{TaskCallback, ChangeReceiver, Chore, ChoreDone, EndedTasks, EndedRequest, TaskGlance, TaskReader, StoreError};
+use crate::{
+    ChangeReceiver, Chore, ChoreDone, EndedRequest, EndedTasks, StoreError, TaskCallback,
+    TaskGlance, TaskReader,
+};
 
 /// Operations for the owners of tasks. A changing method returns only after the change is synced to
 /// disk.
@@ -339,7 +342,10 @@ pub struct QueueCounts {
 
 impl QueueCounts {
     /// Counts all unfinished tasks, at this time of the store's wall clock.
-    pub(crate) fn from_records<'a>(unfinished: impl Iterator<Item = &'a TaskRecord>, now_ms: UnixMs) -> Self {
+    pub(crate) fn from_records<'a>(
+        unfinished: impl Iterator<Item = &'a TaskRecord>,
+        now_ms: UnixMs,
+    ) -> Self {
         let mut counts = Self::default();
         for record in unfinished {
             let task = &record.task;

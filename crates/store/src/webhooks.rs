@@ -33,7 +33,11 @@ pub trait WebhookStore: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
-    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<LoggedDelivery>, StoreError>;
+    async fn deliveries(
+        &self,
+        webhook: &str,
+        count: usize,
+    ) -> Result<Vec<LoggedDelivery>, StoreError>;
 }
 
 /// Webhooks, for the process that makes deliveries.

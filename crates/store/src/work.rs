@@ -5,12 +5,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::{TaskEvent, FetchOutcome, StoredLease, Lease, TaskRecord, ReferenceState};
+use kinora_contract::lifecycle::{
+    FetchOutcome, Lease, ReferenceState, StoredLease, TaskEvent, TaskRecord,
+};
 use kinora_contract::{Failure, Task, TaskId};
 use tokio::sync::watch;
 
 use crate::present_time::PresentTime;
-use crate::{ReleasedAttempt, LeaseLost, RunOutcome, TaskReader, LeaseRenewal, StoreError};
+use crate::{LeaseLost, LeaseRenewal, ReleasedAttempt, RunOutcome, StoreError, TaskReader};
 
 /// Operations for workers. Leases are given as lengths: the store's clock decides when one ends,
 /// and a worker's own clock does not matter.
@@ -23,14 +25,19 @@ pub trait WorkerStore: TaskReader {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
-    async fn lease_fetches(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError>;
+    async fn lease_fetches(&self, request: FetchRequest)
+    -> Result<Vec<ReferenceFetch>, StoreError>;
 
     /// Ends a fetch: the task becomes claimable (durably), fails, or waits for another try.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] if the fetch is not the task's current one, or the task has ended:
     /// nothing was changed.
-    async fn complete_fetch(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError>;
+    async fn complete_fetch(
+        &self,
+        fetch: &ReferenceFetch,
+        fetched: FetchReport,
+    ) -> Result<(), StoreError>;
 
     /// Records the stored size of an unfinished task's references, in bytes, which replaces the
     /// allowance. No effect on any other task.
@@ -74,8 +81,12 @@ pub trait WorkerStore: TaskReader {
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] if the token is stale: nothing was changed.
-    async fn renew(&self, lease: &Lease, lease_ms: u64, renewal: LeaseRenewal)
-    -> Result<(), StoreError>;
+    async fn renew(
+        &self,
+        lease: &Lease,
+        lease_ms: u64,
+        renewal: LeaseRenewal,
+    ) -> Result<(), StoreError>;
 
     /// Stores an encoded preview in place of an earlier one. It is dropped with the lease, and need
     /// not survive the process. No effect under a lost lease.

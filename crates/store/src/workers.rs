@@ -232,7 +232,9 @@ pub struct LivingWorker {
 }
 
 /// The models of the workers that claim tasks.
-pub(crate) fn served<'a>(workers: impl Iterator<Item = &'a WorkerAnnouncement>) -> BTreeSet<String> {
+pub(crate) fn served<'a>(
+    workers: impl Iterator<Item = &'a WorkerAnnouncement>,
+) -> BTreeSet<String> {
     let serving = workers.filter(|worker| worker.state == WorkerState::Serving);
     let models = serving.flat_map(|worker| &worker.models);
     // A model whose engine is in quarantine stays announced; the API should not call it served.

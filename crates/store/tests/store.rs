@@ -20,8 +20,9 @@ use kinora_store::conformance::fixtures::{
 };
 use kinora_store::conformance::{Harness, Site};
 use kinora_store::{
-    ReleasedAttempt, IdempotencyKey, InsertOutcome, NewKey, NewTask, OpenError, OpenOptions, ListOrder, PageRequest,
-    KeyScope, SqliteOptions, StoreError, StoreHandles, SweepRequest, open, open_keys,
+    IdempotencyKey, InsertOutcome, KeyScope, ListOrder, NewKey, NewTask, OpenError, OpenOptions,
+    PageRequest, ReleasedAttempt, SqliteOptions, StoreError, StoreHandles, SweepRequest, open,
+    open_keys,
 };
 use rusqlite::Connection;
 
@@ -50,7 +51,11 @@ impl Files {
         format!("sqlite:{}", self.path().display())
     }
 
-    async fn try_open(&self, url: &str, clock: Arc<ManualClock>) -> Result<StoreHandles, OpenError> {
+    async fn try_open(
+        &self,
+        url: &str,
+        clock: Arc<ManualClock>,
+    ) -> Result<StoreHandles, OpenError> {
         let sqlite = self.options.clone();
         let options = OpenOptions {
             sqlite,
@@ -307,7 +312,9 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
         [id(3)]
     );
     let readable = stores.claim_one().await;
-    let given_back = stores.work.release(&readable.lease, ReleasedAttempt::Forgiven);
+    let given_back = stores
+        .work
+        .release(&readable.lease, ReleasedAttempt::Forgiven);
     given_back.await.unwrap();
     assert_eq!(stores.remove_files().await, readable.lease.file_keys());
     // It can be deleted, and it ages, but not as a failed task would: its files are given up.

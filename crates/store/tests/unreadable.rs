@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{ManualClock, TaskPhase, TaskId};
+use kinora_contract::{ManualClock, TaskId, TaskPhase};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::{Bench, any_call_off};
 use kinora_store::conformance::fixtures::{EXPIRY, LEASE_MS, NOW, files, id};
-use kinora_store::{ChoreKind, ChoreRequest, OpenOptions, ListOrder, PageRequest, open};
+use kinora_store::{ChoreKind, ChoreRequest, ListOrder, OpenOptions, PageRequest, open};
 use rusqlite::Connection;
 
 const TASKS: u64 = 24;
@@ -117,7 +117,10 @@ async fn p17_a_row_that_cannot_be_changed_stops_no_claim_and_no_sweep() {
     }
     let swept = stores.sweep(NOW + LEASE_MS).await;
     assert_eq!((swept.requeued, swept.lost), (1, 0));
-    assert_eq!(stores.task("one", 3).await.state.phase(), TaskPhase::Waiting);
+    assert_eq!(
+        stores.task("one", 3).await.state.phase(),
+        TaskPhase::Waiting
+    );
     assert_eq!(stores.sweep(EXPIRY).await.expired, 1);
     let mut keys = claims[2].lease.file_keys().to_vec();
     keys.extend(files(&format!("token-{}", claims[0].lease.token)));

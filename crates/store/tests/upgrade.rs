@@ -18,13 +18,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use kinora_contract::{Clock as _, ManualClock, TaskState, Task};
+use kinora_contract::{Clock as _, ManualClock, Task, TaskState};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::{Bench as _, keys};
 use kinora_store::conformance::fixtures::task;
 use kinora_store::{
-    ChoreKind, ChoreWork, IdempotencyKey, InsertOutcome, NewTask, OpenOptions, ListOrder, PageRequest,
-    PostgresOptions, KeyScope, TallyRequest, TimeSource, migrate, open,
+    ChoreKind, ChoreWork, IdempotencyKey, InsertOutcome, KeyScope, ListOrder, NewTask, OpenOptions,
+    PageRequest, PostgresOptions, TallyRequest, TimeSource, migrate, open,
 };
 use kinora_testkit::postgres::Server;
 use rusqlite::Connection;

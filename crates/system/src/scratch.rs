@@ -148,7 +148,8 @@ fn owners(parent: &Path) -> io::Result<Vec<String>> {
     let mut owners = Vec::new();
     for entry in fs::read_dir(parent)? {
         let name = entry?.file_name();
-        let Some((owner, LOCK_EXTENSION)) = name.to_str().and_then(|name| name.split_once('.')) else {
+        let Some((owner, LOCK_EXTENSION)) = name.to_str().and_then(|name| name.split_once('.'))
+        else {
             continue;
         };
         if owner.len() == NAME_DIGITS

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use kinora_contract::edit_endpoints::edits_request;
-use kinora_contract::{ModelCatalog, FormFields, SubmitRequest, built_in_cards, validate};
+use kinora_contract::{FormFields, ModelCatalog, SubmitRequest, built_in_cards, validate};
 
 static CATALOG: LazyLock<ModelCatalog> =
     LazyLock::new(|| ModelCatalog::new(built_in_cards()).expect("the built-in cards are right"));

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use kinora_contract::{ModelCatalog, SubmitIntent, SubmitRequest, VideoSpec, built_in_cards, validate};
+use kinora_contract::{
+    ModelCatalog, SubmitIntent, SubmitRequest, VideoSpec, built_in_cards, validate,
+};
 
 static CATALOG: LazyLock<ModelCatalog> =
     LazyLock::new(|| ModelCatalog::new(built_in_cards()).expect("the built-in cards are right"));

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{EditSpec, FrameSize, VideoInputs, VideoLength, Size, TaskId, VideoSpec};
+use kinora_contract::{EditSpec, FrameSize, Size, TaskId, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
-    CHANNELS, EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback, SAMPLE_RATE_HZ, StereoSound,
-    conformance,
+    CHANNELS, EngineError, JobMaterials, RgbPicture, SAMPLE_RATE_HZ, SourceVideo, StereoSound,
+    VideoPlayback, conformance,
 };
 use kinora_testkit::engine::BarsEngine;
 

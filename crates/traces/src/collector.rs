@@ -50,7 +50,10 @@ impl Untaken {
 }
 
 impl Collector {
-    pub(crate) fn new(options: &TraceOptions, clock: Arc<dyn Clock>) -> Result<Self, TraceOptionsError> {
+    pub(crate) fn new(
+        options: &TraceOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, TraceOptionsError> {
         let limits = ClientOptions {
             // An old connection may break just when it is used.
             idle_max: 0,

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::collector::{Collector, Untaken};
 use crate::options::{TraceOptions, TraceOptionsError};
 use crate::otlp::OtlpResource;
-use crate::span::{SpanRecord, SpanQueue};
+use crate::span::{SpanQueue, SpanRecord};
 use crate::tracer::TaskTracer;
 
 /// Maximum number of spans in one request.
@@ -132,7 +132,11 @@ impl SpanExporter {
     }
 
     /// Sends a batch; retries while that may help.
-    async fn send(&mut self, batch: &[SpanRecord], stop: &CancellationToken) -> Result<(), Untaken> {
+    async fn send(
+        &mut self,
+        batch: &[SpanRecord],
+        stop: &CancellationToken,
+    ) -> Result<(), Untaken> {
         let body = Bytes::from(self.source.request(batch));
         let mut pause = FIRST_PAUSE;
         loop {

@@ -18,5 +18,5 @@ mod tracer;
 
 pub use exporter::{SpanExporter, start};
 pub use options::{TraceOptions, TraceOptionsError};
-pub use span::{SpanRole, TaskSpan, SpanParent, AttributeValue};
+pub use span::{AttributeValue, SpanParent, SpanRole, TaskSpan};
 pub use tracer::TaskTracer;

@@ -5,7 +5,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::options::TraceOptions;
-use crate::span::{SpanRecord, AttributeValue};
+use crate::span::{AttributeValue, SpanRecord};
 
 /// The status of a span whose work failed.
 const STATUS_ERROR: u8 = 2;
@@ -99,7 +99,10 @@ mod tests {
             parent: NonZeroU64::new(0x0a),
             begun_ms: 1_544_712_660_000,
             ended_ms: 1_544_712_661_000,
-            attributes: vec![("a", AttributeValue::from("b")), ("n", AttributeValue::from(3))],
+            attributes: vec![
+                ("a", AttributeValue::from("b")),
+                ("n", AttributeValue::from(3)),
+            ],
             is_error: true,
         };
         let root = SpanRecord {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kinora_contract::{TaskId, TraceContext, UnixMs};
 
-use crate::span::{SpanQueue, TaskSpan, SpanParent};
+use crate::span::{SpanParent, SpanQueue, TaskSpan};
 
 /// Begins traces, or, without a collector, does nothing. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -59,11 +59,14 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::span::{SpanRecord, AttributeValue};
+    use crate::span::{AttributeValue, SpanRecord};
 
     const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-    fn tracer(ratio: f64, room: usize) -> (TaskTracer, mpsc::Receiver<SpanRecord>, Arc<ManualClock>) {
+    fn tracer(
+        ratio: f64,
+        room: usize,
+    ) -> (TaskTracer, mpsc::Receiver<SpanRecord>, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::at(1_000));
         let (queue, ended) = mpsc::channel(room);
         let shared = SpanQueue::new(clock.clone(), 7, ratio, queue);
@@ -88,7 +91,10 @@ mod tests {
             (root.parent, root.begun_ms, root.ended_ms),
             (None, 1_000, 1_005)
         );
-        assert_eq!(root.attributes, [("kinora.model", AttributeValue::from("m"))]);
+        assert_eq!(
+            root.attributes,
+            [("kinora.model", AttributeValue::from("m"))]
+        );
 
         let (worker, mut of_worker, _) = tracer(0.0, 9);
         let trail = worker.trail(kept.map(|text| text.parse().unwrap()));

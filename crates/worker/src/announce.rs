@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::StandstillReason;
-use kinora_store::{WorkerAnnouncement, OutageLog, ServedModel, StoreError, WorkerState};
+use kinora_store::{OutageLog, ServedModel, StoreError, WorkerAnnouncement, WorkerState};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_engine::places::Places;
-use kinora_engine::{EngineDescription, Engine, FilmEngine};
+use kinora_engine::{Engine, EngineDescription, FilmEngine};
 
 /// An engine of either kind.
 #[derive(Clone)]

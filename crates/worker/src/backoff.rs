@@ -195,7 +195,9 @@ impl FaultBackoff {
         };
         match trouble.stage {
             RecoveryStage::Away => ClaimAllowance::Wait(CHECK_EVERY),
-            RecoveryStage::Trying if now < trouble.until => ClaimAllowance::Wait(trouble.until - now),
+            RecoveryStage::Trying if now < trouble.until => {
+                ClaimAllowance::Wait(trouble.until - now)
+            }
             // If the claim finds no task, the next one need not wait: only a run begins the pause.
             RecoveryStage::Trying | RecoveryStage::Probed => ClaimAllowance::One,
         }
@@ -230,7 +232,10 @@ mod tests {
             backoff.record_fault_at(now, &full());
             backoff.record_fault_at(now, &full());
             // Nothing is claimed before the result store was probed.
-            assert_eq!(backoff.claim_allowance_at(now + 2 * pause), ClaimAllowance::Wait(CHECK_EVERY));
+            assert_eq!(
+                backoff.claim_allowance_at(now + 2 * pause),
+                ClaimAllowance::Wait(CHECK_EVERY)
+            );
             backoff.record_probe_at(now, &Ok(()));
             assert_eq!(backoff.claim_allowance_at(now), ClaimAllowance::One);
             backoff.record_run_at(now);
@@ -245,7 +250,10 @@ mod tests {
         backoff.record_success();
         assert_eq!(backoff.claim_allowance_at(now), ClaimAllowance::All);
         backoff.record_fault_at(now, &full());
-        assert_eq!(backoff.claim_allowance_at(now), ClaimAllowance::Wait(CHECK_EVERY));
+        assert_eq!(
+            backoff.claim_allowance_at(now),
+            ClaimAllowance::Wait(CHECK_EVERY)
+        );
     }
 
     #[test]
@@ -256,19 +264,28 @@ mod tests {
         backoff.record_fault_at(now, &full());
         // It began before the fault.
         backoff.record_run_at(now);
-        assert_eq!(backoff.claim_allowance_at(now), ClaimAllowance::Wait(CHECK_EVERY));
+        assert_eq!(
+            backoff.claim_allowance_at(now),
+            ClaimAllowance::Wait(CHECK_EVERY)
+        );
         backoff.record_probe_at(now, &Ok(()));
         for _ in 0..3 {
             assert_eq!(backoff.claim_allowance_at(now), ClaimAllowance::One);
         }
         backoff.record_run_at(now);
-        assert_eq!(backoff.claim_allowance_at(now), ClaimAllowance::Wait(PAUSE_MIN));
+        assert_eq!(
+            backoff.claim_allowance_at(now),
+            ClaimAllowance::Wait(PAUSE_MIN)
+        );
         let later = now + PAUSE_MIN;
         for _ in 0..3 {
             assert_eq!(backoff.claim_allowance_at(later), ClaimAllowance::One);
         }
         backoff.record_run_at(later);
-        assert_eq!(backoff.claim_allowance_at(later), ClaimAllowance::Wait(PAUSE_MIN));
+        assert_eq!(
+            backoff.claim_allowance_at(later),
+            ClaimAllowance::Wait(PAUSE_MIN)
+        );
     }
 
     #[test]

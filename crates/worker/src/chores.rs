@@ -12,9 +12,9 @@ use kinora_store::{
     CallOff, Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, OutageLog, StoreError,
 };
 
-use crate::shutdown::Shutdown;
-use crate::finish::FailedRuns;
 use crate::any_engine::AnyEngine;
+use crate::finish::FailedRuns;
+use crate::shutdown::Shutdown;
 use crate::worker::Worker;
 
 /// Maximum number of files removed in one round.
@@ -138,7 +138,8 @@ async fn cancel_job(worker: &Worker, chore: Chore) -> ChoreDone {
     else {
         return chore.again(LONGEST_PAUSE_MS);
     };
-    let Some(AnyEngine::Film(engine)) = worker.lineup.find(model).map(|served| &served.engine) else {
+    let Some(AnyEngine::Film(engine)) = worker.lineup.find(model).map(|served| &served.engine)
+    else {
         // Not asked for.
         return chore.again(LONGEST_PAUSE_MS);
     };
@@ -163,7 +164,11 @@ async fn cancel_job(worker: &Worker, chore: Chore) -> ChoreDone {
     }
 }
 
-async fn lease_chores(worker: &Worker, kind: ChoreKind, count: usize) -> Result<Vec<Chore>, StoreError> {
+async fn lease_chores(
+    worker: &Worker,
+    kind: ChoreKind,
+    count: usize,
+) -> Result<Vec<Chore>, StoreError> {
     let request = ChoreRequest {
         kind,
         count,

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{StandstillReason, SteadyMs, Stopwatch};
-use kinora_store::{ClaimedTask, ClaimRequest, LongTasks, OutageLog};
+use kinora_store::{ClaimRequest, ClaimedTask, LongTasks, OutageLog};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::backoff::ClaimAllowance;
-use crate::shutdown::Shutdown;
-use crate::lease_keeper::LeaseKeeper;
-use crate::lineup::{EngineSeat, EngineQueue};
 use crate::device_scheduler::EngineAdmission;
+use crate::lease_keeper::LeaseKeeper;
+use crate::lineup::{EngineQueue, EngineSeat};
 use crate::run::run_task;
+use crate::shutdown::Shutdown;
 use crate::slots::{EnginePermits, ShortSlot};
 use crate::startup::is_settled;
 use crate::worker::Worker;
@@ -250,7 +250,11 @@ fn acquire_free_slots(
 }
 
 /// Claims tasks; `None` if the store refuses.
-async fn claim(worker: &Worker, request: ClaimRequest, outage: &OutageLog) -> Option<Vec<ClaimedTask>> {
+async fn claim(
+    worker: &Worker,
+    request: ClaimRequest,
+    outage: &OutageLog,
+) -> Option<Vec<ClaimedTask>> {
     match worker.work.claim(request).await {
         Ok(claims) => {
             outage.record_success();

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use kinora_contract::limits::CLOCK_STEP_SECONDS;
-use kinora_contract::{RELEASED_MS, ClockReading, SteadyMs, UnixMs};
+use kinora_contract::{ClockReading, RELEASED_MS, SteadyMs, UnixMs};
 use kinora_store::{PostponedExpiry, WaitingFrom};
 
 const STEP_MS: u64 = CLOCK_STEP_SECONDS * 1000;

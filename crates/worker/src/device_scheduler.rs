@@ -53,7 +53,9 @@ impl DeviceScheduler {
         needs: impl IntoIterator<Item = u64>,
         now: Duration,
     ) -> Self {
-        let tenants = needs.into_iter().map(|need| ScheduledEngine::new(need, now));
+        let tenants = needs
+            .into_iter()
+            .map(|need| ScheduledEngine::new(need, now));
         Self {
             budget,
             patience,
@@ -72,7 +74,9 @@ impl DeviceScheduler {
             EngineResidency::Loaded { .. } if self.must_yield(engine) => EngineAdmission::Closed,
             EngineResidency::Loaded { .. } => EngineAdmission::Open,
             EngineResidency::Leaving { .. } => EngineAdmission::Closed,
-            EngineResidency::Away | EngineResidency::Invited if self.fits(engine) => EngineAdmission::Open,
+            EngineResidency::Away | EngineResidency::Invited if self.fits(engine) => {
+                EngineAdmission::Open
+            }
             EngineResidency::Away if self.can_make_way(engine, now) => EngineAdmission::Full,
             EngineResidency::Away | EngineResidency::Invited => EngineAdmission::Closed,
         }
@@ -254,7 +258,9 @@ impl DeviceScheduler {
     /// The state of the engine, for operators.
     pub(crate) fn load_state(&self, engine: usize) -> LoadState {
         match self.tenants[engine].place {
-            EngineResidency::Loaded { used: None, .. } | EngineResidency::Away | EngineResidency::Invited => LoadState::Away,
+            EngineResidency::Loaded { used: None, .. }
+            | EngineResidency::Away
+            | EngineResidency::Invited => LoadState::Away,
             EngineResidency::Loaded { users: 0, .. } => LoadState::Idle,
             EngineResidency::Loaded { .. } => LoadState::InUse,
             EngineResidency::Leaving { .. } => LoadState::Leaving,
@@ -297,7 +303,11 @@ impl DeviceScheduler {
         let ScheduledEngine { need, place, .. } = self.tenants[engine];
         // The room that engines leave is the room that others were promised, so the larger of the
         // two is reserved and not their sum. An engine's own promise does not stand in its way.
-        let own_promise = if place == EngineResidency::Invited { need } else { 0 };
+        let own_promise = if place == EngineResidency::Invited {
+            need
+        } else {
+            0
+        };
         let leaving = self.sum(|tenant| matches!(tenant.place, EngineResidency::Leaving { .. }));
         let promised = self.promised() - own_promise;
         self.loaded() + leaving.max(promised) + need <= self.budget

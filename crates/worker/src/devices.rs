@@ -14,7 +14,7 @@ use metrics::{counter, gauge};
 use tokio::sync::Notify;
 
 use crate::any_engine::AnyEngine;
-use crate::device_scheduler::{EngineAdmission, DevicePatience, DeviceScheduler, LoadState};
+use crate::device_scheduler::{DevicePatience, DeviceScheduler, EngineAdmission, LoadState};
 
 /// Unit of the settings, in bytes.
 const MEGABYTE: f64 = 1e6;

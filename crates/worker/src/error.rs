@@ -483,7 +483,9 @@ mod fault_tests {
             assert!(is_machine_fault(&RecordError::Engine(EngineError::Sink(
                 media.into()
             ))));
-            assert!(is_machine_fault(&RecordError::Media(MediaError::Io(os(errno)))));
+            assert!(is_machine_fault(&RecordError::Media(MediaError::Io(os(
+                errno
+            )))));
             let fetch = FetchError::Unreachable(FetchCause::Connect {
                 address: ([127, 0, 0, 1], 80).into(),
                 source: os(errno),
@@ -516,9 +518,9 @@ mod fault_tests {
         assert!(!is_machine_fault(&StoreError::Corrupt("row".to_owned())));
         let cut = MediaError::Io(ErrorKind::UnexpectedEof.into());
         assert!(!is_machine_fault(&RecordError::Media(cut)));
-        assert!(!is_machine_fault(&RecordError::Engine(EngineError::Failed(
-            "no space left on device".to_owned()
-        ))));
+        assert!(!is_machine_fault(&RecordError::Engine(
+            EngineError::Failed("no space left on device".to_owned())
+        )));
     }
 
     #[test]

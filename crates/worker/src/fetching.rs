@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use kinora_contract::Stopwatch;
 use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX};
-use kinora_store::{FETCH_PAUSE_MS_MAX, ReferenceFetch, FetchRequest, FetchReport, OutageLog, StoreError};
+use kinora_store::{
+    FETCH_PAUSE_MS_MAX, FetchReport, FetchRequest, OutageLog, ReferenceFetch, StoreError,
+};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use crate::shutdown::Shutdown;
 use crate::error::{GatherError, is_machine_fault, is_postponed, is_reference_fault};
 use crate::host_failures::{AfterTry, HostFailures};
+use crate::shutdown::Shutdown;
 use crate::stage_metrics::{self, RunStage, timed};
 use crate::worker::Worker;
 
@@ -109,7 +111,11 @@ async fn lease_fetches(worker: &Worker, count: usize, outage: &OutageLog) -> Vec
 }
 
 /// Fetches a task's references. `None` if the task has ended meanwhile.
-async fn fetch_references(worker: &Worker, fetch: &ReferenceFetch, failures: &HostFailures) -> Option<FetchReport> {
+async fn fetch_references(
+    worker: &Worker,
+    fetch: &ReferenceFetch,
+    failures: &HostFailures,
+) -> Option<FetchReport> {
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     let files = &worker.pools.files;
     let watch = Stopwatch::start(&worker.clock);
@@ -205,7 +211,12 @@ fn pause_after(fetch: &ReferenceFetch, error: Option<GatherError>) -> u64 {
 
 /// Stores the result of a fetch; retries while the store is unavailable and the lease may still
 /// hold. A stop does not wait for the store: the next process repeats the fetch anyway.
-async fn record_result(worker: &Worker, fetch: &ReferenceFetch, fetched: FetchReport, shutdown: &Shutdown) {
+async fn record_result(
+    worker: &Worker,
+    fetch: &ReferenceFetch,
+    fetched: FetchReport,
+    shutdown: &Shutdown,
+) {
     let settled = async {
         let mut pause = Duration::from_millis(FIRST_PAUSE_MS);
         while let Err(error @ StoreError::Unavailable(_)) =

@@ -11,13 +11,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{VideoLength, VideoSpec};
-use kinora_engine::{JobControl, FilmEngine, FilmJob, ReferenceFile, WorkStage, TicketStore};
+use kinora_engine::{FilmEngine, FilmJob, JobControl, ReferenceFile, TicketStore, WorkStage};
 use kinora_media::{FilmFormat, FilmOpener, MediaError, Provenance, UndecodablePolicy};
 use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{RecordError, StopReason, NoResult};
+use crate::error::{NoResult, RecordError, StopReason};
 use crate::prepare::OpenedReference;
 use crate::record::{RecordedVideo, ScratchFile};
 use crate::retry::retry_unavailable;
@@ -43,7 +43,10 @@ pub(crate) struct FilmOrder {
 }
 
 /// Orders the film or follows it, and checks it, while the lease is held.
-pub(crate) async fn make_film(order: FilmOrder, run: &TaskRun<'_>) -> Result<RecordedVideo, NoResult> {
+pub(crate) async fn make_film(
+    order: FilmOrder,
+    run: &TaskRun<'_>,
+) -> Result<RecordedVideo, NoResult> {
     make(&order, run).await?;
     let spec = order.spec.clone();
     // Set when this future completes or is dropped.
@@ -110,7 +113,10 @@ async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), NoResult> {
 
 /// Whether the film is no longer needed.
 const fn is_final(stop: StopReason) -> bool {
-    matches!(stop, StopReason::Lost(LeaseLost::Withdrawn) | StopReason::Stalled)
+    matches!(
+        stop,
+        StopReason::Lost(LeaseLost::Withdrawn) | StopReason::Stalled
+    )
 }
 
 #[async_trait]

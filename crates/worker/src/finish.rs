@@ -13,10 +13,12 @@ use kinora_contract::{Artifact, Failure, FailureCode, TaskState};
 use kinora_engine::EngineError;
 use kinora_engine::places::{FailedJob, Places};
 use kinora_media::MediaError;
-use kinora_store::{ReleasedAttempt, LeaseLost, LeaseRenewal, StoreError, WorkerState};
+use kinora_store::{LeaseLost, LeaseRenewal, ReleasedAttempt, StoreError, WorkerState};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{PrepareError, RecordError, StopReason, NoResult, is_engines_fault, is_machine_fault};
+use crate::error::{
+    NoResult, PrepareError, RecordError, StopReason, is_engines_fault, is_machine_fault,
+};
 use crate::publish;
 use crate::task_run::TaskRun;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use kinora_contract::{Clock, SteadyMs};
 use kinora_engine::{JobControl, JobProgress};
-use kinora_store::{Lease, LeaseLost, OutageLog, LeaseRenewal, StoreError, WorkerStore};
+use kinora_store::{Lease, LeaseLost, LeaseRenewal, OutageLog, StoreError, WorkerStore};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -172,7 +172,13 @@ impl LeaseKeeper {
         is_held && (has_news || passed_ms >= self.lease_ms / 3)
     }
 
-    async fn renew(&self, work: &dyn WorkerStore, lease: &Lease, kept: &LeaseState, outage: &OutageLog) {
+    async fn renew(
+        &self,
+        work: &dyn WorkerStore,
+        lease: &Lease,
+        kept: &LeaseState,
+        outage: &OutageLog,
+    ) {
         // Before the call, for the same reason as at a claim: the store counts from a later moment.
         let asked_ms = self.clock.steady_ms();
         let renewal = kept.renewal();

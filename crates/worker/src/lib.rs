@@ -24,36 +24,36 @@
 #![forbid(unsafe_code)]
 
 mod announce;
+mod any_engine;
 mod backoff;
 mod chores;
 mod claim;
-mod policy_check;
+mod clock_trust;
+mod device_scheduler;
 mod devices;
-mod shutdown;
 mod error;
 mod fetching;
 mod film;
 mod finish;
 mod host_failures;
-mod reference_check;
 mod lease_keeper;
 mod lineup;
-mod any_engine;
-mod stage_metrics;
 mod orphans;
+mod policy_check;
 mod prepare;
 mod publish;
 mod record;
+mod reference_check;
 mod references;
 mod retry;
-mod device_scheduler;
 mod run;
+mod shutdown;
 mod sign;
 mod slots;
+mod stage_metrics;
 mod startup;
 mod sweep;
 mod task_run;
-mod clock_trust;
 mod upkeep;
 mod worker;
 
@@ -62,24 +62,24 @@ use std::sync::Arc;
 use std::pin::Pin;
 
 use announce::AnnounceService;
+pub use any_engine::AnyEngine;
 pub use backoff::FaultBackoff;
+pub use clock_trust::{ClockTrust, ClockVerdict, ExpiryMove};
+pub use device_scheduler::DevicePatience;
 pub use devices::{EngineDevice, SharingEngine};
-pub use shutdown::Shutdown;
 use lease_keeper::{KeeperService, LeaseKeeper};
 pub use lineup::{EngineLineup, ServedEngine};
-pub use any_engine::AnyEngine;
 pub use orphans::{
-    KnownTasks, OrphanCheck, OrphanError, OrphanCount, is_marked, find_orphans, store_mark,
-    remove_orphans,
+    KnownTasks, OrphanCheck, OrphanCount, OrphanError, find_orphans, is_marked, remove_orphans,
+    store_mark,
 };
 pub use record::{WatermarkImage, WatermarkPainter};
-pub use references::{ReferenceSource, ReferenceGatherer};
-pub use device_scheduler::DevicePatience;
+pub use references::{ReferenceGatherer, ReferenceSource};
+pub use shutdown::Shutdown;
 pub use sign::FilmSigner;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
-pub use clock_trust::{ExpiryMove, ClockTrust, ClockVerdict};
-pub use worker::{WorkerOrigin, WorkerPools, WorkerOptions, Worker};
+pub use worker::{Worker, WorkerOptions, WorkerOrigin, WorkerPools};
 
 /// A worker at work. Boxed, so that only this crate compiles it: each crate that polls the future of an `async fn`
 /// compiles its body.

@@ -13,8 +13,8 @@ use kinora_engine::places::{PlaceReport, PlaceState, Places};
 use kinora_store::{WorkerPlace, WorkerPlaceState};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::devices::{EnginePlacement, EngineDevice, RoomReservation};
 use crate::any_engine::AnyEngine;
+use crate::devices::{EngineDevice, EnginePlacement, RoomReservation};
 
 /// A served model's engine.
 #[derive(Clone)]
@@ -76,7 +76,11 @@ impl EngineSeat {
 
 impl EngineQueue {
     /// The queue of `served`, one of the models.
-    fn for_engine(models: Vec<String>, served: Option<&ServedEngine>, berth: Option<EnginePlacement>) -> Self {
+    fn for_engine(
+        models: Vec<String>,
+        served: Option<&ServedEngine>,
+        berth: Option<EnginePlacement>,
+    ) -> Self {
         let seats = served.and_then(|served| served.seats.clone());
         Self {
             places: served.and_then(counted),
@@ -302,7 +306,11 @@ impl EngineLineup {
             }
             match queues.iter_mut().find(|queue| queue.shares(served)) {
                 Some(queue) => queue.models.push(model.clone()),
-                None => queues.push(EngineQueue::for_engine(vec![model.clone()], Some(served), None)),
+                None => queues.push(EngineQueue::for_engine(
+                    vec![model.clone()],
+                    Some(served),
+                    None,
+                )),
             }
         }
         queues

@@ -13,7 +13,7 @@ use futures_util::TryStreamExt;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore};
 use kinora_contract::{Task, TaskId, UnixMs};
 use kinora_store::{
-    ChoreKind, ChoreRequest, ChoreStore, StoreInspection, MARKS, StoreError, TASK_FILES, owns_file,
+    ChoreKind, ChoreRequest, ChoreStore, MARKS, StoreError, StoreInspection, TASK_FILES, owns_file,
     task_of_file,
 };
 

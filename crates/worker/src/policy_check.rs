@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kinora_contract::limits::POLICY_RESULT_SECONDS;
 use kinora_contract::{Failure, FailureCode, Stopwatch};
-use kinora_policy::{ResultSummary, PolicyError, PolicyService, QuestionSubject, PolicyVerdict};
+use kinora_policy::{PolicyError, PolicyService, PolicyVerdict, QuestionSubject, ResultSummary};
 
 use crate::error::NoResult;
 use crate::record::RecordedVideo;
@@ -26,7 +26,10 @@ impl ApprovedRecording {
 }
 
 /// Clears the recording of a run's task, while the lease is held.
-pub(crate) async fn clear(recorded: RecordedVideo, run: &TaskRun<'_>) -> Result<ApprovedRecording, NoResult> {
+pub(crate) async fn clear(
+    recorded: RecordedVideo,
+    run: &TaskRun<'_>,
+) -> Result<ApprovedRecording, NoResult> {
     let Some(policy) = &run.worker.policy else {
         return Ok(ApprovedRecording(recorded));
     };

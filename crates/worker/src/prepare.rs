@@ -9,22 +9,24 @@ use std::sync::Arc;
 use kinora_blobs::BlobError;
 use kinora_contract::limits::WARNINGS_MAX;
 use kinora_contract::{
-    FailureCode, FrameSize, VideoInputs, VideoLength, Size, TaskState, Task, TaskId, VideoSpec, Warning,
-    WarningCode, iso_date,
+    FailureCode, FrameSize, Size, Task, TaskId, TaskState, VideoInputs, VideoLength, VideoSpec,
+    Warning, WarningCode, iso_date,
 };
 use kinora_engine::{
-    ClipPlan, EngineDescription, Engine, EngineError, FilmEngine, SourceVideo, JobMaterials, RgbPicture, VideoPlayback,
-    SAMPLE_RATE_HZ, SCRIPT_LINKS_MAX, StereoSound,
+    ClipPlan, Engine, EngineDescription, EngineError, FilmEngine, JobMaterials, RgbPicture,
+    SAMPLE_RATE_HZ, SCRIPT_LINKS_MAX, SourceVideo, StereoSound, VideoPlayback,
 };
-use kinora_media::{DigitalSource, FilmOpener, MediaError, ParentVideo, PlayedFilm, ProbeInfo, Provenance};
+use kinora_media::{
+    DigitalSource, FilmOpener, MediaError, ParentVideo, PlayedFilm, ProbeInfo, Provenance,
+};
 use kinora_media_decode::DecodeError;
 use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{GatherError, PrepareError};
-use crate::reference_check::audio_too_long;
 use crate::any_engine::AnyEngine;
+use crate::error::{GatherError, PrepareError};
 use crate::record::ScratchFile;
+use crate::reference_check::audio_too_long;
 use crate::references::{ReferenceGatherer, download};
 use crate::retry::retry_unavailable;
 use crate::worker::Worker;
@@ -85,7 +87,8 @@ pub(crate) async fn prepare(
         SourceLookup::Gone => return Err(PrepareError::SourceGone),
         SourceLookup::Source(source) => {
             let name = format!("{id}-{token}-source.mp4");
-            let file = retry_unavailable(never, || copy_to_scratch(worker, &source.key, &name)).await;
+            let file =
+                retry_unavailable(never, || copy_to_scratch(worker, &source.key, &name)).await;
             let file = file.map_err(or_gone(|| PrepareError::SourceGone))?;
             let script = source.script;
             Some(LocalSource { file, script })
@@ -230,7 +233,11 @@ fn profile_warning(params: &[String]) -> Option<Warning> {
 }
 
 /// The picture, and whether its colour profile was ignored.
-fn picture(files: &[ScratchFile], index: usize, cover: Size) -> Result<(RgbPicture, bool), PrepareError> {
+fn picture(
+    files: &[ScratchFile],
+    index: usize,
+    cover: Size,
+) -> Result<(RgbPicture, bool), PrepareError> {
     let image = kinora_media_decode::image(files[index].path(), (cover.width, cover.height));
     let image = image.map_err(at(index))?;
     let picture = RgbPicture {
@@ -382,7 +389,9 @@ impl SourceVideo for StoredVideo {
 
     fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
         let film = self.films.play(self.file.path(), &self.info);
-        Ok(Box::new(SourceReader(film.map_err(|error| unreadable(&error))?)))
+        Ok(Box::new(SourceReader(
+            film.map_err(|error| unreadable(&error))?,
+        )))
     }
 }
 
@@ -449,7 +458,9 @@ fn digital_source(engine: &EngineDescription, edited: Option<&[Arc<VideoSpec>]>)
 
 #[cfg(test)]
 mod provenance_tests {
-    use kinora_contract::{EditSpec, FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, TaskState, TaskId};
+    use kinora_contract::{
+        EditSpec, FrameSize, SPEC_VERSION, Size, TaskId, TaskState, VideoInputs, VideoLength,
+    };
     use kinora_engine::Features;
 
     use super::*;
@@ -534,7 +545,10 @@ mod provenance_tests {
         assert_eq!(provenance(&task, &engine(true), None).derived_from, None);
         task.spec.final_of = Some(id);
         let of_draft = provenance(&task, &engine(true), None);
-        assert_eq!(of_draft.derived_from, Some(ParentVideo::Draft(id.to_string())));
+        assert_eq!(
+            of_draft.derived_from,
+            Some(ParentVideo::Draft(id.to_string()))
+        );
         assert_eq!(of_draft.source, DigitalSource::TrainedAlgorithmicMedia);
         task.spec.final_of = None;
         task.spec.edit = Some(EditSpec {
@@ -542,7 +556,10 @@ mod provenance_tests {
             strength: 0.5,
         });
         let edited = provenance(&task, &engine(true), Some(&[]));
-        assert_eq!(edited.derived_from, Some(ParentVideo::Edited(id.to_string())));
+        assert_eq!(
+            edited.derived_from,
+            Some(ParentVideo::Edited(id.to_string()))
+        );
         let composite = DigitalSource::CompositeWithTrainedAlgorithmicMedia;
         assert_eq!(edited.source, composite);
     }

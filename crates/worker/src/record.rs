@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
-    CHANNELS, ClipPlan, JobControl, Engine, EngineError, FrameJob, JobMaterials, RgbPicture, PreviewSlot, SAMPLE_RATE_HZ,
-    ClipSink, WorkStage,
+    CHANNELS, ClipPlan, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials,
+    PreviewSlot, RgbPicture, SAMPLE_RATE_HZ, WorkStage,
 };
 use kinora_media::{
-    AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording, WrittenFile,
+    AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording,
+    WrittenFile,
 };
 use kinora_system::scratch::ScratchFolder;
-use kinora_traces::{TaskSpan, SpanParent};
+use kinora_traces::{SpanParent, TaskSpan};
 use tokio::sync::oneshot;
 
 use crate::error::RecordError;

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_blobs::{BlobError, measure_file};
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use kinora_contract::{FrameSize, ReferenceItem, Resolution, Size, VideoSpec};
-use kinora_media_decode::{DecodeError, DecodedImage, PROFILE_IGNORED_CHUNK, SAMPLE_RATE, DecodedSound};
+use kinora_media_decode::{
+    DecodeError, DecodedImage, DecodedSound, PROFILE_IGNORED_CHUNK, SAMPLE_RATE,
+};
 use kinora_system::pool::BlockingPool;
 use tokio::sync::Semaphore;
 
@@ -150,7 +152,11 @@ fn check_sound(path: &Path) -> Result<CheckedReference, DecodeError> {
     checked(path, sound.seconds(), smaller)
 }
 
-fn checked(path: &Path, seconds: f64, smaller: Option<ReducedFile>) -> Result<CheckedReference, DecodeError> {
+fn checked(
+    path: &Path,
+    seconds: f64,
+    smaller: Option<ReducedFile>,
+) -> Result<CheckedReference, DecodeError> {
     let kept = smaller.as_ref().map_or(path, |smaller| &smaller.0);
     Ok(CheckedReference {
         seconds,
@@ -333,7 +339,11 @@ mod tests {
         let pcm: Vec<f32> = (0..2 * 5 * SAMPLE_RATE)
             .map(|at| (at as f32 / 40.0).sin() / 2.0)
             .collect();
-        write_wav(BufWriter::new(File::create(&path).unwrap()), &DecodedSound { pcm }).unwrap();
+        write_wav(
+            BufWriter::new(File::create(&path).unwrap()),
+            &DecodedSound { pcm },
+        )
+        .unwrap();
         let before = kinora_media_decode::sound(&path).unwrap();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(&vec![0; 5_000_000]).unwrap();

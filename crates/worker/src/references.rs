@@ -23,8 +23,8 @@ use kinora_system::scratch::ScratchFolder;
 use tokio::sync::Semaphore;
 
 use crate::error::GatherError;
-use crate::reference_check::ReferenceChecker;
 use crate::record::ScratchFile;
+use crate::reference_check::ReferenceChecker;
 
 /// How often a fetch checks whether its task has ended without a hint.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -167,7 +167,9 @@ impl ReferenceGatherer {
             .map_err(|error| GatherError::from_fetch(index, error))?;
         tracing::debug!(index, bytes, "reference fetched");
         kinora_system::crash::point("worker.reference_fetched");
-        let (bytes, sha256) = judge.check_and_reduce(index, reference, staged.path()).await?;
+        let (bytes, sha256) = judge
+            .check_and_reduce(index, reference, staged.path())
+            .await?;
         let file = StoredFile {
             key: key.to_owned(),
             bytes,
@@ -316,12 +318,18 @@ pub trait ReferenceSource: Send + Sync + Debug {
     ///
     /// # Errors
     /// As [`ReferenceFetcher::fetch`].
-    async fn fetch(&self, request: &kinora_http_fetch::ReferenceRequest<'_>) -> Result<u64, FetchError>;
+    async fn fetch(
+        &self,
+        request: &kinora_http_fetch::ReferenceRequest<'_>,
+    ) -> Result<u64, FetchError>;
 }
 
 #[async_trait]
 impl ReferenceSource for ReferenceFetcher {
-    async fn fetch(&self, request: &kinora_http_fetch::ReferenceRequest<'_>) -> Result<u64, FetchError> {
+    async fn fetch(
+        &self,
+        request: &kinora_http_fetch::ReferenceRequest<'_>,
+    ) -> Result<u64, FetchError> {
         Self::fetch(self, request).await
     }
 }

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use kinora_contract::{Artifact, SteadyMs};
 use kinora_engine::JobControl;
 use kinora_store::ClaimedTask;
-use kinora_traces::{TaskSpan, SpanParent};
+use kinora_traces::{SpanParent, TaskSpan};
 use tokio_util::sync::CancellationToken;
 
-use crate::policy_check::{ApprovedRecording, clear};
-use crate::shutdown::Shutdown;
-use crate::error::{PrepareError, RecordError, NoResult};
+use crate::error::{NoResult, PrepareError, RecordError};
 use crate::film::{FilmOrder, make_film};
 use crate::finish::FailedRuns;
 use crate::lease_keeper::LeaseKeeper;
-use crate::stage_metrics::{RunStage, timed};
+use crate::policy_check::{ApprovedRecording, clear};
 use crate::prepare::{EngineWork, PreparedTask, prepare};
 use crate::publish::publish;
 use crate::record::{RecordJob, RecordedVideo, ScratchFile, record};
+use crate::shutdown::Shutdown;
 use crate::slots::{EnginePermits, SlotHold};
+use crate::stage_metrics::{RunStage, timed};
 use crate::task_run::TaskRun;
 use crate::worker::Worker;
 
@@ -147,7 +147,11 @@ impl TaskRun<'_> {
     }
 
     /// Step 2. Makes the video with an engine of either kind, while the lease is held.
-    async fn make(&self, prepared: PreparedTask, permits: EnginePermits) -> Result<RecordedVideo, NoResult> {
+    async fn make(
+        &self,
+        prepared: PreparedTask,
+        permits: EnginePermits,
+    ) -> Result<RecordedVideo, NoResult> {
         let (worker, trail) = (self.worker, self.span.trail());
         timed(worker, &trail, RunStage::Make, NoResult::code, |trail| {
             self.make_traced(prepared, permits, trail)
@@ -237,7 +241,11 @@ impl TaskRun<'_> {
 
     /// Step 4. Publishes while the lease is held. Returns a reason to stop only after all writes
     /// have ended, so that a withdrawal leaves nothing behind.
-    async fn publish(&self, cleared: ApprovedRecording, slot: &mut SlotHold) -> Result<Artifact, NoResult> {
+    async fn publish(
+        &self,
+        cleared: ApprovedRecording,
+        slot: &mut SlotHold,
+    ) -> Result<Artifact, NoResult> {
         let (worker, trail) = (self.worker, self.span.trail());
         timed(worker, &trail, RunStage::Publish, NoResult::code, |_| {
             self.publish_until_stop(cleared, slot)

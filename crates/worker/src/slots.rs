@@ -16,7 +16,7 @@ use kinora_contract::Task;
 use kinora_store::LongTasks;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::lineup::{EngineSeat, EngineQueue};
+use crate::lineup::{EngineQueue, EngineSeat};
 
 /// Projects whose costs are remembered; the one that started a task the longest ago is forgotten for a further one.
 const PROJECTS_MAX: usize = 64;

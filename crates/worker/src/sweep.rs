@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use kinora_contract::limits::IDEMPOTENCY_HOURS;
 use kinora_contract::{Clock, ClockReading, Stopwatch};
-use kinora_store::{ExpiryCursor, PostponeRequest, StoreError, SweepRequest, SweepReport};
+use kinora_store::{ExpiryCursor, PostponeRequest, StoreError, SweepReport, SweepRequest};
 
-use crate::shutdown::Shutdown;
 use crate::clock_trust::ClockTrust;
+use crate::shutdown::Shutdown;
 use crate::worker::Worker;
 
 /// Maximum number of rows of each kind in one sweep, so that submits never wait for long.

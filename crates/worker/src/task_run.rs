@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch, VideoSpec, Warning};
-use kinora_engine::{JobControl, RgbPicture, PreviewSlot, JobProgress};
+use kinora_engine::{JobControl, JobProgress, PreviewSlot, RgbPicture};
 use kinora_store::{ClaimedTask, LeaseRenewal, StoreError};
 use kinora_system::pool::BlockingPool;
 use kinora_traces::TaskSpan;
@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::shutdown::Shutdown;
 use crate::error::StopReason;
 use crate::lease_keeper::{LeaseEnd, LeaseHandle, percent};
 use crate::lineup::ServedEngine;
 use crate::retry::retry_unavailable;
+use crate::shutdown::Shutdown;
 use crate::worker::Worker;
 
 /// One attempt at a claimed task, from its claim to its outcome. All steps share this state.

@@ -8,7 +8,7 @@ use kinora_blobs::BlobStore;
 use kinora_contract::{Clock, UnixMs};
 use kinora_media::{FilmOpener, RecorderOptions};
 use kinora_policy::PolicyService;
-use kinora_store::{ChoreStore, WorkerStore, WorkerDirectory};
+use kinora_store::{ChoreStore, WorkerDirectory, WorkerStore};
 use kinora_system::pool::BlockingPool;
 use kinora_system::scratch::ScratchFolder;
 use kinora_traces::TaskTracer;

@@ -23,9 +23,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::{ListenOptions, ListenSettings};
-use crate::trusted_proxies::TrustedProxies;
 use crate::request_id::RequestIds;
 use crate::responses::raw_refusal;
+use crate::trusted_proxies::TrustedProxies;
 
 /// How long the next connection waits for a place.
 const FULL_WAIT: Duration = Duration::from_secs(5);
@@ -126,7 +126,11 @@ impl ConnectionAdmission {
         let of_address = if self.proxies.trusts(peer) {
             None
         } else {
-            Some(self.addresses.acquire(peer).ok_or(AdmissionRefusal::Address)?)
+            Some(
+                self.addresses
+                    .acquire(peer)
+                    .ok_or(AdmissionRefusal::Address)?,
+            )
         };
         if self.places.available_permits() > 0 {
             self.full_since = None;
@@ -347,7 +351,10 @@ mod tests {
     async fn p08_an_address_that_is_full_takes_no_place_of_others() {
         let mut door = door(2, 1);
         let _held = door.admit(PEER).await.unwrap();
-        assert!(matches!(door.admit(PEER).await, Err(AdmissionRefusal::Address)));
+        assert!(matches!(
+            door.admit(PEER).await,
+            Err(AdmissionRefusal::Address)
+        ));
         let other = "192.0.2.1".parse().unwrap();
         assert!(door.admit(other).await.is_ok());
     }

@@ -41,8 +41,9 @@ impl FramingFault {
     /// The status line's text and the refusal for this fault.
     pub(super) fn refusal(self) -> (&'static str, RequestRefusal) {
         let bad = "400 Bad Request";
-        let of =
-            |header: &str, message: &str| RequestRefusal::for_param(ErrorCode::InvalidValue, header, message);
+        let of = |header: &str, message: &str| {
+            RequestRefusal::for_param(ErrorCode::InvalidValue, header, message)
+        };
         match self {
             Self::BareLineFeed => {
                 let message = "A line of the request ends with LF alone; end lines with CRLF.";
@@ -373,7 +374,12 @@ fn replacement(status: &str, fault: Option<FramingFault>, request_id: RequestId)
             "Malformed HTTP/1.1 request.",
         ),
     };
-    raw_refusal(status, &RequestRefusal::new(code, message), request_id, None)
+    raw_refusal(
+        status,
+        &RequestRefusal::new(code, message),
+        request_id,
+        None,
+    )
 }
 
 impl<T: AsyncWrite + Unpin> EnvelopeIo<T> {

@@ -100,7 +100,10 @@ impl PhaseState {
 
 impl ConnectionPhase {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(PhaseState::since_now(ConnectionStep::Silent, 0))))
+        Self(Arc::new(Mutex::new(PhaseState::since_now(
+            ConnectionStep::Silent,
+            0,
+        ))))
     }
 
     fn lock(&self) -> MutexGuard<'_, PhaseState> {
@@ -211,7 +214,11 @@ pub(crate) struct PacedIo<T> {
 }
 
 impl<T> PacedIo<T> {
-    pub(crate) fn new(inner: T, deadlines: ConnectionDeadlines, room: Arc<ConnectionMemory>) -> Self {
+    pub(crate) fn new(
+        inner: T,
+        deadlines: ConnectionDeadlines,
+        room: Arc<ConnectionMemory>,
+    ) -> Self {
         Self {
             inner,
             deadlines,

@@ -7,7 +7,7 @@ use kinora_contract::limits::{
     PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX, URL_BYTES_MAX,
 };
 use kinora_contract::request::{FIELDS, FieldKey};
-use kinora_contract::{AspectRatio, ModelCatalog, Features, Priority, Resolution, Size};
+use kinora_contract::{AspectRatio, Features, ModelCatalog, Priority, Resolution, Size};
 use serde_json::{Map, Value, json};
 
 use crate::files::ResultVariant;

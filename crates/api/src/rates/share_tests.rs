@@ -45,7 +45,12 @@ impl Pool {
 
 #[async_trait]
 impl AllowanceStore for Pool {
-    async fn acquire(&self, _key: &str, per_minute: u32, wanted: u32) -> Result<AllowanceGrant, StoreError> {
+    async fn acquire(
+        &self,
+        _key: &str,
+        per_minute: u32,
+        wanted: u32,
+    ) -> Result<AllowanceGrant, StoreError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;

@@ -75,7 +75,9 @@ impl ProjectHub {
         let mailbox = Arc::new(Mailbox::default());
         let boxes = match subject {
             WatchSubject::Task(id, _) => &mut self.tasks.entry(*id).or_default().boxes,
-            WatchSubject::Project(name) => &mut self.projects.entry(name.clone()).or_default().boxes,
+            WatchSubject::Project(name) => {
+                &mut self.projects.entry(name.clone()).or_default().boxes
+            }
         };
         boxes.push(mailbox.clone());
         mailbox
@@ -170,7 +172,12 @@ impl ProjectHub {
 
     /// Records the tasks that a new follower of a project reads itself, and delivers the news among
     /// them to its earlier followers.
-    pub(super) fn record_read(&mut self, name: &str, unfinished: &[TaskGlance], ended: &EndedTasks) {
+    pub(super) fn record_read(
+        &mut self,
+        name: &str,
+        unfinished: &[TaskGlance],
+        ended: &EndedTasks,
+    ) {
         let looks = self.checks;
         self.changes += 1;
         let Some(project) = self.projects.get_mut(name) else {
@@ -190,7 +197,11 @@ impl ProjectHub {
                 Some(DeliveredState::Unfinished(_)) => {}
                 // Another follower has read its end since.
                 Some(DeliveredState::Ended(_)) => project.put(glance.id, None),
-                None if is_first => drop(project.delivered.insert(glance.id, DeliveredState::Unfinished(*glance))),
+                None if is_first => drop(
+                    project
+                        .delivered
+                        .insert(glance.id, DeliveredState::Unfinished(*glance)),
+                ),
                 None => project.deliver(*glance, None, looks),
             }
         }
@@ -209,7 +220,12 @@ impl ProjectHub {
     }
 
     /// Delivers the results of a check to the followers of a project.
-    pub(super) fn deliver_project(&mut self, name: &str, unfinished: &[TaskGlance], ended: &EndedTasks) {
+    pub(super) fn deliver_project(
+        &mut self,
+        name: &str,
+        unfinished: &[TaskGlance],
+        ended: &EndedTasks,
+    ) {
         let looks = self.checks;
         self.changes += 1;
         let Some(project) = self.projects.get_mut(name) else {
@@ -253,7 +269,9 @@ impl FollowedProject {
         let told = DeliveredState::Unfinished(glance);
         let before = self.delivered.get(&glance.id);
         // An unfinished state after an end is outdated: it was read before the end.
-        if before.is_some_and(|before| *before == told || matches!(before, DeliveredState::Ended(_))) {
+        if before
+            .is_some_and(|before| *before == told || matches!(before, DeliveredState::Ended(_)))
+        {
             return;
         }
         self.delivered.insert(glance.id, told);

@@ -211,7 +211,10 @@ mod tests {
     #[test]
     fn p08_waits_are_bounded_for_all_and_for_each_key_and_come_back() {
         let permits = WaitPermits::new(3, 2);
-        let held = [permits.acquire("one").unwrap(), permits.acquire("one").unwrap()];
+        let held = [
+            permits.acquire("one").unwrap(),
+            permits.acquire("one").unwrap(),
+        ];
         assert_eq!(permits.acquire("one").unwrap_err(), LimitReached::Owner);
         let other = permits.acquire("two").unwrap();
         assert_eq!(permits.acquire("two").unwrap_err(), LimitReached::All);
@@ -232,7 +235,7 @@ mod keys_tests {
     use kinora_contract::ManualClock;
     use kinora_store::EmbeddedStore;
     use kinora_store::conformance::fixtures::{NOW, actor};
-    use kinora_store::{NewKey, KeyScope};
+    use kinora_store::{KeyScope, NewKey};
     use tokio::time::timeout;
 
     use super::*;

@@ -9,7 +9,7 @@ use kinora_store::EmbeddedStore;
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id};
-use kinora_store::faulty::{FaultyStore, StoreMethod, Plan};
+use kinora_store::faulty::{FaultyStore, Plan, StoreMethod};
 use kinora_store::{EndedRequest, LeaseRenewal, StoreError};
 
 use super::*;
@@ -91,7 +91,10 @@ async fn a_change_is_told_to_those_whom_it_concerns_and_read_once() {
     }
     settle().await;
     assert!(own.iter().all(|waiter| waiter.mailbox().is_empty()));
-    assert!(world.plan.calls(StoreMethod::Task) <= 2, "once for each change");
+    assert!(
+        world.plan.calls(StoreMethod::Task) <= 2,
+        "once for each change"
+    );
     world.site.submit(3, "one").await;
     assert_eq!(next(&project).await, id(3));
     settle().await;

@@ -95,7 +95,9 @@ impl StoreFolders {
     pub(super) fn stage(&self) -> io::Result<StagedFile> {
         let opened = self.make_missing()?;
         let number = opened.next.fetch_add(1, Ordering::Relaxed);
-        Ok(StagedFile::new(opened.staging.path().join(number.to_string())))
+        Ok(StagedFile::new(
+            opened.staging.path().join(number.to_string()),
+        ))
     }
 
     /// The staging folder, and its name among those of other processes.

@@ -69,7 +69,11 @@ fn not_as_measured() -> io::Error {
 }
 
 /// Publishes a staged file as `objects/key`: synced, linked, folders synced.
-pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &StagedFile) -> Result<(), BlobError> {
+pub(super) fn publish(
+    objects: &Path,
+    file: &StoredFile,
+    staged: &StagedFile,
+) -> Result<(), BlobError> {
     // The order that makes a blob appear whole or not at all: sync the bytes, link the name, sync the
     // folders. A name that survives a power cut then never points to a torn file, and a caller that
     // gets `Ok` knows that both are on disk. Example of the reverse order: with the link first, a crash

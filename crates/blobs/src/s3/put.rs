@@ -40,7 +40,11 @@ enum KeyContent {
 }
 
 /// Publishes `body` with the key, length and hash in `file`.
-pub(super) async fn put(bucket: &S3Bucket, file: &StoredFile, body: PutBody) -> Result<(), BlobError> {
+pub(super) async fn put(
+    bucket: &S3Bucket,
+    file: &StoredFile,
+    body: PutBody,
+) -> Result<(), BlobError> {
     bucket.check_writable()?;
     let source = match body {
         PutBody::Bytes(bytes) => BodySource::Small(bytes),
@@ -81,7 +85,11 @@ enum BodySource {
 }
 
 /// Reads a small file, which must match its measures.
-async fn open(bucket: &S3Bucket, file: &StoredFile, from: PathBuf) -> Result<BodySource, BlobError> {
+async fn open(
+    bucket: &S3Bucket,
+    file: &StoredFile,
+    from: PathBuf,
+) -> Result<BodySource, BlobError> {
     let file = file.clone();
     let opened = bucket.files.run(move || open_file(&file, &from)).await?;
     Ok(opened?)

@@ -14,7 +14,7 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore};
 use sha2::{Digest, Sha256};
 
-use super::bucket::{S3Bucket, ObjectHead, failure, sha256, status, unavailable};
+use super::bucket::{ObjectHead, S3Bucket, failure, sha256, status, unavailable};
 use super::http::CHUNK_BYTES;
 use crate::{BlobEntry, BlobError, BlobKey, ByteStream, EntryStream, PAGE_MAX};
 
@@ -121,7 +121,10 @@ impl ChunkReader {
 }
 
 /// `None` for an unknown key.
-pub(super) async fn checksum(bucket: &S3Bucket, key: &str) -> Result<Option<StoredFile>, BlobError> {
+pub(super) async fn checksum(
+    bucket: &S3Bucket,
+    key: &str,
+) -> Result<Option<StoredFile>, BlobError> {
     let Some(ObjectHead { bytes, sha256 }) = bucket.read_head(key).await? else {
         return Ok(None);
     };
@@ -195,7 +198,9 @@ async fn page(
     let listed = listed.map_err(|error| unavailable(&error))?;
     let own = &bucket.address.prefix;
     let objects = listed.result.objects.iter();
-    let entries = objects.filter_map(|object| blob_entry(own, object)).collect();
+    let entries = objects
+        .filter_map(|object| blob_entry(own, object))
+        .collect();
     let next = listed.page_token.map_or(PageCursor::End, PageCursor::After);
     Ok(Some((entries, next)))
 }

@@ -101,8 +101,8 @@ impl WakeHints {
     pub fn between(before: Option<&TaskRecord>, after: Option<&TaskRecord>) -> Self {
         // A task that waits may be ready to claim or to fetch. While a fetch is in progress it is neither, so the
         // start of one wakes nobody.
-        let work =
-            after.is_some_and(|after| after.is_waiting() && after.references.fetch_token().is_none());
+        let work = after
+            .is_some_and(|after| after.is_waiting() && after.references.fetch_token().is_none());
         let was_held = before.is_some_and(|record| {
             record.is_running() || record.is_waiting() && record.references.fetch_token().is_some()
         });
@@ -143,7 +143,8 @@ fn garbage(before: &TaskRecord, after: Option<&TaskRecord>) -> Vec<String> {
     let mut keys = Vec::new();
     if let Some(lease) = before.running_lease() {
         let goes_on = after.and_then(TaskRecord::running_lease) == Some(lease.clone());
-        let is_result = after.is_some_and(|after| matches!(after.task.state, TaskState::Completed(_)));
+        let is_result =
+            after.is_some_and(|after| matches!(after.task.state, TaskState::Completed(_)));
         // The run may be writing its files at this moment, under keys with its token. Recording
         // them is harmless: a later attempt has another token and other keys.
         if !goes_on && !is_result {

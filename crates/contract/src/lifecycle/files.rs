@@ -4,7 +4,7 @@
 use super::event::Lease;
 use crate::id::TaskId;
 use crate::spec::{ReferenceItem, VideoSpec};
-use crate::task::{TaskState, Task};
+use crate::task::{Task, TaskState};
 
 /// Results: `videos/TASK/TOKEN/NAME`.
 const RESULTS: &str = "videos/";

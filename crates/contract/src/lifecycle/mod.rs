@@ -15,12 +15,12 @@ mod transition;
 
 pub use deaths::{DeathVerdict, evaluate_death, runs_alone};
 pub use effects::{CallOff, TaskEffects, WakeHints};
-pub use event::{ReleasedAttempt, StoredLease, Lease, LeaseLost};
-pub use event::{TaskEvent, FetchOutcome, RunOutcome, EventRefusal, LeaseRenewal};
+pub use event::{EventRefusal, FetchOutcome, LeaseRenewal, RunOutcome, TaskEvent};
+pub use event::{Lease, LeaseLost, ReleasedAttempt, StoredLease};
 pub use files::{
     MARKS, TASK_FILES, kept_reference_keys, mark_key, owns_file, reference_keys,
     reference_keys_for, task_of_file,
 };
-pub use record::{TaskRecord, ReferenceState};
+pub use record::{ReferenceState, TaskRecord};
 pub use tally::{TallyEntry, TaskTally};
 pub use transition::TaskTransition;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::event::{StoredLease, Lease, LeaseLost};
+use super::event::{Lease, LeaseLost, StoredLease};
 use super::files::{keeps_references, reference_allowance};
 use crate::spec::VideoInputs;
-use crate::task::{TaskState, Task};
+use crate::task::{Task, TaskState};
 use crate::time::LeaseMs;
 
 /// Size of a task without its texts, in bytes: its row with its index entries, and its record in
@@ -189,7 +189,11 @@ impl TaskRecord {
 
     /// A copy of this record with a changed task and the given lease. An ended task keeps only data
     /// that clients can still request.
-    pub(super) fn with_task(&self, lease: Option<StoredLease>, change: impl FnOnce(&mut Task)) -> Self {
+    pub(super) fn with_task(
+        &self,
+        lease: Option<StoredLease>,
+        change: impl FnOnce(&mut Task),
+    ) -> Self {
         let mut task = Task::clone(&self.task);
         change(&mut task);
         drop_unneeded(&mut task);

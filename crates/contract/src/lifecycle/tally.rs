@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::FailureCode;
 use crate::lifecycle::record::TaskRecord;
-use crate::task::{TaskState, Task};
+use crate::task::{Task, TaskState};
 use crate::time::UnixMs;
 
 const CANCELLED: TaskTally = TaskTally {
@@ -44,7 +44,9 @@ impl TallyEntry {
             },
             // By its code: a cancel is a failure with a reason of its own, and operators want them
             // apart.
-            TaskState::Failed(failure) if failure.code == FailureCode::Cancelled.as_str() => CANCELLED,
+            TaskState::Failed(failure) if failure.code == FailureCode::Cancelled.as_str() => {
+                CANCELLED
+            }
             TaskState::Failed(_) => TaskTally {
                 failed: 1,
                 ..TaskTally::default()

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::FailureCode;
-use crate::spec::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, VideoSpec};
-use crate::task::{Artifact, TaskPhase, Priority, TaskState, StoredFile, Task};
+use crate::spec::{FrameSize, SPEC_VERSION, VideoInputs, VideoLength, VideoSpec};
+use crate::task::{Artifact, Priority, StoredFile, Task, TaskPhase, TaskState};
 use crate::{Failure, Size, TaskId};
 
 const NOW: u64 = 1_000_000;
@@ -163,7 +163,10 @@ fn records() -> Vec<(&'static str, TaskRecord)> {
         ("fetching", after(waiting(2), [begun.clone()])),
         ("paused", after(waiting(2), [begun, back])),
         ("running", running()),
-        ("again", after(running(), [released(ReleasedAttempt::Counts)])),
+        (
+            "again",
+            after(running(), [released(ReleasedAttempt::Counts)]),
+        ),
         (
             "completed",
             after(running(), [finish(TOKEN, Ok(artifact()))]),
@@ -316,7 +319,10 @@ fn files_become_garbage_when_nobody_needs_them_any_more() {
     let result: BTreeSet<&str> = ["made/video", "made/thumbnail", "made/sheet"].into();
     let both = |one: &BTreeSet<&'static str>| one.clone();
     assert_eq!(keys(&effects(&run, renewed(TOKEN))), BTreeSet::new());
-    assert_eq!(keys(&effects(&run, released(ReleasedAttempt::Forgiven))), of_run);
+    assert_eq!(
+        keys(&effects(&run, released(ReleasedAttempt::Forgiven))),
+        of_run
+    );
     let failed = effects(&run, finish(TOKEN, Err(failure())));
     assert_eq!(keys(&failed), &of_run | &references);
     assert_eq!(keys(&effects(&run, cancel())), &of_run | &references);
@@ -374,7 +380,8 @@ fn an_upstream_job_is_called_off_unless_there_is_a_result_or_another_attempt() {
 
 #[test]
 fn a_task_is_counted_when_it_ends_and_never_again() {
-    let ending = |record: &TaskRecord, event| effects(record, event).ending.map(|ending| ending.tally);
+    let ending =
+        |record: &TaskRecord, event| effects(record, event).ending.map(|ending| ending.tally);
     let worked = |engine_ms: u64| TaskTally {
         engine_ms,
         ..TaskTally::default()
@@ -416,7 +423,11 @@ fn a_task_is_counted_when_it_ends_and_never_again() {
     }
     let ended = after(run, [done]);
     let expired = TaskEvent::Expired { now_ms: NOW };
-    for event in [TaskEvent::Postponed { expires_at_ms: 9 }, expired, deleted()] {
+    for event in [
+        TaskEvent::Postponed { expires_at_ms: 9 },
+        expired,
+        deleted(),
+    ] {
         assert_eq!(ending(&ended, event), None);
     }
     let day = effects(&running(), cancel()).ending.map(|one| one.day);

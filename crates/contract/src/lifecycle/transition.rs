@@ -4,11 +4,11 @@
 
 use super::deaths::DeathVerdict;
 use super::effects::TaskEffects;
-use super::event::{ReleasedAttempt, StoredLease, LeaseLost};
-use super::event::{TaskEvent, FetchOutcome, RunOutcome, EventRefusal, LeaseRenewal};
-use super::record::{TaskRecord, ReferenceState};
+use super::event::{EventRefusal, FetchOutcome, LeaseRenewal, RunOutcome, TaskEvent};
+use super::event::{LeaseLost, ReleasedAttempt, StoredLease};
+use super::record::{ReferenceState, TaskRecord};
 use crate::error::{Failure, FailureCode};
-use crate::task::{TaskState, Task};
+use crate::task::{Task, TaskState};
 use crate::time::{LeaseMs, UnixMs};
 
 /// A change of a task.
@@ -297,7 +297,10 @@ impl TaskRecord {
     }
 
     fn has_files_to_expire(&self) -> bool {
-        matches!(self.task.state, TaskState::Completed(_) | TaskState::Failed(_))
+        matches!(
+            self.task.state,
+            TaskState::Completed(_) | TaskState::Failed(_)
+        )
     }
 
     fn failed(&self, failure: Failure, at: TaskEnd) -> Self {

@@ -1,12 +1,13 @@
 //! The final of a draft and the edit of a video: which earlier tasks serve, and what is
 //! carried over from them.
 
-use kinora_contract::error::FailureCode;
 use kinora_contract::derived_spec::{edit_spec, final_spec};
+use kinora_contract::error::FailureCode;
 use kinora_contract::validate::EditRequest;
 use kinora_contract::{
-    Artifact, EditSpec, ErrorCode, FrameSize, VideoInputs, SubmitIntent, Priority, RequestRefusal, Resolution, VideoLength,
-    Size, TaskState, StoredFile, SubmitRequest, Task, TaskId, VideoSpec, validate,
+    Artifact, EditSpec, ErrorCode, FrameSize, Priority, RequestRefusal, Resolution, Size,
+    StoredFile, SubmitIntent, SubmitRequest, Task, TaskId, TaskState, VideoInputs, VideoLength,
+    VideoSpec, validate,
 };
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 
 use kinora_contract::error::{Failure, FailureCode};
 use kinora_contract::{
-    Artifact, EditSpec, SubmitIntent, ResultLinks, Priority, TaskState, StoredFile, SubmitRequest, Task, VideoObject,
-    VideoSpec, Warning, WarningCode, validate,
+    Artifact, EditSpec, Priority, ResultLinks, StoredFile, SubmitIntent, SubmitRequest, Task,
+    TaskState, VideoObject, VideoSpec, Warning, WarningCode, validate,
 };
 use proptest::collection::vec;
 use proptest::option::of;

@@ -2,7 +2,8 @@
 
 use kinora_contract::request::{FIELDS, FieldKey};
 use kinora_contract::{
-    ModelCatalog, Features, ModelCard, RequestRefusal, ValidatedRequest, SubmitRequest, built_in_cards, validate,
+    Features, ModelCard, ModelCatalog, RequestRefusal, SubmitRequest, ValidatedRequest,
+    built_in_cards, validate,
 };
 use serde_json::{Map, Value, json};
 

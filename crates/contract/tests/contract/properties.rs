@@ -2,7 +2,8 @@
 //! and a spec that a store can keep and a caller can ask for again.
 
 use kinora_contract::{
-    FormFields, FrameSize, VideoInputs, SubmitIntent, VideoLength, SubmitRequest, VideoSpec, validate,
+    FormFields, FrameSize, SubmitIntent, SubmitRequest, VideoInputs, VideoLength, VideoSpec,
+    validate,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use kinora_contract::limits::{FORM_PARTS_MAX, REFERENCES_MAX};
 use kinora_contract::{
-    ModelCatalog, ErrorCode, Features, FormFields, SubmitIntent, RequestRefusal, ValidatedRequest, SubmitRequest, built_in_cards,
-    validate,
+    ErrorCode, Features, FormFields, ModelCatalog, RequestRefusal, SubmitIntent, SubmitRequest,
+    ValidatedRequest, built_in_cards, validate,
 };
 use serde_json::{Value, json};
 
@@ -141,7 +141,9 @@ fn assert_made(case: &Case, way: &str, submission: &ValidatedRequest) {
     let name = &case.name;
     let (kind, made) = match &submission.intent {
         SubmitIntent::New(spec) => ("new", serde_json::to_value(spec).unwrap()),
-        SubmitIntent::FinalOf { model, draft } => ("final", json!({"model": model, "draft": draft})),
+        SubmitIntent::FinalOf { model, draft } => {
+            ("final", json!({"model": model, "draft": draft}))
+        }
         SubmitIntent::EditOf(edit) => (
             "edit",
             json!({

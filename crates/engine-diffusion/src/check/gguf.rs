@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-use super::header::{WeightFormat, WeightHeader, HeaderError, TENSORS_MAX, TensorInfo};
+use super::header::{HeaderError, TENSORS_MAX, TensorInfo, WeightFormat, WeightHeader};
 
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
 

@@ -15,7 +15,7 @@ use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 pub use header::WeightFormat;
-use header::{WeightHeader, HeaderError};
+use header::{HeaderError, WeightHeader};
 
 use crate::family::Role;
 use crate::settings::Settings;

@@ -3,7 +3,7 @@
 //! distinguish pass.
 
 use super::FileProblem;
-use super::header::{WeightHeader, TensorInfo};
+use super::header::{TensorInfo, WeightHeader};
 use crate::family::{Family, Role, Variant};
 use crate::settings::Settings;
 

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::header::{WeightFormat, WeightHeader, HeaderError, TENSORS_MAX, TensorInfo};
+use super::header::{HeaderError, TENSORS_MAX, TensorInfo, WeightFormat, WeightHeader};
 
 /// The limit of the reference implementation.
 const HEADER_BYTES_MAX: u64 = 100_000_000;

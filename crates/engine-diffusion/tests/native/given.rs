@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{VideoInputs, Size, VideoSpec};
-use kinora_engine::{Engine, EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback};
+use kinora_contract::{Size, VideoInputs, VideoSpec};
+use kinora_engine::{Engine, EngineError, JobMaterials, RgbPicture, SourceVideo, VideoPlayback};
 
 use crate::support::{Film, SIZE, film, frames, picture, spec};
 

@@ -1,6 +1,6 @@
 //! How the library is told to use the machine: what that must not change, and what it must.
 
-use kinora_contract::{FrameSize, VideoInputs, Size, VideoSpec};
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoSpec};
 use kinora_engine::JobMaterials;
 use kinora_engine_diffusion::{Family, Settings, Variant};
 
@@ -29,7 +29,11 @@ fn where_weights_lie_changes_no_frame() {
     let Some(settings) = least() else { return };
     let made = |settings: Settings| {
         let engine = open(settings);
-        film(&engine, &spec(&engine, VideoInputs::Text), &JobMaterials::default())
+        film(
+            &engine,
+            &spec(&engine, VideoInputs::Text),
+            &JobMaterials::default(),
+        )
     };
     let plain = made(settings.clone());
     let offloaded = Settings {

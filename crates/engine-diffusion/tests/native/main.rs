@@ -10,8 +10,8 @@ mod machine;
 mod support;
 
 use kinora_contract::limits::PROMPT_CHARS_MAX;
-use kinora_contract::{FrameSize, VideoInputs, Size, VideoSpec};
-use kinora_engine::{JobMaterials, ClipPlanner, conformance};
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoSpec};
+use kinora_engine::{ClipPlanner, JobMaterials, conformance};
 use kinora_engine_diffusion::{Family, Model, Native, Settings, check};
 use support::{FPS, film, frames, open, picture, settings, spec, watched};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kinora_engine::{
-    Engine, EngineError, EngineKind, FilesReport, FrameKind, KindError, EngineOutput, ClipPlanner, EngineProgram,
-    ProgramFiles,
+    ClipPlanner, Engine, EngineError, EngineKind, EngineOutput, EngineProgram, FilesReport,
+    FrameKind, KindError, ProgramFiles,
 };
 use serde::Deserialize;
 

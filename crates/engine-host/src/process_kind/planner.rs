@@ -4,8 +4,8 @@
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Features, VideoLength, VideoSpec};
 use kinora_engine::{
-    ClipPlan, EngineDescription, EngineError, RenderGrid, KindError, JobMaterials, ClipPlanner, EngineCapabilities, frames_of_edit,
-    refuse_unsupported,
+    ClipPlan, ClipPlanner, EngineCapabilities, EngineDescription, EngineError, JobMaterials,
+    KindError, RenderGrid, frames_of_edit, refuse_unsupported,
 };
 use serde::Deserialize;
 
@@ -190,7 +190,7 @@ fn wrong(what: &str) -> Result<(), KindError> {
 mod tests {
     use std::sync::Arc;
 
-    use kinora_contract::{EditSpec, FrameSize, VideoInputs, SPEC_VERSION, Size, TaskId};
+    use kinora_contract::{EditSpec, FrameSize, SPEC_VERSION, Size, TaskId, VideoInputs};
     use kinora_engine::{SourceVideo, VideoPlayback};
 
     use super::*;

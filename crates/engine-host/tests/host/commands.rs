@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use kinora_contract::limits::ENGINE_MESSAGES_MAX;
 use kinora_contract::{Clock, FailureCode, ManualClock, Size, SteadyMs, UnixMs};
-use kinora_engine::{ClipPlan, JobControl, Engine, EngineError, FrameJob, JobMaterials, ClipSink};
+use kinora_engine::{ClipPlan, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials};
 use kinora_engine_host::{HostOptions, HostedEngine, OpenRequest};
 use kinora_engine_storyboard::Storyboard;
 

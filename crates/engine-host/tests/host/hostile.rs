@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use kinora_contract::Size;
 use kinora_engine::{
-    ClipPlan, JobControl, Engine, EngineError, SourceVideo, FrameJob, JobMaterials, RgbPicture, VideoPlayback, ClipSink,
+    ClipPlan, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials, RgbPicture,
+    SourceVideo, VideoPlayback,
 };
 use kinora_engine_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms, OpenRequest};
 use kinora_engine_storyboard::Storyboard;
@@ -265,7 +266,9 @@ fn a_process_that_leaves_its_orders_unread_gets_no_more_of_them() {
     // A second job in the same process would crash.
     let engine = engine(&format!("{UNTIL_JOB}; {DONE}; sleep 5; exit 1"));
     for _ in 0..2 {
-        job_of(&engine, &materials, &JobControl::default()).0.unwrap();
+        job_of(&engine, &materials, &JobControl::default())
+            .0
+            .unwrap();
     }
 }
 

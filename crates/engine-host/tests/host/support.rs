@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kinora_contract::{
-    Clock, FrameSize, VideoInputs, RunningClock, SPEC_VERSION, VideoLength, Size, VideoSpec,
+    Clock, FrameSize, RunningClock, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec,
 };
 
 /// A clip of two seconds from text.

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{EditSpec, FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
-use kinora_engine::{EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback, StereoSound};
+use kinora_contract::{EditSpec, FrameSize, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_engine::{
+    EngineError, JobMaterials, RgbPicture, SourceVideo, StereoSound, VideoPlayback,
+};
 
 /// The value that follows `--name`, the first of them.
 pub(crate) fn argument(name: &str) -> Option<String> {

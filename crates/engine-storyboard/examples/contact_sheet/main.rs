@@ -23,7 +23,7 @@ use std::io::{BufWriter, Write};
 
 use given::argument;
 use kinora_contract::Size;
-use kinora_engine::{JobControl, Engine, EngineError, FrameJob, ClipPlanner, ClipSink};
+use kinora_engine::{ClipPlanner, ClipSink, Engine, EngineError, FrameJob, JobControl};
 use kinora_engine_storyboard::Storyboard;
 
 /// Keeps chosen frames, reduced, and passes everything on to files.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
 use kinora_contract::{EditSpec, Size, VideoSpec};
-use kinora_engine::{EngineError, SourceVideo, JobMaterials, ClipPlanner, VideoPlayback};
+use kinora_engine::{ClipPlanner, EngineError, JobMaterials, SourceVideo, VideoPlayback};
 use kinora_engine_storyboard::Storyboard;
 use list::Row;
 use page::Page;

@@ -11,7 +11,7 @@ use std::error::Error;
 mod account;
 
 use account::account;
-use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoLength, VideoSpec};
 
 /// Number of words listed as lost most often.
 const WORST: usize = 40;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{EditSpec, FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
-use kinora_engine::{EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback};
+use kinora_contract::{EditSpec, FrameSize, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_engine::{EngineError, JobMaterials, RgbPicture, SourceVideo, VideoPlayback};
 
 const SECONDS: u32 = 5;
 const PROMPTS: [(&str, &str); 16] = [

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use kinora_contract::Size;
-use kinora_engine::{JobControl, Engine, EngineError, FrameJob, ClipPlanner, ClipSink};
+use kinora_engine::{ClipPlanner, ClipSink, Engine, EngineError, FrameJob, JobControl};
 use kinora_engine_storyboard::Storyboard;
 
 use crate::cases::Case;

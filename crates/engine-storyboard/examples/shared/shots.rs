@@ -1,8 +1,10 @@
 //! Clips for the examples that look at frames: a spec from a prompt, and the chosen frames of
 //! its clip. The engine stops after the last of them, so that one early frame costs little.
 
-use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
-use kinora_engine::{JobControl, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink};
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_engine::{
+    ClipPlanner, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials,
+};
 use kinora_engine_storyboard::Storyboard;
 
 /// A clip from words alone.

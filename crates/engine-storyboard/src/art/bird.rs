@@ -4,9 +4,9 @@ use std::f32::consts::TAU;
 
 use tiny_skia::Transform;
 
-use super::quadruped::gait::{LegBend, FootGait, TwoBoneLeg};
+use super::quadruped::gait::{FootGait, LegBend, TwoBoneLeg};
 use super::rig::{PartPose, Rig};
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Stance, Subject};
@@ -93,7 +93,9 @@ fn flock(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
         let onto = Transform::from_translate(x + dx, y + dy)
             .pre_scale(size, size)
             .pre_translate(-50.0, -50.0);
-        pen.within(onto, |pen| rig.draw(pen, look, &|name| part_pose(&figure, name)));
+        pen.within(onto, |pen| {
+            rig.draw(pen, look, &|name| part_pose(&figure, name))
+        });
     }
 }
 
@@ -155,7 +157,11 @@ fn figure(subject: Subject, rig: &Rig, m: &ActMoment) -> BirdPose {
     match m.act {
         Act::Sleep => {
             (figure.head, figure.breath) = (12.0, 1.0 + 0.03 * (t * 1.3).sin());
-            figure.neck = if keeps == BirdStance::Branch { 24.0 } else { 6.0 };
+            figure.neck = if keeps == BirdStance::Branch {
+                24.0
+            } else {
+                6.0
+            };
         }
         Act::Eat => peck(&mut figure, subject, t),
         Act::Wave => figure.fold = -52.0 - 26.0 * (t * 7.0).sin(),
@@ -222,7 +228,10 @@ fn fly(figure: &mut BirdPose, subject: Subject, m: &ActMoment, t: f32) {
 
 /// Walks, runs, hops or dances on two legs.
 fn on_feet(figure: &mut BirdPose, rig: &Rig, m: &ActMoment, t: f32) {
-    let (Some(near), Some(far)) = (TwoBoneLeg::from_rig(rig, "near"), TwoBoneLeg::from_rig(rig, "far")) else {
+    let (Some(near), Some(far)) = (
+        TwoBoneLeg::from_rig(rig, "near"),
+        TwoBoneLeg::from_rig(rig, "far"),
+    ) else {
         return;
     };
     let legs = [near, far];
@@ -301,7 +310,10 @@ fn part_pose(figure: &BirdPose, name: &str) -> PartPose {
             shift: (0.0, figure.sunk),
             ..PartPose::REST
         },
-        "perch" => PartPose::shown_if(matches!(figure.keeps, BirdStance::Branch | BirdStance::Feet)),
+        "perch" => PartPose::shown_if(matches!(
+            figure.keeps,
+            BirdStance::Branch | BirdStance::Feet
+        )),
         "trunk" => PartPose::scaled(1.0, figure.breath),
         "neck" => PartPose::turned(figure.neck),
         "head" => PartPose::turned(figure.head),
@@ -332,7 +344,9 @@ fn part_pose(figure: &BirdPose, name: &str) -> PartPose {
         "leg-near" if grounded => leg(0).map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
         "leg-far" if grounded => leg(1).map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
         // On a branch, the trunk turns and the legs stay upright; on water, the legs are below the surface.
-        "leg-near" | "leg-far" if figure.keeps == BirdStance::Branch => PartPose::turned(-figure.pitch),
+        "leg-near" | "leg-far" if figure.keeps == BirdStance::Branch => {
+            PartPose::turned(-figure.pitch)
+        }
         "leg-near" | "leg-far" => PartPose::HIDDEN,
         "shin-near" => leg(0).map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
         "shin-far" => leg(1).map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),

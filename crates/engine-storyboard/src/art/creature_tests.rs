@@ -3,7 +3,7 @@
 use tiny_skia::Transform;
 
 use super::trial::ACTS;
-use super::{SubjectColours, ActMoment, anchor, draw, reach};
+use super::{ActMoment, SubjectColours, anchor, draw, reach};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, BodyKind, Subject};

@@ -1,8 +1,8 @@
 //! Insects and spiders: beating wings, and feet that stand still on the ground.
 
-use super::quadruped::gait::{LegBend, FootGait, TwoBoneLeg};
+use super::quadruped::gait::{FootGait, LegBend, TwoBoneLeg};
 use super::rig::{PartPose, Rig};
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 

@@ -3,7 +3,7 @@
 use tiny_skia::Transform;
 
 use super::rig::PartPose;
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::pen::{Pen, smooth as curve};
 use crate::subject::{Act, Subject};

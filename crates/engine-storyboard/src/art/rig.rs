@@ -46,7 +46,12 @@ impl Rig {
     }
 
     /// Draws it. `pose` gives the pose of each part by its name.
-    pub(super) fn draw(&self, pen: &mut Pen, look: &SubjectColours, pose: &dyn Fn(&str) -> PartPose) {
+    pub(super) fn draw(
+        &self,
+        pen: &mut Pen,
+        look: &SubjectColours,
+        pose: &dyn Fn(&str) -> PartPose,
+    ) {
         draw(&self.root, pen, look, pose);
     }
 

@@ -6,7 +6,7 @@ use tiny_skia::Transform;
 
 use super::insect;
 use super::rig::{PartPose, Rig};
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
@@ -156,7 +156,9 @@ fn part_pose(subject: Subject, name: &str, m: &ActMoment) -> PartPose {
         }
         ("fin" | "fin-far", Subject::Seal) => PartPose::turned(2.0 * (t * 1.3).sin()),
         ("fin" | "fin-far", _) => PartPose::turned(9.0 * (turn * 0.5 + 0.5).sin()),
-        ("bell", Subject::Jellyfish) => PartPose::scaled(1.0 - 0.13 * pulse(t), 1.0 + 0.12 * pulse(t)),
+        ("bell", Subject::Jellyfish) => {
+            PartPose::scaled(1.0 - 0.13 * pulse(t), 1.0 + 0.12 * pulse(t))
+        }
         ("bell-low", _) => PartPose::scaled(1.0 - 0.16 * pulse(t), 1.0),
         ("bell", _) => PartPose::scaled(1.0 + 0.03 * pulse(t), 1.0 - 0.04 * pulse(t)),
         ("neck", _) => PartPose::turned(3.0 * (t * 0.9).sin() + if asleep { 30.0 } else { 0.0 }),

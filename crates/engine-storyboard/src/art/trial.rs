@@ -2,7 +2,7 @@
 
 use tiny_skia::Transform;
 
-use super::{SubjectColours, ActMoment, anchor, draw};
+use super::{ActMoment, SubjectColours, anchor, draw};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, BodyKind, Subject};
@@ -80,7 +80,13 @@ pub(super) fn subjects(body: BodyKind) -> impl Iterator<Item = Subject> {
 }
 
 /// Draws `subject` on nothing, in a picture of `side` pixels that shows `sides` of its squares.
-pub(super) fn trial(subject: Subject, look: &SubjectColours, m: &ActMoment, side: u32, sides: f32) -> Trial {
+pub(super) fn trial(
+    subject: Subject,
+    look: &SubjectColours,
+    m: &ActMoment,
+    side: u32,
+    sides: f32,
+) -> Trial {
     let scale = side as f32 / sides;
     let middle = side as f32 * 0.5;
     let onto = Transform::from_translate(middle, middle)

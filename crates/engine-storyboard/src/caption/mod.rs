@@ -5,8 +5,8 @@
 pub(crate) mod faces;
 mod fonts;
 mod lines;
-mod text_page;
 mod shaping;
+mod text_page;
 
 pub(crate) use text_page::TextPage;
 
@@ -37,7 +37,8 @@ pub(crate) fn text_coverage(text: &str, size: f32) -> Option<(usize, usize, Vec<
     let line = shaping::Paragraph::new(text, false).line(&all);
     let height = (size * 1.4).ceil() as usize;
     let width = (line.width * size).ceil() as usize;
-    let mask = text_page::CoverageMask::from_lines(&[(&line, 0.0, size * 1.05)], size, (width, height))?;
+    let mask =
+        text_page::CoverageMask::from_lines(&[(&line, 0.0, size * 1.05)], size, (width, height))?;
     Some((mask.width, height, mask.cover))
 }
 
@@ -242,7 +243,9 @@ mod tests {
             }
             for text in ["KINORA STORYBOARD · seed 4294967295", LONG] {
                 let mut canvas = grey(size);
-                TextPage::mark(text, size, false).unwrap().draw(&mut canvas, 1.0);
+                TextPage::mark(text, size, false)
+                    .unwrap()
+                    .draw(&mut canvas, 1.0);
                 laid.push((text, touched(&canvas).unwrap()));
             }
             let (width, height) = (size.width as f32, size.height as f32);

@@ -9,7 +9,7 @@ use harfrust::{
 };
 use unicode_bidi::{BidiInfo, Level};
 
-use super::fonts::{FontChoice, is_silent, font_parts, same};
+use super::fonts::{FontChoice, font_parts, is_silent, same};
 
 /// A placed glyph: its font and pen position in ems from the left end of the line's baseline, `y` upwards.
 #[derive(Clone, Copy)]

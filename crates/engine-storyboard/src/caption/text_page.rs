@@ -8,7 +8,7 @@ use kinora_contract::Size;
 use zeno::{Command, Vector};
 
 use super::lines::{TextPages, TextRoom};
-use super::shaping::{PlacedGlyph, GlyphLine};
+use super::shaping::{GlyphLine, PlacedGlyph};
 use crate::raster::canvas::{Canvas, blend_over};
 use crate::raster::colour::smooth;
 use crate::scene::stage_size;

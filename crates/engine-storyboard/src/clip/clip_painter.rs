@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_contract::VideoSpec;
 use kinora_engine::{ClipPlan, FrameJob, JobMaterials, RgbPicture};
 
-use super::photo::{PictureFit, PhotoView, PhotoMorph, Photo, scale_to_cover, picture_fit, scale_whole};
-use super::schedule::{ClipEnds, ClipSchedule, TakeContent, ClipTake};
-use super::frame_source::{MixCourse, CanvasPool, TakeMoment, FrameSource};
-use crate::caption::{Caption, TextPage, CaptionText};
+use super::frame_source::{CanvasPool, FrameSource, MixCourse, TakeMoment};
+use super::photo::{
+    Photo, PhotoMorph, PhotoView, PictureFit, picture_fit, scale_to_cover, scale_whole,
+};
+use super::schedule::{ClipEnds, ClipSchedule, ClipTake, TakeContent};
+use crate::caption::{Caption, CaptionText, TextPage};
 use crate::edit::EditSource;
 use crate::edit::restyle::{self, OldLetters, Restyle};
 use crate::lexicon::{Hour, Reading};
@@ -60,7 +62,11 @@ pub(crate) struct PainterMemory {
 
 impl<'a> ClipPainter<'a> {
     /// The film of `job` over `ground`.
-    pub(crate) fn new(job: &FrameJob<'a>, options: &'a StoryboardOptions, ground: EditSource<'a>) -> Self {
+    pub(crate) fn new(
+        job: &FrameJob<'a>,
+        options: &'a StoryboardOptions,
+        ground: EditSource<'a>,
+    ) -> Self {
         let FrameJob {
             spec,
             materials,
@@ -69,10 +75,12 @@ impl<'a> ClipPainter<'a> {
         let reel = ClipSchedule::new(job, &ground);
         let swell = match &ground {
             EditSource::Remade(_) | EditSource::Observed(_) => SoundSwell::default(),
-            EditSource::None => SoundTrack::from_sounds(&materials.audios, samples(clip.frames, clip.fps))
-                .map_or_else(SoundSwell::default, |track| {
-                    SoundSwell::from_sound(&track, clip.frames, clip.fps)
-                }),
+            EditSource::None => {
+                SoundTrack::from_sounds(&materials.audios, samples(clip.frames, clip.fps))
+                    .map_or_else(SoundSwell::default, |track| {
+                        SoundSwell::from_sound(&track, clip.frames, clip.fps)
+                    })
+            }
         };
         Self {
             spec,
@@ -160,7 +168,12 @@ impl<'a> ClipPainter<'a> {
                     from.zoom += 0.22;
                     to.zoom += 0.22;
                 }
-                FrameSource::Photo(self.photo(picture, vec![from, to], shot, fit == PictureFit::Whole))
+                FrameSource::Photo(self.photo(
+                    picture,
+                    vec![from, to],
+                    shot,
+                    fit == PictureFit::Whole,
+                ))
             }),
             (TakeContent::Frames, Some(first)) => Some(self.given_frames(first, shot, &mut rng)),
             _ => None,
@@ -172,13 +185,17 @@ impl<'a> ClipPainter<'a> {
         match (&self.source, set) {
             (EditSource::None, set) => set.unwrap_or_else(|| match shot.at_turned_hour() {
                 // "Night turns into day": the same scene in another light.
-                Some(later) => {
-                    FrameSource::mixed(paint(shot), paint(&later), MixCourse::turning(1.0, 0.12, 0.88))
-                }
+                Some(later) => FrameSource::mixed(
+                    paint(shot),
+                    paint(&later),
+                    MixCourse::turning(1.0, 0.12, 0.88),
+                ),
                 None => paint(shot),
             }),
             (EditSource::Remade(remake), _) => remake.frame_source(index, clip),
-            (EditSource::Observed(rhythm), None) => FrameSource::edited(self.restyle(shot, rhythm.mean(shot.start))),
+            (EditSource::Observed(rhythm), None) => {
+                FrameSource::edited(self.restyle(shot, rhythm.mean(shot.start)))
+            }
             (EditSource::Observed(_), Some(set)) => {
                 // Given pictures come over the source as far as the edit goes.
                 let source = Restyle::new(
@@ -188,7 +205,11 @@ impl<'a> ClipPainter<'a> {
                     &self.old_letters(),
                     self.strength,
                 );
-                FrameSource::mixed(FrameSource::edited(source), set, MixCourse::still(self.strength))
+                FrameSource::mixed(
+                    FrameSource::edited(source),
+                    set,
+                    MixCourse::still(self.strength),
+                )
             }
         }
     }
@@ -232,7 +253,9 @@ impl<'a> ClipPainter<'a> {
         let goal = PhotoView::camera_goal(&shot.reading, rng);
         let Some(last) = &self.materials.last_frame else {
             let goals = self.schedule.lines.iter().skip(1);
-            let later: Vec<PhotoView> = goals.map(|line| PhotoView::camera_goal(&line.reading, rng)).collect();
+            let later: Vec<PhotoView> = goals
+                .map(|line| PhotoView::camera_goal(&line.reading, rng))
+                .collect();
             let path = [PhotoView::REST, goal].into_iter().chain(later).collect();
             return FrameSource::Photo(self.photo(first, path, shot, false));
         };
@@ -284,7 +307,12 @@ impl<'a> ClipPainter<'a> {
     }
 
     /// The instant of take `index` at `frame` of the clip.
-    fn take_moment<'m>(&self, index: usize, frame: u32, source: Option<&'m [u8]>) -> TakeMoment<'m> {
+    fn take_moment<'m>(
+        &self,
+        index: usize,
+        frame: u32,
+        source: Option<&'m [u8]>,
+    ) -> TakeMoment<'m> {
         let shot = &self.schedule.takes[index].shot;
         let at = frame - shot.appears().min(frame);
         let long = shot.end - shot.appears();
@@ -349,7 +377,9 @@ impl<'a> ClipPainter<'a> {
         let caption = ink * smooth(0.0, 0.6, self.strength);
         let lines = &self.schedule.lines;
         self.letters
-            .draw_captions(lines, frame, caption, canvas, |line| self.boxes_to_avoid(line));
+            .draw_captions(lines, frame, caption, canvas, |line| {
+                self.boxes_to_avoid(line)
+            });
         if self.frame_source(index).is_painted() {
             self.letters.draw_mark(ink, canvas);
         }
@@ -368,7 +398,10 @@ impl<'a> ClipPainter<'a> {
         ] {
             let index = self.take_at(frame);
             let moment = self.take_moment(index, frame, None);
-            boxes.extend(self.frame_source(index).faces(moment, &mut canvas, &mut desk));
+            boxes.extend(
+                self.frame_source(index)
+                    .faces(moment, &mut canvas, &mut desk),
+            );
         }
         boxes
     }

@@ -64,7 +64,11 @@ fn edit_clip(spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, Eng
     })
 }
 
-fn check_inputs(spec: &VideoSpec, materials: &JobMaterials, features: &Features) -> Result<(), EngineError> {
+fn check_inputs(
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+    features: &Features,
+) -> Result<(), EngineError> {
     match &spec.inputs {
         VideoInputs::Text => Ok(()),
         VideoInputs::Frames { last, .. } => {

@@ -1,14 +1,14 @@
 //! The sources of takes: a painted scene, given pictures, the source of an edit, or a mix of two of
 //! them. It draws single moments; it chooses no shots and knows no clip.
 
-use super::photo::PhotoMorph;
 use super::photo::Photo;
+use super::photo::PhotoMorph;
 use crate::caption::faces;
 use crate::edit::restyle::Restyle;
 use crate::raster::canvas::Canvas;
 use crate::raster::colour::smooth;
 use crate::scene::camera::FramePulse;
-use crate::scene::{SceneScratch, Scene};
+use crate::scene::{Scene, SceneScratch};
 
 /// Darkness of the corners of given pictures, 0.0 to 1.0.
 const PICTURE_VIGNETTE: f32 = 0.12;
@@ -140,7 +140,12 @@ impl FrameSource {
     }
 
     /// Draws `moment` over all of `canvas`; returns the darkness of its corners, 0.0 to 1.0.
-    pub(crate) fn draw(&self, moment: TakeMoment<'_>, canvas: &mut Canvas, desk: &mut CanvasPool) -> f32 {
+    pub(crate) fn draw(
+        &self,
+        moment: TakeMoment<'_>,
+        canvas: &mut Canvas,
+        desk: &mut CanvasPool,
+    ) -> f32 {
         let TakeMoment {
             share,
             time_s,

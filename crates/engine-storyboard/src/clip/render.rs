@@ -9,7 +9,7 @@ use crate::edit::remake::Remake;
 use crate::edit::{EditSource, SourceFrames as SourceReel};
 use crate::options::StoryboardOptions;
 use crate::sound::{ClipSound, samples};
-use kinora_engine::{JobControl, EngineError, SourceVideo, FrameJob, ClipSink, WorkStage};
+use kinora_engine::{ClipSink, EngineError, FrameJob, JobControl, SourceVideo, WorkStage};
 
 /// Maximum number of threads that paint one clip.
 const WORKERS_MAX: usize = 8;
@@ -66,7 +66,12 @@ fn paint_runs(film: &ClipPainter<'_>, first: u32, step: usize, blends: bool, sea
             None
         };
         let mut rgb = seat.spent.try_recv().unwrap_or_default();
-        film.draw(film.painted_frame(run), source.as_deref(), &mut easel, &mut rgb);
+        film.draw(
+            film.painted_frame(run),
+            source.as_deref(),
+            &mut easel,
+            &mut rgb,
+        );
         if seat.out.send(rgb).is_err() {
             return;
         }
@@ -118,7 +123,8 @@ fn paint_all(
         for first in 0..threads {
             let (lane, seat) = painter_channels();
             lanes.push(lane);
-            painters.push(scope.spawn(move || paint_runs(film, first as u32, threads, blends, &seat)));
+            painters
+                .push(scope.spawn(move || paint_runs(film, first as u32, threads, blends, &seat)));
         }
         let result = deliver_frames(film, job, lanes, reel, sink, control);
         // Joined by hand, every one: a painter's panic is this clip's failure, not the process's.
@@ -174,7 +180,9 @@ impl FrameSound {
         let sounds = match &film.source {
             _ if !job.clip.audio => Vec::new(),
             EditSource::Remade(remake) => remake.sounds(job),
-            EditSource::None | EditSource::Observed(_) => vec![(ClipSound::new(job, &film.schedule.sound_shots()), 1.0)],
+            EditSource::None | EditSource::Observed(_) => {
+                vec![(ClipSound::new(job, &film.schedule.sound_shots()), 1.0)]
+            }
         };
         Self { sounds, fps }
     }

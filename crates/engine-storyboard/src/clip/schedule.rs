@@ -59,8 +59,16 @@ impl ClipSchedule {
             })],
             VideoInputs::References { .. } if images > 0 => image_takes(&told, images, clip.fps),
             _ => match ground {
-                EditSource::None => told.iter().cloned().map(show(TakeContent::Painted)).collect(),
-                EditSource::Observed(_) => told.iter().cloned().map(show(TakeContent::Source)).collect(),
+                EditSource::None => told
+                    .iter()
+                    .cloned()
+                    .map(show(TakeContent::Painted))
+                    .collect(),
+                EditSource::Observed(_) => told
+                    .iter()
+                    .cloned()
+                    .map(show(TakeContent::Source))
+                    .collect(),
                 EditSource::Remade(remake) => {
                     let shots = remake.shots.iter().cloned();
                     shots.map(show(TakeContent::Source)).collect()
@@ -77,7 +85,10 @@ impl ClipSchedule {
 impl ClipSchedule {
     /// The shots for the sound: the painted ones, otherwise the text lines.
     pub(crate) fn sound_shots(&self) -> Vec<Shot> {
-        let painted = self.takes.iter().all(|take| take.show == TakeContent::Painted);
+        let painted = self
+            .takes
+            .iter()
+            .all(|take| take.show == TakeContent::Painted);
         if painted {
             self.takes.iter().map(|take| take.shot.clone()).collect()
         } else {

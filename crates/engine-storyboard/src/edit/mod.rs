@@ -4,7 +4,7 @@
 pub(crate) mod remake;
 pub(crate) mod restyle;
 
-use kinora_engine::{JobControl, EngineError, SourceVideo, FrameJob, VideoPlayback, WorkStage};
+use kinora_engine::{EngineError, FrameJob, JobControl, SourceVideo, VideoPlayback, WorkStage};
 use remake::Remake;
 
 /// Cells of the coarse picture in which changes are looked for.
@@ -76,7 +76,11 @@ impl SourceRhythm {
 type CellMeans = Vec<[f32; 3]>;
 
 /// Plays `source` once and returns its rhythm.
-fn analyse_source(source: &dyn SourceVideo, frames: u32, control: &JobControl) -> Result<SourceRhythm, EngineError> {
+fn analyse_source(
+    source: &dyn SourceVideo,
+    frames: u32,
+    control: &JobControl,
+) -> Result<SourceRhythm, EngineError> {
     let mut reel = SourceFrames::new(source)?;
     let mut changes = Vec::new();
     let mut light = Vec::new();

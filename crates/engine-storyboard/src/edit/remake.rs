@@ -4,11 +4,11 @@
 use kinora_contract::{VideoInputs, VideoLength, VideoSpec};
 
 use crate::clip::clip_plan::FPS;
-use crate::clip::frame_source::{MixCourse, FrameSource};
+use crate::clip::frame_source::{FrameSource, MixCourse};
 use crate::lexicon::Reading;
+use crate::places::FigureShortage;
 use crate::revise::{EditChange, SceneSetting};
 use crate::scene::{Scene, scene_setting, shortages};
-use crate::places::FigureShortage;
 use crate::script::{Shot, merge_lines, shots};
 use crate::sound::ClipSound;
 use kinora_engine::{ClipPlan, FrameJob};
@@ -68,7 +68,12 @@ impl<'a> Remake<'a> {
         {
             return None;
         }
-        let shots = shots(&first.prompt, negative_prompt(first), &[clip.frames], clip.fps);
+        let shots = shots(
+            &first.prompt,
+            negative_prompt(first),
+            &[clip.frames],
+            clip.fps,
+        );
         let mut made = Self {
             versions: vec![RemakeVersion {
                 readings: shots.iter().map(|shot| shot.reading.clone()).collect(),
@@ -186,7 +191,10 @@ impl<'a> Remake<'a> {
             let reading = &version.readings[index];
             match mix.iter_mut().find(|(shot, _)| shot.reading == *reading) {
                 Some((_, share)) => *share += version.share,
-                None => mix.push((with_reading(&self.shots[index], reading.clone()), version.share)),
+                None => mix.push((
+                    with_reading(&self.shots[index], reading.clone()),
+                    version.share,
+                )),
             }
         }
         mix

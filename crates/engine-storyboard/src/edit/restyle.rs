@@ -13,7 +13,7 @@ use crate::raster::colour::Rgb;
 use crate::rng::Rng;
 use crate::scene::camera::FramePulse;
 use crate::scene::palette::Palette;
-use crate::scene::{SceneScratch, Scene};
+use crate::scene::{Scene, SceneScratch};
 use crate::script::{merge_lines, shots};
 
 /// Share of the new colours in the light; the rest of it stays white.
@@ -254,7 +254,11 @@ pub(crate) struct OldLetters(Vec<Caption>);
 
 impl OldLetters {
     /// The captions of all links of `script`, each of which may still be visible.
-    pub(crate) fn from_script(script: &[Arc<VideoSpec>], clip: ClipPlan, system_fonts: bool) -> Self {
+    pub(crate) fn from_script(
+        script: &[Arc<VideoSpec>],
+        clip: ClipPlan,
+        system_fonts: bool,
+    ) -> Self {
         let lines = script.iter().flat_map(|link| {
             let avoid = link.negative_prompt.as_deref().unwrap_or_default();
             merge_lines(shots(&link.prompt, avoid, &[clip.frames], clip.fps))

@@ -3,7 +3,7 @@
 
 use super::Meaning;
 use super::language::Language;
-use super::reading::{BoundWords, Mention, Role, ColourTint, possible_act};
+use super::reading::{BoundWords, ColourTint, Mention, Role, possible_act};
 use super::scan::{ScanItem, WordToken};
 use crate::raster::colour::Rgb;
 use crate::subject::{Act, BodyKind, Stance, Subject};
@@ -41,7 +41,9 @@ pub(super) fn bind(items: &[ScanItem], text: &TokenText<'_>) -> BoundWords {
                 Meaning::Count(count) => bound.assign_count(items, index, count),
                 Meaning::Size(size) => bound.assign_size(items, index, size),
                 Meaning::Colour(colour) => match text.colour_owner(items, index, &bound.mentions) {
-                    Some(ColourOwner::Wearer(who)) => bound.mentions[who].role.colour = Some(colour),
+                    Some(ColourOwner::Wearer(who)) => {
+                        bound.mentions[who].role.colour = Some(colour)
+                    }
                     Some(ColourOwner::Undrawn) => bound.unowned.push(items[index].written.clone()),
                     None => bound.assign_colour(items, index, colour),
                 },
@@ -297,7 +299,8 @@ impl BoundWords {
         let person = self.mentions[before].role.subject.facts().body == BodyKind::Person;
         let next = self.mentions.iter().position(|one| one.item > index)?;
         let Mention { item, role, .. } = self.mentions[next];
-        let near = items[item].at <= end + NEAR && !items[index..item].iter().any(ScanItem::is_stop);
+        let near =
+            items[item].at <= end + NEAR && !items[index..item].iter().any(ScanItem::is_stop);
         let flies = role.subject.facts().stance == Stance::Flies;
         (act == Act::Fly && person && near && flies).then_some(next)
     }
@@ -619,7 +622,12 @@ impl TokenText<'_> {
     }
 
     /// The owner of the colour at `items[index]`; `None` if the colour is for a drawn thing beside it.
-    fn colour_owner(&self, items: &[ScanItem], index: usize, mentions: &[Mention]) -> Option<ColourOwner> {
+    fn colour_owner(
+        &self,
+        items: &[ScanItem],
+        index: usize,
+        mentions: &[Mention],
+    ) -> Option<ColourOwner> {
         let (at, end) = (items[index].at, items[index].at + items[index].count);
         let after = (end..end + 2).find(|one| self.is_cloth(*one));
         let before = (at.saturating_sub(2)..at).find(|one| self.is_cloth(*one));

@@ -2,7 +2,7 @@
 //! out" or "schwenkt nach links".
 
 use super::scan::ScanItem;
-use super::{Framing, Meaning, CameraVerb, MoveDirection};
+use super::{CameraVerb, Framing, Meaning, MoveDirection};
 use crate::subject::Act;
 
 /// Maximum number of tokens between a verb and its direction.

@@ -3,7 +3,7 @@
 
 use super::language::Language;
 use super::scan::{ScanItem, scan_phrases, tokenize};
-use super::{Framing, Meaning, Place, Reading, CameraVerb, MoveDirection, camera_moves};
+use super::{CameraVerb, Framing, Meaning, MoveDirection, Place, Reading, camera_moves};
 use crate::subject::{Stance, Subject};
 
 /// Maximum number of tokens between a relation and its thing.
@@ -20,7 +20,8 @@ fn subject(item: &ScanItem) -> Option<Subject> {
 pub(super) fn read_relation(reading: &mut Reading, items: &[ScanItem]) {
     let found = items.iter().enumerate().find_map(|(index, item)| {
         item.meanings.iter().find_map(|one| match one {
-            Meaning::Beside(way) | Meaning::Way(way @ (MoveDirection::Left | MoveDirection::Right)) => {
+            Meaning::Beside(way)
+            | Meaning::Way(way @ (MoveDirection::Left | MoveDirection::Right)) => {
                 Some((index, *way))
             }
             _ => None,
@@ -121,7 +122,8 @@ fn includes(shown: Option<Place>, place: Place) -> bool {
 
 /// Whether it is a verb of the camera that moves none.
 fn is_idle(items: &[ScanItem], index: usize) -> bool {
-    items[index].says(Meaning::Verb(CameraVerb::Near)) && camera_moves::framing(items, index).is_none()
+    items[index].says(Meaning::Verb(CameraVerb::Near))
+        && camera_moves::framing(items, index).is_none()
 }
 
 /// Whether it is a relation that the scene does not show.

@@ -2,22 +2,24 @@
 //! twelve languages. It looks words up and does not understand sentences.
 
 mod binding;
+mod camera_moves;
+mod dictionary;
 mod language;
 mod lost_words;
 mod meaning;
-mod camera_moves;
 mod reader;
 mod reading;
 mod scan;
-mod dictionary;
 
 pub(crate) use language::Language;
 pub(crate) use lost_words::shape_words;
-pub(crate) use meaning::{FadeEnd, Framing, Hour, Meaning, Mood, Motion, Season, CameraVerb, MoveDirection, Weather};
+pub(crate) use meaning::{
+    CameraVerb, FadeEnd, Framing, Hour, Meaning, Mood, Motion, MoveDirection, Season, Weather,
+};
 #[cfg(test)]
 pub(crate) use reader::read;
 pub(crate) use reader::{is_supported, language_of, read_as, word_for};
-pub(crate) use reading::{SoundWishes, LostWords, Reading, Role, ColourTint, possible_act};
+pub(crate) use reading::{ColourTint, LostWords, Reading, Role, SoundWishes, possible_act};
 pub(crate) use scan::is_cjk;
 
 /// The location of a scene.

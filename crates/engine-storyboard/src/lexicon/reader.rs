@@ -3,13 +3,15 @@
 
 use super::binding::TokenText;
 use super::binding::bind;
+use super::dictionary::detect;
 use super::language::Language;
-use super::lost_words::{sort_words, read_relation};
+use super::lost_words::{read_relation, sort_words};
 use super::reading::BoundWords;
 use super::scan::tokenize;
-use super::scan::{ScanItem, PhraseScan, scan_phrases};
-use super::dictionary::detect;
-use super::{FadeEnd, SoundWishes, Hour, LostWords, Meaning, Place, Reading, Role, Weather, camera_moves};
+use super::scan::{PhraseScan, ScanItem, scan_phrases};
+use super::{
+    FadeEnd, Hour, LostWords, Meaning, Place, Reading, Role, SoundWishes, Weather, camera_moves,
+};
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// Maximum number of subjects in a shot.

@@ -268,7 +268,11 @@ pub(crate) fn possible_act(subject: Subject, act: Act) -> Option<Act> {
     let (body, stance) = (facts.body, facts.stance);
     let lives = matches!(
         body,
-        BodyKind::Person | BodyKind::Quadruped | BodyKind::Bird | BodyKind::Insect | BodyKind::Swimmer
+        BodyKind::Person
+            | BodyKind::Quadruped
+            | BodyKind::Bird
+            | BodyKind::Insect
+            | BodyKind::Swimmer
     );
     let walks = lives && matches!(stance, Stance::Walks);
     // An arm returns at once where the act becomes another: a car that "runs" moves, a cat that
@@ -306,7 +310,9 @@ pub(crate) fn possible_act(subject: Subject, act: Act) -> Option<Act> {
         ),
         Act::Wave | Act::Read => body == BodyKind::Person,
         Act::Play if body == BodyKind::Quadruped => return Some(Act::Jump),
-        Act::Play => body == BodyKind::Person || matches!(subject, Subject::Piano | Subject::Guitar),
+        Act::Play => {
+            body == BodyKind::Person || matches!(subject, Subject::Piano | Subject::Guitar)
+        }
         Act::Turn if body == BodyKind::Person => return Some(Act::Dance),
         Act::Turn => !lives,
         Act::Burn => matches!(

@@ -5,9 +5,9 @@ use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 
 use super::Meaning;
+use super::dictionary::{LanguageWords, WordEntry};
 use super::language::Language;
 use super::reading::possible_act;
-use super::dictionary::{WordEntry, LanguageWords};
 use crate::subject::{Act, Subject};
 
 /// Maximum number of tokens in a phrase.
@@ -125,7 +125,11 @@ fn word_end(tokens: &[WordToken], at: usize) -> usize {
 
 /// The known parts of a word that the dictionary has and the engine has not: "白马" is a white horse. Of two nouns it is
 /// none: "海马" is no horse at sea.
-fn known_parts(tokens: &[WordToken], at: usize, words: &LanguageWords) -> Option<Vec<(usize, WordEntry, usize)>> {
+fn known_parts(
+    tokens: &[WordToken],
+    at: usize,
+    words: &LanguageWords,
+) -> Option<Vec<(usize, WordEntry, usize)>> {
     let end = word_end(tokens, at);
     let mut found: Vec<(usize, WordEntry, usize)> = Vec::new();
     let mut from = at;
@@ -215,7 +219,12 @@ pub(super) fn scan_phrases(tokens: &[WordToken], language: Language) -> PhraseSc
             None => known,
         };
         let found = known.map(|(entry, count)| vec![(at, entry, count)]);
-        let found = found.or_else(|| token.unspaced.then(|| known_parts(tokens, at, words)).flatten());
+        let found = found.or_else(|| {
+            token
+                .unspaced
+                .then(|| known_parts(tokens, at, words))
+                .flatten()
+        });
         let end = word_end(tokens, at);
         // Single characters without a meaning are one word.
         let single = found.is_none() && token.unspaced && end == at + 1;

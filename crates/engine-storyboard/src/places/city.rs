@@ -25,7 +25,8 @@ struct HouseRow {
 pub(super) fn paint_city(stage: &mut SceneBuilder<'_>) {
     let seats = cast::standing_figures(stage);
     let walkers = stage.reading.roles.iter().any(|role| {
-        role.subject.facts().stance != Stance::Flies && street_lane(role.subject) == StreetLane::Pavement
+        role.subject.facts().stance != Stance::Flies
+            && street_lane(role.subject) == StreetLane::Pavement
     });
     let walkers = cast::had_pavement(stage).unwrap_or(walkers);
     stage.paved = walkers;
@@ -64,7 +65,13 @@ pub(super) fn paint_city(stage: &mut SceneBuilder<'_>) {
         (StreetLane::Pavement, 1.0),
     ] {
         let row = street.row(lane, height);
-        cast::place_standing(stage, &seats, &|one| street_lane(one) == lane, depth, &|_| row);
+        cast::place_standing(
+            stage,
+            &seats,
+            &|one| street_lane(one) == lane,
+            depth,
+            &|_| row,
+        );
     }
     lamps(stage, street.foot);
 }
@@ -405,7 +412,8 @@ impl Street {
 
     /// Paints it.
     fn paint(&self, stage: &mut SceneBuilder<'_>) {
-        let wet = stage.reading.has_weather(Weather::Rain) || stage.reading.has_weather(Weather::Storm);
+        let wet =
+            stage.reading.has_weather(Weather::Rain) || stage.reading.has_weather(Weather::Storm);
         self.road(stage, wet);
         self.far_side(stage);
         self.markings(stage);

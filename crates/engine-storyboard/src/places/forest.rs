@@ -62,7 +62,14 @@ pub(super) fn paint_forest(stage: &mut SceneBuilder<'_>) {
     stage.add_particles(lights);
 }
 
-fn trunks(stage: &mut SceneBuilder<'_>, depth: f32, distance: f32, count: usize, thick: f32, ground: f32) {
+fn trunks(
+    stage: &mut SceneBuilder<'_>,
+    depth: f32,
+    distance: f32,
+    count: usize,
+    thick: f32,
+    ground: f32,
+) {
     stage.rng.switch_to("trunks", depth);
     let (unit, palette) = (stage.unit, stage.palette);
     let mut rng = stage.rng.fork("trunks");

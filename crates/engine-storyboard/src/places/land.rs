@@ -318,7 +318,13 @@ fn pine(
 }
 
 /// A wood of pines along a crest.
-pub(super) fn paint_pines(stage: &mut SceneBuilder<'_>, depth: f32, crest: &GroundCrest, count: usize, size: f32) {
+pub(super) fn paint_pines(
+    stage: &mut SceneBuilder<'_>,
+    depth: f32,
+    crest: &GroundCrest,
+    count: usize,
+    size: f32,
+) {
     let (unit, palette) = (stage.unit, stage.palette);
     stage.rng.switch_to("pines", depth);
     let mut rng = stage.rng.fork("pines");
@@ -368,20 +374,29 @@ fn paint_edge_pines(stage: &mut SceneBuilder<'_>) {
     let side = rng.chance(0.5);
     let white = stage.palette.lit(Rgb::hex(0xd8_e2ec), 0.0);
     let snow = (stage.reading.is_snowy()).then_some(white);
-    stage.add_plane(PlaneLayout::new(1.35, height * 0.2, height * 1.2), |pen, _, _| {
-        for n in 0..4 {
-            // From beyond the edge inwards, each a little smaller: a natural frame.
-            let inward = width * (-0.05 + 0.065 * n as f32) + rng.signed() * unit * 0.02;
-            let x = if side { inward } else { width - inward };
-            let tall = unit * (0.78 - 0.15 * n as f32) * rng.range(0.85, 1.1);
-            let shade = tone.lift(rng.signed() * 0.012);
-            pine(pen, (x, height * 1.08, tall), shade, snow, &mut rng);
-        }
-    });
+    stage.add_plane(
+        PlaneLayout::new(1.35, height * 0.2, height * 1.2),
+        |pen, _, _| {
+            for n in 0..4 {
+                // From beyond the edge inwards, each a little smaller: a natural frame.
+                let inward = width * (-0.05 + 0.065 * n as f32) + rng.signed() * unit * 0.02;
+                let x = if side { inward } else { width - inward };
+                let tall = unit * (0.78 - 0.15 * n as f32) * rng.range(0.85, 1.1);
+                let shade = tone.lift(rng.signed() * 0.012);
+                pine(pen, (x, height * 1.08, tall), shade, snow, &mut rng);
+            }
+        },
+    );
 }
 
 /// Round trees in loose groups along a crest.
-fn paint_copses(stage: &mut SceneBuilder<'_>, depth: f32, crest: &GroundCrest, size: f32, distance: f32) {
+fn paint_copses(
+    stage: &mut SceneBuilder<'_>,
+    depth: f32,
+    crest: &GroundCrest,
+    size: f32,
+    distance: f32,
+) {
     let (unit, palette) = (stage.unit, stage.palette);
     stage.rng.switch_to("copses", depth);
     let mut rng = stage.rng.fork("copse");

@@ -1,8 +1,8 @@
 //! The places: each file paints one kind, back to front, from palette and seed.
 
+mod abstract_scene;
 mod cast;
 mod city;
-mod abstract_scene;
 mod forest;
 mod heavens;
 mod land;
@@ -16,7 +16,7 @@ mod tests;
 mod underwater;
 mod weather;
 
-pub(crate) use cast::{PreviousPlace, FigureShortage, shortages};
+pub(crate) use cast::{FigureShortage, PreviousPlace, shortages};
 
 use super::lexicon::Place;
 use super::{art, lexicon, rng, subject};

@@ -362,7 +362,14 @@ fn light(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
         window.right,
         window.bottom + unit * 0.2,
     ];
-    let dust = Particles::new(ParticleKind::Dust, 40, area, unit, palette.orb, &mut stage.rng);
+    let dust = Particles::new(
+        ParticleKind::Dust,
+        40,
+        area,
+        unit,
+        palette.orb,
+        &mut stage.rng,
+    );
     stage.add_particles(dust);
 }
 

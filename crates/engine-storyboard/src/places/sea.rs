@@ -112,7 +112,8 @@ pub(super) fn paint_lake(stage: &mut SceneBuilder<'_>) {
 fn sheet(stage: &mut SceneBuilder<'_>, horizon: f32, orb: SkyOrb, rough: f32) {
     stage.rng.switch_to("sheet", 0.0);
     let (unit, palette) = (stage.unit, stage.palette);
-    let storm = stage.reading.has_weather(Weather::Storm) || stage.reading.has_weather(Weather::Wind);
+    let storm =
+        stage.reading.has_weather(Weather::Storm) || stage.reading.has_weather(Weather::Wind);
     let rough = if storm { rough * 2.0 } else { rough };
     let body = palette.water.under(palette.light);
     let far = body.mix(palette.sky_low, 0.6);
@@ -144,7 +145,14 @@ fn sheet(stage: &mut SceneBuilder<'_>, horizon: f32, orb: SkyOrb, rough: f32) {
         ];
         let count = (620.0 * stage.width / unit) as usize;
         stage.rng.switch_to("glints", 0.0);
-        let glints = Particles::new(ParticleKind::Glint, count, area, unit, colour, &mut stage.rng);
+        let glints = Particles::new(
+            ParticleKind::Glint,
+            count,
+            area,
+            unit,
+            colour,
+            &mut stage.rng,
+        );
         // A low sun draws a path of glitter, a high one glitters everywhere.
         let tight = if palette.hour == Hour::Day { 0.0 } else { 0.55 };
         stage.add_particles(glints.gathered(orb.x, tight).at_depth(0.5));

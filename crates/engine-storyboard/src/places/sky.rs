@@ -36,7 +36,11 @@ pub(super) fn paint_sky(stage: &mut SceneBuilder<'_>, horizon: f32) -> SkyOrb {
         base.mix(palette.glow, strength * (-away * away * 3.2).exp())
     });
     let covered = [Weather::Rain, Weather::Storm, Weather::Fog, Weather::Clouds];
-    if palette.is_dark() && !covered.iter().any(|weather| stage.reading.has_weather(*weather)) {
+    if palette.is_dark()
+        && !covered
+            .iter()
+            .any(|weather| stage.reading.has_weather(*weather))
+    {
         stage.rng.switch_to("stars", 0.0);
         add_stars(
             stage,
@@ -98,7 +102,14 @@ pub(super) fn add_stars(stage: &mut SceneBuilder<'_>, bottom: f32, share: f32) {
         bottom,
     ];
     let unit = stage.unit;
-    let field = Particles::new(ParticleKind::Star, count, box_, unit, colour, &mut stage.rng);
+    let field = Particles::new(
+        ParticleKind::Star,
+        count,
+        box_,
+        unit,
+        colour,
+        &mut stage.rng,
+    );
     stage.add_particles(field.at_depth(0.04));
 }
 

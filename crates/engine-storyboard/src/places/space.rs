@@ -46,7 +46,9 @@ pub(super) fn paint_space(stage: &mut SceneBuilder<'_>) {
         // `add_stars` lays them at the depth of a sky; they are taken back to get a depth of their own,
         // so that layers of stars shift against each other.
         sky::add_stars(stage, height * 1.05, 0.55);
-        if let Some(crate::scene::scene_builder::SceneElement::Particles(stars)) = stage.elements.pop() {
+        if let Some(crate::scene::scene_builder::SceneElement::Particles(stars)) =
+            stage.elements.pop()
+        {
             stage.add_particles(stars.at_depth(depth));
         }
     }

@@ -215,6 +215,13 @@ fn shine(stage: &mut SceneBuilder<'_>, light: f32) {
         }
     });
     let area = [light - unit * 0.5, 0.0, light + unit * 0.5, height * 0.8];
-    let dust = Particles::new(ParticleKind::Dust, 34, area, unit, palette.orb, &mut stage.rng);
+    let dust = Particles::new(
+        ParticleKind::Dust,
+        34,
+        area,
+        unit,
+        palette.orb,
+        &mut stage.rng,
+    );
     stage.add_particles(dust);
 }

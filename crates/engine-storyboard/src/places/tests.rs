@@ -5,7 +5,7 @@ use crate::lexicon::{Hour, Place, Reading, Role};
 use crate::rng::Rng;
 use crate::scene::actor::Actor;
 use crate::scene::palette::Palette;
-use crate::scene::scene_builder::{SceneElement, SceneBuilder};
+use crate::scene::scene_builder::{SceneBuilder, SceneElement};
 use crate::subject::{Act, Subject};
 
 const WIDTH: f32 = 320.0;

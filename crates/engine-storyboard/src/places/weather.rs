@@ -36,7 +36,13 @@ pub(super) fn paint_weather(stage: &mut SceneBuilder<'_>) {
         } else {
             330.0
         };
-        fall(stage, ParticleKind::Snow, (density, 1.0), Rgb::hex(0xf6_f9ff), wind);
+        fall(
+            stage,
+            ParticleKind::Snow,
+            (density, 1.0),
+            Rgb::hex(0xf6_f9ff),
+            wind,
+        );
     } else if season_leaves(stage, wind) {
         // Leaves and petals take the place of dust.
     } else if reading.mood == Some(Mood::Dreamy) || stage.palette.hour == Hour::Golden {
@@ -94,7 +100,13 @@ fn season_leaves(stage: &mut SceneBuilder<'_>, wind: f32) -> bool {
     wooded
 }
 
-fn fall(stage: &mut SceneBuilder<'_>, mark: ParticleKind, (density, size): (f32, f32), colour: Rgb, wind: f32) {
+fn fall(
+    stage: &mut SceneBuilder<'_>,
+    mark: ParticleKind,
+    (density, size): (f32, f32),
+    colour: Rgb,
+    wind: f32,
+) {
     stage.rng.switch_to("fall", 0.0);
     let unit = stage.unit;
     let pad = unit * 0.12;

@@ -4,8 +4,10 @@
 use tiny_skia::Pixmap;
 
 use super::canvas::blend_over;
-use super::resample::{RowSampler, RowCache, RowScratch, PixelStep, Texel, blend_bytes, blend_rows};
-use crate::scene::camera::{StageMap, CameraView};
+use super::resample::{
+    PixelStep, RowCache, RowSampler, RowScratch, Texel, blend_bytes, blend_rows,
+};
+use crate::scene::camera::{CameraView, StageMap};
 
 /// Sideways waver of a plane's rows: grass in wind, kelp in a current.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use super::colour::{Rgb, smooth};
 use super::pen::{Ink, Pen};
 use crate::rng::Rng;
 use crate::scene::camera::CameraView;
-use crate::scene::events::{ShotEvent, LightningFlash, EventKind, flash_brightness};
+use crate::scene::events::{EventKind, LightningFlash, ShotEvent, flash_brightness};
 
 /// Light of a flash overhead in the sky around it, and on everything else.
 const SKY: f32 = 0.72;
@@ -103,7 +103,14 @@ impl Lightning {
     }
 
     /// Lights the sky, most around the strike.
-    fn light_sky(&self, view: &CameraView, canvas: &mut Canvas, strike: &LightningStrike, horizon: f32, power: f32) {
+    fn light_sky(
+        &self,
+        view: &CameraView,
+        canvas: &mut Canvas,
+        strike: &LightningStrike,
+        horizon: f32,
+        power: f32,
+    ) {
         let map = view.map(DEPTH);
         let reach = self.unit * map.scale * (0.5 + 0.5 * strike.flash.near);
         let middle = map.x(strike.flash.across * self.width);
@@ -130,7 +137,13 @@ impl Lightning {
     }
 
     /// Draws the bolt.
-    fn draw_bolt(&self, view: &CameraView, canvas: &mut Canvas, strike: &LightningStrike, power: f32) {
+    fn draw_bolt(
+        &self,
+        view: &CameraView,
+        canvas: &mut Canvas,
+        strike: &LightningStrike,
+        power: f32,
+    ) {
         let lit = smooth(0.2, 0.6, power);
         if strike.bolt.is_empty() || lit <= FAINT {
             return;

@@ -124,7 +124,9 @@ impl Particles {
                     dash(canvas, (x, y), sides, pixel, self.colour, alpha);
                 }
                 ParticleKind::Star => round(u * 0.0021 + 0.25 * pixel, alpha),
-                ParticleKind::Snow if self.wind > 0.5 => self.draw_driven_flake(canvas, (x, y), u, speck.near, alpha),
+                ParticleKind::Snow if self.wind > 0.5 => {
+                    self.draw_driven_flake(canvas, (x, y), u, speck.near, alpha)
+                }
                 ParticleKind::Snow => round(u * 0.0052, alpha),
                 ParticleKind::Firefly => {
                     round(u * 0.012, alpha * 0.35);
@@ -150,7 +152,10 @@ impl Particles {
             ParticleKind::Bubble => (-0.05 - 0.06 * speck.near, 0.0),
             ParticleKind::Dust => (-0.004, 0.008 + self.wind * 0.2),
             ParticleKind::Leaf => (0.05 + 0.1 * speck.near, self.wind * (0.7 + speck.near)),
-            ParticleKind::Star | ParticleKind::Firefly | ParticleKind::Glint | ParticleKind::Meteor => (0.0, 0.0),
+            ParticleKind::Star
+            | ParticleKind::Firefly
+            | ParticleKind::Glint
+            | ParticleKind::Meteor => (0.0, 0.0),
         };
         if self.mark == ParticleKind::Meteor {
             return self.meteor(speck, t);
@@ -185,7 +190,9 @@ impl Particles {
         let alpha = match self.mark {
             ParticleKind::Rain => 0.2 + 0.26 * speck.near,
             ParticleKind::Snow => 0.5 + 0.45 * speck.near,
-            ParticleKind::Star => (0.25 + 0.75 * speck.near * speck.near) * (0.75 + 0.25 * twinkle(1.6)),
+            ParticleKind::Star => {
+                (0.25 + 0.75 * speck.near * speck.near) * (0.75 + 0.25 * twinkle(1.6))
+            }
             ParticleKind::Firefly => twinkle(1.3).powi(2),
             ParticleKind::Bubble => 0.3,
             ParticleKind::Glint => twinkle(2.2).powi(3) * (0.5 + 0.5 * speck.near),
@@ -215,7 +222,14 @@ impl Particles {
     }
 
     /// Path of a flake during one exposure in a strong wind.
-    fn draw_driven_flake(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, near: f32, alpha: f32) {
+    fn draw_driven_flake(
+        &self,
+        canvas: &mut Canvas,
+        (x, y): (f32, f32),
+        u: f32,
+        near: f32,
+        alpha: f32,
+    ) {
         let long = u * 0.04 * self.wind;
         let tip = (x + long, y + long * (0.1 + 0.15 * near));
         line(canvas, (x, y), tip, u * 0.0045, self.colour, alpha);

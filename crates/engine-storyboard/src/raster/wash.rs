@@ -3,8 +3,8 @@
 
 use super::canvas::FULL;
 use super::colour::Rgb;
-use super::resample::{RowSampler, RowCache, RowScratch, PixelStep, Texel, blend_rows, mul_high};
-use crate::scene::camera::{StageMap, CameraView};
+use super::resample::{PixelStep, RowCache, RowSampler, RowScratch, Texel, blend_rows, mul_high};
+use crate::scene::camera::{CameraView, StageMap};
 
 /// Blending of a wash with the elements below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,11 @@ pub(crate) struct WashArea {
 
 impl Wash {
     /// A wash whose colour at a stage point is `colour(x, y)`.
-    pub(crate) fn new(field: WashArea, meeting: WashBlend, colour: impl Fn(f32, f32) -> Rgb) -> Self {
+    pub(crate) fn new(
+        field: WashArea,
+        meeting: WashBlend,
+        colour: impl Fn(f32, f32) -> Rgb,
+    ) -> Self {
         let width = ((field.right - field.left) / field.pitch).ceil() as usize + 2;
         let height = ((field.bottom - field.top) / field.pitch).ceil() as usize + 2;
         let mut texels = Vec::with_capacity(width * height);

@@ -31,7 +31,12 @@ impl Water {
     }
 
     /// Lays the water onto those of its rows that are `needed`.
-    pub(crate) fn draw(&self, view: &CameraView, canvas: &mut Canvas, needed: impl Fn(usize) -> bool) {
+    pub(crate) fn draw(
+        &self,
+        view: &CameraView,
+        canvas: &mut Canvas,
+        needed: impl Fn(usize) -> bool,
+    ) {
         let map = view.map(self.depth);
         let horizon = map.y(self.horizon);
         let first = self.first_row(view);

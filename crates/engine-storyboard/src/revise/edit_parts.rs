@@ -223,7 +223,9 @@ impl EditSplitter {
     fn word(&mut self, word: &str) {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
         if let SplitState::Object(verb) = &self.state {
-            if let Some(condition) = swap_condition(verb, bare).filter(|_| !self.old.trim().is_empty()) {
+            if let Some(condition) =
+                swap_condition(verb, bare).filter(|_| !self.old.trim().is_empty())
+            {
                 self.state = SplitState::Replacement(bare.to_owned(), condition);
                 return;
             }
@@ -248,7 +250,9 @@ impl EditSplitter {
             }
             match self.state {
                 SplitState::Wanted | SplitState::Replacement(..) => self.new.push_str(word),
-                SplitState::Removed | SplitState::Object(_) | SplitState::Replaced => self.old.push_str(word),
+                SplitState::Removed | SplitState::Object(_) | SplitState::Replaced => {
+                    self.old.push_str(word)
+                }
             }
         }
     }

@@ -4,11 +4,11 @@
 mod edit_parts;
 
 use super::lexicon::{
-    Hour, Language, LostWords, Meaning, Place, Reading, Role, Season, ColourTint, Weather, possible_act, language_of,
-    read_as,
+    ColourTint, Hour, Language, LostWords, Meaning, Place, Reading, Role, Season, Weather,
+    language_of, possible_act, read_as,
 };
 use super::subject::Subject;
-use edit_parts::{SwapCondition, EditParts, ThingSwap};
+use edit_parts::{EditParts, SwapCondition, ThingSwap};
 
 /// The changes that an edit asks for.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -35,7 +35,11 @@ fn words_that_say_nothing_change_nothing() {
             source,
             "{edit}"
         );
-        assert_eq!(EditChange::read(edit, "").air(), Reading::default(), "{edit}");
+        assert_eq!(
+            EditChange::read(edit, "").air(),
+            Reading::default(),
+            "{edit}"
+        );
     }
 }
 
@@ -75,7 +79,12 @@ fn another_place_keeps_the_subjects_and_the_hour_by_chance() {
     assert_eq!(subjects(&made), [Subject::Car]);
     assert!(made.colour_of(Subject::Car).is_some());
     assert_eq!(made.hour, Some(SETTLED.hour));
-    assert!(!made.tints.iter().any(|tint| matches!(tint, ColourTint::Place(_))));
+    assert!(
+        !made
+            .tints
+            .iter()
+            .any(|tint| matches!(tint, ColourTint::Place(_)))
+    );
     // A subject is no place: a boat that is added moves no hills to the sea.
     assert_eq!(revised("a forest", "add a boat").place, Some(Place::Forest));
 }

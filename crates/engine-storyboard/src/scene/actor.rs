@@ -4,7 +4,7 @@
 use tiny_skia::Transform;
 
 use super::camera::CameraView;
-use crate::art::{self, SubjectColours, ActMoment};
+use crate::art::{self, ActMoment, SubjectColours};
 use crate::raster::canvas::{Canvas, blend_over};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};

@@ -86,7 +86,13 @@ impl CameraMove {
     }
 
     /// View `time_s` into a shot of `length_s`.
-    pub(crate) fn view_at(&self, time_s: f32, length_s: f32, unit: f32, centre: (f32, f32)) -> CameraView {
+    pub(crate) fn view_at(
+        &self,
+        time_s: f32,
+        length_s: f32,
+        unit: f32,
+        centre: (f32, f32),
+    ) -> CameraView {
         let share = ease((time_s / length_s.max(0.1)).clamp(0.0, 1.0));
         CameraView {
             pan: (

@@ -84,7 +84,12 @@ fn can_flash(reading: &Reading) -> bool {
     )
 }
 
-fn add_flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut Vec<ShotEvent>) {
+fn add_flashes(
+    reading: &Reading,
+    (from, to): (f32, f32),
+    rng: &mut Rng,
+    events: &mut Vec<ShotEvent>,
+) {
     let bolts = reading.has_weather(Weather::Lightning);
     if !(bolts || reading.has_weather(Weather::Storm)) || !can_flash(reading) {
         return;
@@ -179,7 +184,12 @@ fn add_steps(reading: &Reading, (from, to): (f32, f32), events: &mut Vec<ShotEve
     }));
 }
 
-fn add_other_events(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut Vec<ShotEvent>) {
+fn add_other_events(
+    reading: &Reading,
+    (from, to): (f32, f32),
+    rng: &mut Rng,
+    events: &mut Vec<ShotEvent>,
+) {
     let mut every = |subject: Subject, kind: EventKind, first: f32, gap: (f32, f32)| {
         if !reading.shows(subject) {
             return;
@@ -268,6 +278,10 @@ mod tests {
     #[test]
     fn a_flash_strikes_at_once_and_goes_out() {
         assert!(flash_brightness(-0.01) == 0.0 && flash_brightness(0.0) == 1.0);
-        assert!(flash_brightness(0.12) < 0.4 && flash_brightness(0.14) > 0.6 && flash_brightness(0.8) < 0.01);
+        assert!(
+            flash_brightness(0.12) < 0.4
+                && flash_brightness(0.14) > 0.6
+                && flash_brightness(0.8) < 0.01
+        );
     }
 }

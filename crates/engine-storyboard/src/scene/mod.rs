@@ -10,19 +10,19 @@ pub(crate) mod scene_builder;
 use kinora_contract::{Resolution, Size};
 
 use super::lexicon::{Framing, Hour, Place, Reading, Weather};
+use super::places::{self, FigureShortage, PreviousPlace};
 use super::revise::SceneSetting;
 use super::rng::{Rng, hash};
-use super::places::{self, PreviousPlace, FigureShortage};
 use super::script::Shot;
 use super::subject::Subject;
 use crate::raster::canvas::Canvas;
 use crate::raster::resample::RowScratch;
 use crate::raster::{layer, wash};
 use actor::Actor;
-use camera::{CameraMove, FramePulse, CameraView};
+use camera::{CameraMove, CameraView, FramePulse};
 use events::shot_events;
 use palette::Palette;
-use scene_builder::{SceneElement, SceneBuilder};
+use scene_builder::{SceneBuilder, SceneElement};
 
 /// A painted scene.
 #[derive(Debug)]
@@ -251,7 +251,9 @@ impl Scene {
         time_s: f32,
         of: impl Fn(&Actor, &CameraView) -> Option<(Subject, [f32; 4])>,
     ) -> Vec<(Subject, [f32; 4])> {
-        let view = self.camera.view_at(time_s, self.seconds, self.unit, self.centre);
+        let view = self
+            .camera
+            .view_at(time_s, self.seconds, self.unit, self.centre);
         // The sides of the stage, back from the centre that `build` derives from them.
         let (wide, high) = (self.centre.0 / 0.5, self.centre.1 / 0.48);
         let actors = self.elements.iter().filter_map(|element| match element {
@@ -266,8 +268,16 @@ impl Scene {
     }
 
     /// Draws the scene `time_s` after its shot began to show.
-    pub(crate) fn draw(&self, time_s: f32, pulse: FramePulse, canvas: &mut Canvas, bench: &mut SceneScratch) {
-        let mut view = self.camera.view_at(time_s, self.seconds, self.unit, self.centre);
+    pub(crate) fn draw(
+        &self,
+        time_s: f32,
+        pulse: FramePulse,
+        canvas: &mut Canvas,
+        bench: &mut SceneScratch,
+    ) {
+        let mut view = self
+            .camera
+            .view_at(time_s, self.seconds, self.unit, self.centre);
         view.zoom *= pulse.zoom;
         view.pixels = self.pixels;
         // The flat elements in runs, each with the place of its first.
@@ -348,7 +358,9 @@ impl<'a> FlatElement<'a> {
     /// `None` if the element is not flat.
     fn from_element(element: &'a SceneElement, view: &CameraView) -> Option<Self> {
         match element {
-            SceneElement::Plane(layer) => Some(Self::Plane(layer::ProjectedLayer::new(layer, view))),
+            SceneElement::Plane(layer) => {
+                Some(Self::Plane(layer::ProjectedLayer::new(layer, view)))
+            }
             SceneElement::Wash(wash) => Some(Self::Wash(wash::ProjectedWash::new(wash, view))),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! The colours of a scene, from hour, weather and the prompt's colour words.
 //! It holds no opinion on shapes.
 
-use crate::lexicon::{Hour, Mood, Place, Reading, Season, ColourTint, Weather};
+use crate::lexicon::{ColourTint, Hour, Mood, Place, Reading, Season, Weather};
 use crate::raster::colour::Rgb;
 use crate::rng::Rng;
 

@@ -8,16 +8,16 @@ use super::camera::REACH;
 use super::events::ShotEvent;
 use super::palette::Palette;
 use crate::lexicon::{Place, Reading};
+use crate::places::PreviousPlace;
 use crate::raster::colour::Rgb;
 use crate::raster::layer::{Heave, Layer, LayerPlacement, Sway};
 use crate::raster::lightning::Lightning;
 use crate::raster::noise;
 use crate::raster::particles::Particles;
 use crate::raster::pen::Pen;
-use crate::raster::wash::{WashArea, WashBlend, Wash};
+use crate::raster::wash::{Wash, WashArea, WashBlend};
 use crate::raster::water::Water;
 use crate::rng::Rng;
-use crate::places::PreviousPlace;
 
 /// One thing in a scene.
 #[derive(Debug)]

@@ -183,7 +183,9 @@ impl Ambience {
                 }
             })
             .collect();
-        let now = plan.first().map_or_else(AmbienceLevels::default, |one| one.levels);
+        let now = plan
+            .first()
+            .map_or_else(AmbienceLevels::default, |one| one.levels);
         let song = [
             rng.range(2.1, 3.2),
             rng.range(0.0, 1.0),

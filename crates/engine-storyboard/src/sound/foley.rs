@@ -7,7 +7,7 @@ use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
 use super::track::LowPass;
 use crate::rng::Rng;
-use crate::scene::events::{FootGround, EventKind, shot_events};
+use crate::scene::events::{EventKind, FootGround, shot_events};
 use crate::script::Shot;
 
 /// The sounds of a clip in order of their beginning.
@@ -62,7 +62,8 @@ impl Foley {
             // Flashes have no sound of their own and are passed over.
             self.next += 1;
             if length_s(*kind) > 0.0 {
-                self.sounding.push(FoleyVoice::new(*kind, at, &mut self.rng));
+                self.sounding
+                    .push(FoleyVoice::new(*kind, at, &mut self.rng));
             }
         }
         let mut both = [0.0; 2];
@@ -134,7 +135,13 @@ impl FoleyVoice {
 }
 
 /// A crack when it is near, and a roll that comes after it and dies away.
-fn thunder(near: f32, own: f32, (high, low): (&mut LowPass, &mut LowPass), noise: f32, t: f32) -> f32 {
+fn thunder(
+    near: f32,
+    own: f32,
+    (high, low): (&mut LowPass, &mut LowPass),
+    noise: f32,
+    t: f32,
+) -> f32 {
     let crack = high.pass(noise, 500.0 + 1_900.0 * near * near);
     let split = (t / 0.004).min(1.0) * (-t * 11.0).exp() * near * near * 0.55;
     let roll = low.pass(noise, 62.0 + 90.0 * near + 60.0 * (-t * 3.0).exp());
@@ -143,7 +150,13 @@ fn thunder(near: f32, own: f32, (high, low): (&mut LowPass, &mut LowPass), noise
     crack * split + roll * body * swell * (2.6 + 3.4 * near)
 }
 
-fn step(ground: FootGround, own: f32, (high, low): (&mut LowPass, &mut LowPass), noise: f32, t: f32) -> f32 {
+fn step(
+    ground: FootGround,
+    own: f32,
+    (high, low): (&mut LowPass, &mut LowPass),
+    noise: f32,
+    t: f32,
+) -> f32 {
     let attack = (t / 0.003).min(1.0);
     let bright = high.pass(noise, 2_400.0);
     match ground {

@@ -39,7 +39,9 @@ impl ClipSound {
     /// for.
     pub(crate) fn new(job: &FrameJob<'_>, shots: &[Shot]) -> Self {
         let clip = job.clip;
-        if let Some(track) = SoundTrack::from_sounds(&job.materials.audios, samples(clip.frames, clip.fps)) {
+        if let Some(track) =
+            SoundTrack::from_sounds(&job.materials.audios, samples(clip.frames, clip.fps))
+        {
             return Self::Laid(track);
         }
         if shots.iter().any(|shot| shot.reading.hearing.silent) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 use kinora_contract::VideoSpec;
-use kinora_engine::{JobMaterials, ClipPlanner};
+use kinora_engine::{ClipPlanner, JobMaterials};
 use kinora_engine_storyboard::{Storyboard, drawn_words, figures_in_frame};
 
 const FUNCTION_WORDS: &str = include_str!("../prompts/function-words.txt");

@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{EditSpec, VideoInputs, Size, VideoSpec};
-use kinora_engine::{JobMaterials, RgbPicture, ClipPlanner};
-use kinora_engine_storyboard::{StoryboardOptions, Storyboard};
+use kinora_contract::{EditSpec, Size, VideoInputs, VideoSpec};
+use kinora_engine::{ClipPlanner, JobMaterials, RgbPicture};
+use kinora_engine_storyboard::{Storyboard, StoryboardOptions};
 
 use crate::support::{NONE, SMALL, spec, tape_by};
 
@@ -44,7 +44,11 @@ fn oval(size: Size, ground: [u8; 3], colour: [u8; 3], middle: (f64, f64)) -> Rgb
 }
 
 /// A request with the given pictures as references; a black one shows letters and nothing else.
-pub(crate) fn over(pictures: Vec<RgbPicture>, prompt: &str, size: Size) -> (VideoSpec, JobMaterials) {
+pub(crate) fn over(
+    pictures: Vec<RgbPicture>,
+    prompt: &str,
+    size: Size,
+) -> (VideoSpec, JobMaterials) {
     let mut asked = spec(prompt, size, 2, 1);
     let url = || "https://example.com/a.png".to_owned();
     asked.inputs = VideoInputs::References {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kinora_contract::VideoSpec;
 use kinora_engine::ClipPlanner;
-use kinora_engine_storyboard::{Storyboard, nouns, figures_in_frame};
+use kinora_engine_storyboard::{Storyboard, figures_in_frame, nouns};
 use proptest::prelude::*;
 
 use super::support::*;

@@ -2,7 +2,7 @@
 
 use kinora_contract::id::TaskId;
 use kinora_contract::{Size, VideoSpec};
-use kinora_engine::{JobMaterials, ClipPlanner, conformance};
+use kinora_engine::{ClipPlanner, JobMaterials, conformance};
 
 use super::references;
 use super::support::*;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{EditSpec, VideoInputs, VideoLength, Size, VideoSpec};
-use kinora_engine::{JobControl, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, conformance};
+use kinora_contract::{EditSpec, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_engine::{
+    ClipPlanner, Engine, EngineError, FrameJob, JobControl, JobMaterials, conformance,
+};
 
 use super::support::*;
 

@@ -1,6 +1,6 @@
 //! First and last frame: the caller's pictures at the ends, one calm camera between.
 
-use kinora_contract::{VideoInputs, Size, VideoSpec};
+use kinora_contract::{Size, VideoInputs, VideoSpec};
 use kinora_engine::{JobMaterials, RgbPicture, conformance};
 
 use super::support::*;

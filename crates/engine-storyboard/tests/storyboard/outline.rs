@@ -1,8 +1,8 @@
 //! The clip as announced: conformance, sameness, sizes, refusals, streaming.
 
 use kinora_contract::size::listed_sizes;
-use kinora_contract::{FrameSize, VideoInputs, Resolution, Size, VideoSpec};
-use kinora_engine::{EngineError, JobMaterials, RgbPicture, ClipPlanner, conformance};
+use kinora_contract::{FrameSize, Resolution, Size, VideoInputs, VideoSpec};
+use kinora_engine::{ClipPlanner, EngineError, JobMaterials, RgbPicture, conformance};
 
 use super::support::*;
 

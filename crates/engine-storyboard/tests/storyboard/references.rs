@@ -1,7 +1,9 @@
 //! Reference images are shown in order; reference sound is heard and moves the picture.
 
-use kinora_contract::{VideoInputs, Size, VideoSpec};
-use kinora_engine::{JobMaterials, RgbPicture, ClipPlanner, SAMPLE_RATE_HZ, StereoSound, conformance};
+use kinora_contract::{Size, VideoInputs, VideoSpec};
+use kinora_engine::{
+    ClipPlanner, JobMaterials, RgbPicture, SAMPLE_RATE_HZ, StereoSound, conformance,
+};
 
 use super::support::*;
 

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use kinora_contract::id::TaskId;
-use kinora_contract::{EditSpec, VideoInputs, Size, VideoSpec};
-use kinora_engine::{EngineError, SourceVideo, JobMaterials, VideoPlayback, conformance};
+use kinora_contract::{EditSpec, Size, VideoInputs, VideoSpec};
+use kinora_engine::{EngineError, JobMaterials, SourceVideo, VideoPlayback, conformance};
 use proptest::prelude::*;
 
 use super::any_prompt::WORDS;

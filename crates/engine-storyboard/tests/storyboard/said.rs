@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_engine::{JobMaterials, ClipPlanner};
+use kinora_engine::{ClipPlanner, JobMaterials};
 use kinora_engine_storyboard::{Storyboard, nouns};
 
 use super::support::*;
@@ -277,7 +277,8 @@ fn no_word_is_taken_for_another() {
         ("ein Ritter kämpft gegen einen Drachen", "kite"),
         ("una bailarina de flamenco en una plaza", "flamingo"),
     ] {
-        let seen = kinora_engine_storyboard::figures_in_frame(&spec(prompt, SMALL, 2, 1), 0).unwrap();
+        let seen =
+            kinora_engine_storyboard::figures_in_frame(&spec(prompt, SMALL, 2, 1), 0).unwrap();
         assert!(
             seen.iter().all(|one| one.name != absent),
             "{prompt}: {seen:?}"

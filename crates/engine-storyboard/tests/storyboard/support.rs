@@ -3,11 +3,12 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
-    JobControl, Engine, EngineError, SourceVideo, FrameJob, JobMaterials, RgbPicture, ClipPlanner, VideoPlayback, ClipSink,
+    ClipPlanner, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials, RgbPicture,
+    SourceVideo, VideoPlayback,
 };
-use kinora_engine_storyboard::{StoryboardOptions, Storyboard};
+use kinora_engine_storyboard::{Storyboard, StoryboardOptions};
 
 pub(crate) const SMALL: Size = Size::new(320, 180);
 

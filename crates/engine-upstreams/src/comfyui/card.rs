@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use kinora_contract::{VideoInputs, VideoLength, Size, VideoSpec};
-use kinora_engine::{FilmJob, RenderGrid, ReferenceFile};
+use kinora_contract::{Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_engine::{FilmJob, ReferenceFile, RenderGrid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::ComfyError;
-use super::workflow::{WorkflowBindings, WorkflowNode, InputRole, BindingTarget, BindingTargets, Workflow, link};
+use super::workflow::{
+    BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings, WorkflowNode, link,
+};
 use crate::servers::{file_ending, is_media_type};
 
 /// Where films are saved in a server's output folder.
@@ -138,7 +140,12 @@ impl WorkflowCard {
 
     /// Names the files of `role`. Inputs beyond the last file are left out if they may be, and otherwise
     /// get the last one again.
-    fn place(&self, graph: &mut Workflow, role: InputRole, names: &[String]) -> Result<(), ComfyError> {
+    fn place(
+        &self,
+        graph: &mut Workflow,
+        role: InputRole,
+        names: &[String],
+    ) -> Result<(), ComfyError> {
         let slots = self.bindings.slots(role);
         if names.len() > slots.len() {
             return Err(ComfyError::Unsupported("so many files"));
@@ -387,7 +394,12 @@ mod tests {
             "fps = 16\nsize_multiple = 64",
             "fps = 16\nframes = { step = 0 }",
         ] {
-            assert!(toml::from_str::<WorkflowDescription>(wrong).unwrap().check().is_err());
+            assert!(
+                toml::from_str::<WorkflowDescription>(wrong)
+                    .unwrap()
+                    .check()
+                    .is_err()
+            );
         }
     }
 }

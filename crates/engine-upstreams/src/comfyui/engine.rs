@@ -10,18 +10,19 @@ use async_trait::async_trait;
 use kinora_contract::{Clock, FailureCode, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    EngineDescription, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError, EngineOutput,
-    ServerReport, refuse_unsupported,
+    EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmJob, FilmKind,
+    KindError, ServerReport, refuse_unsupported,
 };
 use serde::Deserialize;
 
 use super::card::{WorkflowCard, WorkflowDescription};
 use super::error::ComfyError;
 use super::run::ComfyTicket;
-use super::shared::{ComfyServers, DISK_THREADS, ComfyOptions, SecretText, headers};
-use super::workflow::{WorkflowBindings, WORKFLOW_BYTES_MAX, Workflow};
+use super::shared::{ComfyOptions, ComfyServers, DISK_THREADS, SecretText, headers};
+use super::workflow::{WORKFLOW_BYTES_MAX, Workflow, WorkflowBindings};
 use crate::servers::{
-    KeySource, PatienceLimits, SettingsError, SystemTimer, base_url, chain, check_each_once, key_source,
+    KeySource, PatienceLimits, SettingsError, SystemTimer, base_url, chain, check_each_once,
+    key_source,
 };
 
 /// An engine whose films a workflow makes.

@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::shared::ComfyShared;
 use super::workflow::Workflow;
-use crate::servers::{SpreadBackoff, ServerCall, CallError, chain};
+use crate::servers::{CallError, ServerCall, SpreadBackoff, chain};
 
 /// A server that keeps closing the socket, or another attempt that keeps taking its place, is left alone.
 const CONNECTS_MAX: u32 = 5;
@@ -60,7 +60,12 @@ impl EventFeed {
     }
 }
 
-async fn listen(shared: Arc<ComfyShared>, index: usize, id: String, events: mpsc::Sender<ComfyEvent>) {
+async fn listen(
+    shared: Arc<ComfyShared>,
+    index: usize,
+    id: String,
+    events: mpsc::Sender<ComfyEvent>,
+) {
     let limits = shared.options.limits;
     let backoff = SpreadBackoff::new(limits.backoff_first, limits.backoff_max, &id);
     for attempt in 0..CONNECTS_MAX {
@@ -178,7 +183,9 @@ fn read_text(message: &str, id: &str) -> Option<ComfyEvent> {
             let node = data.get("node")?.as_str()?.to_owned();
             Some(ComfyEvent::Nodes(vec![(node, fraction(data)?)]))
         }
-        "execution_success" | "execution_error" | "execution_interrupted" => Some(ComfyEvent::Ended),
+        "execution_success" | "execution_error" | "execution_interrupted" => {
+            Some(ComfyEvent::Ended)
+        }
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use super::card::{WorkflowCard, bound, node_name};
 use super::error::ComfyError;
 use super::server::ComfyServer;
 use super::shared::{ComfyServers, ComfyShared};
-use super::workflow::{WorkflowNode, InputRole, link};
+use super::workflow::{InputRole, WorkflowNode, link};
 use crate::servers::{chain, shown};
 
 /// Longer lists of choices are cut.
@@ -45,7 +45,12 @@ fn find_problems(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
     problems
 }
 
-fn of_node(card: &WorkflowCard, named: &str, (id, node): (&String, &WorkflowNode), info: &Value) -> Vec<String> {
+fn of_node(
+    card: &WorkflowCard,
+    named: &str,
+    (id, node): (&String, &WorkflowNode),
+    info: &Value,
+) -> Vec<String> {
     let mut problems = Vec::new();
     let bound: Vec<_> = bound(card.bindings());
     for name in inputs(info, "required") {

@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::workflow::{WorkflowNode, Workflow, link};
-use super::workflow::{InputRole, BindingTarget};
+use super::workflow::{BindingTarget, InputRole};
+use super::workflow::{Workflow, WorkflowNode, link};
 
 const TEXTS: [&str; 3] = ["text", "prompt", "positive_prompt"];
 const SEEDS: [&str; 2] = ["seed", "noise_seed"];
@@ -134,7 +134,11 @@ fn output(workflow: &Workflow, questions: &mut Vec<String>) -> String {
 }
 
 /// Literal inputs of one of these names and of this type.
-fn literals(graph: &Workflow, names: &[&str], is_it: impl Fn(&Value) -> bool) -> Vec<BindingTarget> {
+fn literals(
+    graph: &Workflow,
+    names: &[&str],
+    is_it: impl Fn(&Value) -> bool,
+) -> Vec<BindingTarget> {
     graph
         .nodes()
         .filter_map(|(id, node)| {
@@ -192,7 +196,8 @@ fn sizes(graph: &Workflow) -> (Vec<BindingTarget>, Vec<BindingTarget>) {
             has("width") && has("height")
         })
         .collect();
-    let has_length = |node: &WorkflowNode| LENGTHS.iter().any(|name| node.inputs.contains_key(*name));
+    let has_length =
+        |node: &WorkflowNode| LENGTHS.iter().any(|name| node.inputs.contains_key(*name));
     let any_length = sized.iter().any(|(_, node)| has_length(node));
     let chosen = sized
         .iter()
@@ -249,7 +254,11 @@ fn of_role(files: &[(InputRole, BindingTarget)], role: InputRole) -> Vec<Binding
 /// Roles that must be optional for the bindings to make sense.
 fn optional(files: &[(InputRole, BindingTarget)]) -> Vec<String> {
     let bound: BTreeSet<InputRole> = files.iter().map(|(role, _)| *role).collect();
-    let musts = [InputRole::FirstFrame, InputRole::ReferenceImages, InputRole::SourceVideo];
+    let musts = [
+        InputRole::FirstFrame,
+        InputRole::ReferenceImages,
+        InputRole::SourceVideo,
+    ];
     let is_crowd = musts.iter().filter(|role| bound.contains(role)).count() > 1;
     let optional = bound.iter().filter(|role| match role {
         InputRole::LastFrame | InputRole::ReferenceAudios => true,

@@ -25,10 +25,12 @@ mod shared;
 mod workflow;
 
 pub use crate::servers::{PatienceLimits, SystemTimer, WaitTimer};
-pub use card::{WorkflowCard, CardError, WorkflowDescription};
+pub use card::{CardError, WorkflowCard, WorkflowDescription};
 pub use engine::{ComfyEngine, ComfyKind};
 pub use error::ComfyError;
 pub use import::{BindingProposal, propose};
 pub use run::ComfyTicket;
-pub use shared::{ComfyServers, DISK_THREADS, ComfyOptions};
-pub use workflow::{WorkflowBindings, InputRole, BindingTarget, BindingTargets, Workflow, WorkflowError};
+pub use shared::{ComfyOptions, ComfyServers, DISK_THREADS};
+pub use workflow::{
+    BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings, WorkflowError,
+};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kinora_contract::Size;
 use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish};
-use kinora_engine::{JobControl, FilmJob, RgbPicture, WorkStage};
+use kinora_engine::{FilmJob, JobControl, RgbPicture, WorkStage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -402,7 +402,11 @@ impl JobAttempt<'_> {
         Err(miss)
     }
 
-    async fn bring(&self, server: ComfyServer<'_>, uploads: &[FileUpload]) -> Result<UploadedFiles, ComfyError> {
+    async fn bring(
+        &self,
+        server: ComfyServer<'_>,
+        uploads: &[FileUpload],
+    ) -> Result<UploadedFiles, ComfyError> {
         let folder = format!("{FOLDER}/{}", self.id);
         let mut uploaded = UploadedFiles::new();
         for upload in uploads {
@@ -425,7 +429,11 @@ impl JobAttempt<'_> {
     }
 
     /// Submits once. A cancel waits briefly for the answer, so that an accepted job can be stopped.
-    async fn submit(&self, server: ComfyServer<'_>, graph: &Value) -> Result<SubmitAnswer, ComfyError> {
+    async fn submit(
+        &self,
+        server: ComfyServer<'_>,
+        graph: &Value,
+    ) -> Result<SubmitAnswer, ComfyError> {
         if self.job.cancel.is_cancelled() {
             return Err(ComfyError::Cancelled);
         }
@@ -443,7 +451,11 @@ impl JobAttempt<'_> {
     }
 
     /// Asks until it is clear whether the server has the job: `None` if it has, otherwise `cause`.
-    async fn settle(&self, server: ComfyServer<'_>, cause: CallError) -> Result<Option<CallError>, ComfyError> {
+    async fn settle(
+        &self,
+        server: ComfyServer<'_>,
+        cause: CallError,
+    ) -> Result<Option<CallError>, ComfyError> {
         let (mut failures, mut missing) = (0, 0);
         loop {
             match self.unless_cancelled(server.look(&self.id)).await {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::servers::{
-    ServerCall, CallError, PartContent, EncodedBody, FormPart, ServerAnswer, ResultError, ResultTarget, UpstreamServer, chain, encode_form,
-    retry_after, save_result, shown,
+    CallError, EncodedBody, FormPart, PartContent, ResultError, ResultTarget, ServerAnswer,
+    ServerCall, UpstreamServer, chain, encode_form, retry_after, save_result, shown,
 };
 use hyper::Method;
 use serde_json::{Value, json};
@@ -98,7 +98,11 @@ impl<'a> ComfyServer<'a> {
     }
 
     /// Uploads a file; returns its name, as a node takes it.
-    pub(crate) async fn upload(&self, upload: &FileUpload, folder: &str) -> Result<String, ComfyError> {
+    pub(crate) async fn upload(
+        &self,
+        upload: &FileUpload,
+        folder: &str,
+    ) -> Result<String, ComfyError> {
         let text = |name: &str, value: &str| FormPart {
             name: name.to_owned(),
             content: PartContent::Text(value.to_owned()),
@@ -297,7 +301,11 @@ impl<'a> ComfyServer<'a> {
         })
     }
 
-    pub(crate) async fn get(&self, path: &[&str], limit: Duration) -> Result<ServerAnswer, ComfyError> {
+    pub(crate) async fn get(
+        &self,
+        path: &[&str],
+        limit: Duration,
+    ) -> Result<ServerAnswer, ComfyError> {
         let url = self.upstream().url(path);
         let reply = self
             .upstream()
@@ -306,7 +314,12 @@ impl<'a> ComfyServer<'a> {
         reply.map_err(|cause| self.failed(cause))
     }
 
-    async fn post(&self, path: &[&str], body: &EncodedBody, limit: Duration) -> Result<ServerAnswer, CallError> {
+    async fn post(
+        &self,
+        path: &[&str],
+        body: &EncodedBody,
+        limit: Duration,
+    ) -> Result<ServerAnswer, CallError> {
         let url = self.upstream().url(path);
         let call = call(Method::POST, url, Some(body), limit);
         self.upstream().call(&call).await

@@ -13,7 +13,8 @@ use serde::Deserialize;
 
 use super::card::WorkflowCard;
 use crate::servers::{
-    SpreadBackoff, ServerClient, ServerClientOptions, ServerKey, KeySource, PatienceLimits, WaitTimer, UpstreamServer, base_url, places_of,
+    KeySource, PatienceLimits, ServerClient, ServerClientOptions, ServerKey, SpreadBackoff,
+    UpstreamServer, WaitTimer, base_url, places_of,
 };
 
 /// Number of runtime threads that write one engine's films and decode its previews.

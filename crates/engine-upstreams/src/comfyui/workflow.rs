@@ -330,10 +330,12 @@ impl WorkflowBindings {
 
     /// The input that takes the start of the file name.
     pub fn prefix(&self) -> BindingTarget {
-        self.filename_prefix.clone().unwrap_or_else(|| BindingTarget {
-            node: self.output.clone(),
-            input: "filename_prefix".to_owned(),
-        })
+        self.filename_prefix
+            .clone()
+            .unwrap_or_else(|| BindingTarget {
+                node: self.output.clone(),
+                input: "filename_prefix".to_owned(),
+            })
     }
 
     /// Roles without which no request can run.
@@ -500,6 +502,11 @@ mod tests {
             assert!(error.contains(word), "{error}");
         }
         assert!(toml::from_str::<WorkflowBindings>("prompt = \"text\"").is_err());
-        assert!(WorkflowBindings::default().check().unwrap_err().contains("prompt"));
+        assert!(
+            WorkflowBindings::default()
+                .check()
+                .unwrap_err()
+                .contains("prompt")
+        );
     }
 }

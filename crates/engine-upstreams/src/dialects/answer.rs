@@ -120,7 +120,10 @@ mod tests {
                 "error":null,"seconds":"4","stage_durations":{"vae":1.5}}"#,
         )
         .unwrap();
-        assert_eq!((seen.id.as_str(), seen.phase), ("video_1", TaskPhase::Running));
+        assert_eq!(
+            (seen.id.as_str(), seen.phase),
+            ("video_1", TaskPhase::Running)
+        );
         assert_eq!(seen.progress, Some(0.42));
         assert_eq!(
             (seen.url, seen.error_code, seen.error_message),

@@ -9,9 +9,9 @@ use kinora_engine::ReferenceFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{ServerDialect, RequestField, BodyForm, FieldShape};
+use super::dialect::{BodyForm, FieldShape, RequestField, ServerDialect};
 use super::error::RemoteError;
-use crate::servers::{PartContent, EncodedBody, FormPart, encode_form, file_ending, is_media_type};
+use crate::servers::{EncodedBody, FormPart, PartContent, encode_form, file_ending, is_media_type};
 
 /// One field with its value.
 enum EncodedValue {
@@ -56,7 +56,11 @@ impl DialectEncoder {
         }
         self.say(RequestField::Prompt, "a prompt", json!(spec.prompt))?;
         if let Some(negative) = &spec.negative_prompt {
-            self.say(RequestField::NegativePrompt, "a negative prompt", json!(negative))?;
+            self.say(
+                RequestField::NegativePrompt,
+                "a negative prompt",
+                json!(negative),
+            )?;
         }
         let seconds = match spec.seconds {
             VideoLength::Fixed(seconds) => json!(seconds),
@@ -72,14 +76,23 @@ impl DialectEncoder {
             self.say(RequestField::Seed, "a seed", json!(spec.seed))?;
         }
         if request.audio_switch {
-            self.say(RequestField::AudioSwitch, "sound", json!(spec.generate_audio))?;
+            self.say(
+                RequestField::AudioSwitch,
+                "sound",
+                json!(spec.generate_audio),
+            )?;
         } else if spec.generate_audio {
             return Err(RemoteError::Unsupported("sound"));
         }
         Ok(())
     }
 
-    fn say(&mut self, field: RequestField, what: &'static str, value: Value) -> Result<(), RemoteError> {
+    fn say(
+        &mut self,
+        field: RequestField,
+        what: &'static str,
+        value: Value,
+    ) -> Result<(), RemoteError> {
         let (name, shape) = self
             .dialect
             .wire(field)
@@ -110,7 +123,8 @@ impl DialectEncoder {
                 let (first, last) = all.split_at(1);
                 self.say_items(RequestField::FirstFrame, "a first frame", first)
                     .await?;
-                self.say_items(RequestField::LastFrame, "a last frame", last).await
+                self.say_items(RequestField::LastFrame, "a last frame", last)
+                    .await
             }
             VideoInputs::References { images, .. } => {
                 let (images, audios) = all.split_at(images.len());

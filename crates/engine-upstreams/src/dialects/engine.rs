@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use kinora_contract::{Clock, FailureCode, Features, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    JobControl, EngineDescription, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError,
-    EngineOutput, ServerReport, WorkStage, TicketStore,
+    EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmJob, FilmKind,
+    JobControl, KindError, ServerReport, TicketStore, WorkStage,
 };
 use serde::Deserialize;
 
-use super::dialect::{ServerDialect, RequestField};
+use super::dialect::{RequestField, ServerDialect};
 use super::encode::{RemoteRequest, RemoteTicket};
 use super::error::RemoteError;
 use super::options::{RemoteOptions, UpstreamOptions};
@@ -185,7 +185,10 @@ struct EventRelay<'a> {
 
 #[async_trait]
 impl JobWatcher for EventRelay<'_> {
-    async fn submitted(&mut self, ticket: &RemoteTicket) -> Result<(), Box<dyn Error + Send + Sync>> {
+    async fn submitted(
+        &mut self,
+        ticket: &RemoteTicket,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let upstream = &ticket.upstream;
         tracing::info!(upstream, id = ticket.id, "task submitted to upstream");
         self.tickets.store(&serde_json::to_string(ticket)?).await

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use hyper::Method;
 use kinora_contract::{Clock, FailureCode};
-use kinora_engine::places::{Places, PlaceVisit};
+use kinora_engine::places::{PlaceVisit, Places};
 use url::Url;
 
 use super::answer::{AnswerError, TaskSnapshot};
-use super::dialect::{CancelMethod, TaskPhase, ResultLocation};
+use super::dialect::{CancelMethod, ResultLocation, TaskPhase};
 use super::encode::RemoteTicket;
 use super::error::RemoteError;
 use super::options::RemoteOptions;
 use crate::servers::{
-    ServerCall, CallError, ServerAnswer, ResultError, ResultTarget, WaitTimer, UpstreamServer, chain, poll_after, retry_after,
-    save_result,
+    CallError, ResultError, ResultTarget, ServerAnswer, ServerCall, UpstreamServer, WaitTimer,
+    chain, poll_after, retry_after, save_result,
 };
 
 /// A task at its upstream.
@@ -44,7 +44,11 @@ impl fmt::Debug for RemoteJob {
 }
 
 impl RemoteJob {
-    pub(crate) const fn new(shared: Arc<RemoteShared>, visit: PlaceVisit, ticket: RemoteTicket) -> Self {
+    pub(crate) const fn new(
+        shared: Arc<RemoteShared>,
+        visit: PlaceVisit,
+        ticket: RemoteTicket,
+    ) -> Self {
         Self {
             shared,
             visit,

@@ -28,7 +28,7 @@ pub use dialect::ServerDialect;
 pub use encode::{RemoteRequest, RemoteTicket};
 pub use engine::{EngineOptions, RemoteEngine, RemoteKind};
 pub use error::RemoteError;
-pub use job::{RemoteJob, PollAnswer};
+pub use job::{PollAnswer, RemoteJob};
 pub use kinora_engine::ReferenceFile;
 pub use options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
 pub use remote::{DISK_THREADS, RemoteServers};

@@ -207,7 +207,10 @@ mod tests {
             let upstreams = names.iter().map(|name| upstream(name)).collect();
             RemoteOptions::new(&KINORA, upstreams)
         };
-        assert!(matches!(with(&[]).check(), Err(RemoteOptionsError::NoUpstream)));
+        assert!(matches!(
+            with(&[]).check(),
+            Err(RemoteOptionsError::NoUpstream)
+        ));
         assert!(matches!(
             with(&["a", "a"]).check(),
             Err(RemoteOptionsError::NameTwice(_))

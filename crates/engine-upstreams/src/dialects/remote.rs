@@ -8,14 +8,14 @@ use hyper::Method;
 use kinora_contract::Clock;
 use kinora_engine::places::Places;
 
-use super::dialect::{ServerDialect, ResubmitRule};
+use super::dialect::{ResubmitRule, ServerDialect};
 use super::encode::RemoteTicket;
 use super::error::RemoteError;
 use super::job::{RemoteJob, RemoteShared};
 use super::options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
 use crate::servers::{
-    SpreadBackoff, ServerCall, CallError, ServerClient, ServerClientOptions, ServerKey, ServerAnswer, WaitTimer, UpstreamServer, base_url, chain, origin,
-    places_of, retry_after,
+    CallError, ServerAnswer, ServerCall, ServerClient, ServerClientOptions, ServerKey,
+    SpreadBackoff, UpstreamServer, WaitTimer, base_url, chain, origin, places_of, retry_after,
 };
 
 /// Number of runtime threads that write one engine's results.
@@ -124,7 +124,10 @@ impl RemoteServers {
 }
 
 /// The upstream of `options`, with its key loaded.
-fn open(options: &UpstreamOptions, http: ServerClient) -> Result<UpstreamServer, RemoteOptionsError> {
+fn open(
+    options: &UpstreamOptions,
+    http: ServerClient,
+) -> Result<UpstreamServer, RemoteOptionsError> {
     let key = ServerKey::open(options.key.clone()).map_err(|source| RemoteOptionsError::Key {
         name: options.name.clone(),
         source,

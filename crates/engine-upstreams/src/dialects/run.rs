@@ -9,19 +9,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hyper::Method;
-use kinora_engine::places::{PlaceChoice, Places, PlaceVisit, PlaceWish};
+use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish, Places};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::TaskSnapshot;
-use super::dialect::{TaskPhase, ResubmitRule};
+use super::dialect::{ResubmitRule, TaskPhase};
 use super::encode::{RemoteRequest, RemoteTicket, encode};
 use super::error::RemoteError;
 use super::job::RemoteJob;
 use super::options::RemoteOptions;
 use super::remote::RemoteServers;
 use crate::servers::{
-    ServerCall, CallError, EncodedBody, PatienceError, PatienceLimits, TaskPatience, ServerAnswer, chain, retry_after,
+    CallError, EncodedBody, PatienceError, PatienceLimits, ServerAnswer, ServerCall, TaskPatience,
+    chain, retry_after,
 };
 
 /// Number of consecutive polls that must report a task as unknown before it counts as forgotten:
@@ -36,7 +37,10 @@ pub trait JobWatcher: Send + Sync {
     ///
     /// # Errors
     /// When it cannot be stored; the upstream's task is cancelled then.
-    async fn submitted(&mut self, ticket: &RemoteTicket) -> Result<(), Box<dyn Error + Send + Sync>>;
+    async fn submitted(
+        &mut self,
+        ticket: &RemoteTicket,
+    ) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// The task is about to be followed at the place with this index.
     fn placed(&mut self, _places: &Arc<Places>, _index: usize) {}
@@ -140,7 +144,9 @@ impl RemoteRun<'_> {
                     // With the same key this upstream returns the same task; another one would
                     // start a second.
                     only = Some(self.remote.index_of(&upstream)?);
-                    self.patience.wait_to_retry(Duration::ZERO, cause, failures).await?;
+                    self.patience
+                        .wait_to_retry(Duration::ZERO, cause, failures)
+                        .await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -156,7 +162,11 @@ impl RemoteRun<'_> {
 
     /// Submits once. A cancel waits briefly for the submit, so that an accepted task can be
     /// stopped.
-    async fn submit(&self, encoded: &EncodedBody, only: Option<usize>) -> Result<RemoteJob, RemoteError> {
+    async fn submit(
+        &self,
+        encoded: &EncodedBody,
+        only: Option<usize>,
+    ) -> Result<RemoteJob, RemoteError> {
         if self.cancel.is_cancelled() {
             return Err(RemoteError::Cancelled);
         }
@@ -336,16 +346,23 @@ impl RemoteServers {
                     let after = until.saturating_sub(self.0.timer.now());
                     return Err(RemoteError::Busy { after, cause: last });
                 }
-                PlaceChoice::Take(visit) => match self.submit_at(visit, encoded, &request.key).await {
-                    Ok(job) => return Ok(job),
-                    Err(SubmitMiss::Final(error)) => return Err(error),
-                    Err(SubmitMiss::Next(cause)) => last = cause,
-                },
+                PlaceChoice::Take(visit) => {
+                    match self.submit_at(visit, encoded, &request.key).await {
+                        Ok(job) => return Ok(job),
+                        Err(SubmitMiss::Final(error)) => return Err(error),
+                        Err(SubmitMiss::Next(cause)) => last = cause,
+                    }
+                }
             }
         }
     }
 
-    async fn submit_at(&self, visit: PlaceVisit, encoded: &EncodedBody, key: &str) -> Result<RemoteJob, SubmitMiss> {
+    async fn submit_at(
+        &self,
+        visit: PlaceVisit,
+        encoded: &EncodedBody,
+        key: &str,
+    ) -> Result<RemoteJob, SubmitMiss> {
         let (options, index) = (&self.0.options, visit.index);
         let upstream = &self.0.upstreams[index];
         let header = match options.dialect.resubmit {
@@ -361,17 +378,19 @@ impl RemoteServers {
         };
         let replied = upstream.call(&call).await;
         let cause = match replied {
-            Ok(reply) if reply.is_success() => match TaskSnapshot::read(&reply.body, options.dialect) {
-                Ok(seen) => {
-                    self.0.places.record_answer(index);
-                    let ticket = RemoteTicket {
-                        upstream: upstream.name.clone(),
-                        id: seen.id,
-                    };
-                    return Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket));
+            Ok(reply) if reply.is_success() => {
+                match TaskSnapshot::read(&reply.body, options.dialect) {
+                    Ok(seen) => {
+                        self.0.places.record_answer(index);
+                        let ticket = RemoteTicket {
+                            upstream: upstream.name.clone(),
+                            id: seen.id,
+                        };
+                        return Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket));
+                    }
+                    Err(error) => self.failed(index, CallError::Answer(error.into())),
                 }
-                Err(error) => self.failed(index, CallError::Answer(error.into())),
-            },
+            }
             Ok(reply) => self.refused(index, &reply)?,
             Err(cause) => self.failed(index, cause),
         };

@@ -15,11 +15,12 @@ mod upstream;
 
 pub use cause::CallError;
 pub(crate) use cause::{chain, shown};
-pub(crate) use key::{ServerKey, SettingsError, check_each_once, key_source};
 pub use key::{KeyError, KeySource};
-pub(crate) use patience::{SpreadBackoff, PatienceError, TaskPatience, poll_after, retry_after};
+pub(crate) use key::{ServerKey, SettingsError, check_each_once, key_source};
+pub(crate) use patience::{PatienceError, SpreadBackoff, TaskPatience, poll_after, retry_after};
 pub use patience::{PatienceLimits, SystemTimer, WaitTimer};
 pub(crate) use upstream::{
-    ServerCall, PartContent, EncodedBody, ServerClient, ServerClientOptions, FormPart, ServerAnswer, ResultError, ResultTarget, UpstreamServer, base_url,
-    encode_form, file_ending, is_media_type, origin, places_of, save_result,
+    EncodedBody, FormPart, PartContent, ResultError, ResultTarget, ServerAnswer, ServerCall,
+    ServerClient, ServerClientOptions, UpstreamServer, base_url, encode_form, file_ending,
+    is_media_type, origin, places_of, save_result,
 };

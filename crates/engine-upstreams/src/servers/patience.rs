@@ -97,7 +97,10 @@ impl<'a> TaskPatience<'a> {
     ///
     /// # Errors
     /// [`PatienceError::Silent`] with `cause` if there is none.
-    pub(crate) fn wait_left(&self, cause: CallError) -> Result<(Duration, CallError), PatienceError> {
+    pub(crate) fn wait_left(
+        &self,
+        cause: CallError,
+    ) -> Result<(Duration, CallError), PatienceError> {
         let silence_max = self.limits.silence_max;
         let silent = self.timer.now().saturating_sub(self.heard);
         let left = silence_max.saturating_sub(silent);

@@ -13,7 +13,7 @@ use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_A
 use hyper::{HeaderMap, Method, Request, Response};
 use kinora_contract::Clock;
 use kinora_engine::places::{PlaceRules, Places};
-use kinora_http::{ClientOptions, HttpClient, TrustedRoots, RootsError, read_body};
+use kinora_http::{ClientOptions, HttpClient, RootsError, TrustedRoots, read_body};
 use kinora_http_fetch::{ContentCoding, MinimumPace, SaveError, SaveTarget, SystemResolver, save};
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -104,7 +104,10 @@ impl UpstreamServer {
     ///
     /// # Errors
     /// [`CallError`] without a head in time.
-    pub(crate) async fn open(&self, call: &ServerCall<'_>) -> Result<Response<Incoming>, CallError> {
+    pub(crate) async fn open(
+        &self,
+        call: &ServerCall<'_>,
+    ) -> Result<Response<Incoming>, CallError> {
         let response = self.http.open(self.request(call)?, call.limit).await?;
         if response.status().as_u16() != 401 || !self.key.reload() {
             return Ok(response);
@@ -221,7 +224,10 @@ impl ServerClient {
     ///
     /// # Errors
     /// [`RootsError`] if the additional certificate authorities are unusable.
-    pub(crate) fn new(options: ServerClientOptions<'_>, clock: Arc<dyn Clock>) -> Result<Self, RootsError> {
+    pub(crate) fn new(
+        options: ServerClientOptions<'_>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RootsError> {
         let connect_timeout = options.connect_timeout;
         let roots = TrustedRoots::public().with_pem(options.extra_roots_pem)?;
         let tls = roots.client_config()?;
@@ -311,7 +317,9 @@ impl FormPart {
     fn head(&self) -> String {
         let name = &self.name;
         match &self.content {
-            PartContent::Text(_) => format!("content-disposition: form-data; name=\"{name}\"\r\n\r\n"),
+            PartContent::Text(_) => {
+                format!("content-disposition: form-data; name=\"{name}\"\r\n\r\n")
+            }
             PartContent::File {
                 file_name,
                 media_type,
@@ -486,7 +494,9 @@ pub(crate) async fn save_result(
         Err(SaveError::Encoded(name)) => Err(ResultError::Broken(CallError::Encoding(name))),
         Err(SaveError::Damaged(error)) => Err(ResultError::Broken(CallError::Damaged(error))),
         Err(SaveError::Storage(error)) => Err(ResultError::Storage(error)),
-        Err(SaveError::Broken(error)) => Err(ResultError::Broken(CallError::Exchange(error.into()))),
+        Err(SaveError::Broken(error)) => {
+            Err(ResultError::Broken(CallError::Exchange(error.into())))
+        }
         Err(SaveError::TooSlow(pace)) => Err(ResultError::Broken(CallError::Rate {
             bytes_min: pace.bytes_min,
             window: pace.window,

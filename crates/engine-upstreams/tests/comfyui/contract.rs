@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use kinora_contract::{FailureCode, VideoSpec};
 use kinora_engine::FilmEngine;
-use kinora_engine::conformance::film::{self, WorkFate, FilmSite};
+use kinora_engine::conformance::film::{self, FilmSite, WorkFate};
 use kinora_engine_upstreams::comfyui::ComfyEngine;
 use kinora_testkit::comfyui::{TestComfy, Works, workflow};
 

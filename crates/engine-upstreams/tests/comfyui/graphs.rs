@@ -1,7 +1,7 @@
 //! What a server is sent for a request: values in their inputs, files in the task's folder, and nothing that
 //! the output does not need.
 
-use kinora_contract::{EditSpec, VideoInputs, TaskId};
+use kinora_contract::{EditSpec, TaskId, VideoInputs};
 use kinora_engine::{EngineError, FilmEngine};
 use kinora_testkit::comfyui::{TestComfy, edit_workflow, workflow};
 use serde_json::json;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use kinora_contract::{EditSpec, FailureCode, FrameSize, VideoInputs, VideoLength, Size, TaskId};
+use kinora_contract::{EditSpec, FailureCode, FrameSize, Size, TaskId, VideoInputs, VideoLength};
 use kinora_engine::{EngineError, FilmEngine, ReferenceFile};
 use kinora_engine_upstreams::comfyui::ComfyEngine;
 use serde_json::{Value, json};

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
-use kinora_engine::{JobControl, EngineError, FilmEngine, FilmJob, ReferenceFile, TicketStore};
+use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_engine::{EngineError, FilmEngine, FilmJob, JobControl, ReferenceFile, TicketStore};
 use kinora_engine_upstreams::comfyui::{
-    WorkflowBindings, WorkflowCard, ComfyServers, ComfyEngine, ComfyOptions, SystemTimer, WaitTimer, Workflow,
+    ComfyEngine, ComfyOptions, ComfyServers, SystemTimer, WaitTimer, Workflow, WorkflowBindings,
+    WorkflowCard,
 };
 use kinora_testkit::comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
@@ -69,7 +70,11 @@ fn with_timer(card: WorkflowCard, options: ComfyOptions, timer: Arc<dyn WaitTime
 /// An engine whose waits are over at once.
 pub(crate) fn engine(card: WorkflowCard, servers: &[&TestComfy]) -> ComfyEngine {
     let urls = servers.iter().map(|server| server.base_url()).collect();
-    with_timer(card, ComfyOptions::new(urls), Arc::new(JumpTimer::default()))
+    with_timer(
+        card,
+        ComfyOptions::new(urls),
+        Arc::new(JumpTimer::default()),
+    )
 }
 
 /// The same, which does not wait long for an answer when it frees memory.

@@ -1,8 +1,8 @@
 //! What each kind of server is sent, byte for byte where it matters, and what its answers lead to.
 
-use kinora_contract::{EditSpec, FailureCode, VideoInputs, VideoLength, TaskId};
+use kinora_contract::{EditSpec, FailureCode, TaskId, VideoInputs, VideoLength};
 use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, SGLANG, VLLM_OMNI};
-use kinora_engine_upstreams::dialects::{ServerDialect, KeySource, RemoteError};
+use kinora_engine_upstreams::dialects::{KeySource, RemoteError, ServerDialect};
 use serde_json::json;
 
 use crate::server::{Server, answer, task, well};

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use kinora_contract::{FailureCode, VideoSpec};
 use kinora_engine::FilmEngine;
-use kinora_engine::conformance::film::{self, WorkFate, KEY, FilmSite};
-use kinora_engine_upstreams::dialects::dialect::{CancelMethod, KINORA, OPENAI, ResubmitRule, SGLANG};
+use kinora_engine::conformance::film::{self, FilmSite, KEY, WorkFate};
+use kinora_engine_upstreams::dialects::dialect::{
+    CancelMethod, KINORA, OPENAI, ResubmitRule, SGLANG,
+};
 use kinora_engine_upstreams::dialects::{
-    ServerDialect, EngineOptions, RemoteOptions, RemoteServers, RemoteEngine, SystemTimer,
+    EngineOptions, RemoteEngine, RemoteOptions, RemoteServers, ServerDialect, SystemTimer,
 };
 
 use crate::server::{Seen, Server, Step, answer, task, well};
@@ -133,9 +135,11 @@ fn studio(sound: bool) -> EngineOptions {
 async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_so() {
     for dialect in ServerDialect::ALL {
         for sound in [false, true] {
-            let options = RemoteOptions::new(dialect, vec![Server::well("t", MP4).await.upstream("a")]);
+            let options =
+                RemoteOptions::new(dialect, vec![Server::well("t", MP4).await.upstream("a")]);
             let timer = SystemTimer::new(crate::support::clock());
-            let remote = RemoteServers::new(options, Arc::new(timer), crate::support::clock()).unwrap();
+            let remote =
+                RemoteServers::new(options, Arc::new(timer), crate::support::clock()).unwrap();
             let engine = RemoteEngine::new(remote, studio(sound));
             let (offered, can) = (engine.describe().features, dialect.features());
             assert_eq!(offered.restricted_to(can), offered);

@@ -81,8 +81,12 @@ async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
             ],
             rate,
         ),
-        (vec![Step::Hold], |cause| matches!(cause, CallError::Timeout(_))),
-        (answer(200, "", ""), |cause| matches!(cause, CallError::Empty)),
+        (vec![Step::Hold], |cause| {
+            matches!(cause, CallError::Timeout(_))
+        }),
+        (answer(200, "", ""), |cause| {
+            matches!(cause, CallError::Empty)
+        }),
         (answer(200, "content-encoding: br\r\n", "x"), |cause| {
             matches!(cause, CallError::Encoding(_))
         }),

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, VideoSpec};
+use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine_upstreams::dialects::{
-    ServerDialect, RemoteOptions, ReferenceFile, RemoteServers, RemoteError, RemoteRequest, RemoteTicket, WaitTimer, JobWatcher,
+    JobWatcher, ReferenceFile, RemoteError, RemoteOptions, RemoteRequest, RemoteServers,
+    RemoteTicket, ServerDialect, WaitTimer,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +65,10 @@ pub(crate) struct Notes {
 
 #[async_trait]
 impl JobWatcher for Notes {
-    async fn submitted(&mut self, ticket: &RemoteTicket) -> Result<(), Box<dyn Error + Send + Sync>> {
+    async fn submitted(
+        &mut self,
+        ticket: &RemoteTicket,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.tickets.push(ticket.clone());
         if self.refuses {
             return Err("the store is away".into());

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, VLLM_OMNI};
-use kinora_engine_upstreams::dialects::{CallError, KeySource, RemoteServers, RemoteError, UpstreamOptions};
+use kinora_engine_upstreams::dialects::{
+    CallError, KeySource, RemoteError, RemoteServers, UpstreamOptions,
+};
 
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{JumpTimer, Stage, request};

@@ -16,8 +16,8 @@ use kinora_contract::{FailureCode, VideoSpec};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{CheckResult, CheckError, require};
-use crate::{JobControl, EngineError, FilmEngine, FilmJob, TicketStore};
+use super::{CheckError, CheckResult, require};
+use crate::{EngineError, FilmEngine, FilmJob, JobControl, TicketStore};
 
 /// Runs every check; `open` returns a fresh site.
 ///

@@ -3,8 +3,10 @@
 
 use kinora_contract::VideoSpec;
 
-use super::{CheckResult, CheckError, require};
-use crate::{CHANNELS, JobControl, Engine, EngineError, FrameJob, JobMaterials, SAMPLE_RATE_HZ, ClipSink};
+use super::{CheckError, CheckResult, require};
+use crate::{
+    CHANNELS, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials, SAMPLE_RATE_HZ,
+};
 
 /// How a check disturbs a job.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,7 +150,11 @@ pub fn fingerprint(
 ///
 /// # Errors
 /// The broken promise.
-pub fn leaves_no_trace(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> CheckResult {
+pub fn leaves_no_trace(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+) -> CheckResult {
     leaves_no_trace_after(Disturbance::CancelAtFrame(1), engine, spec, materials)
 }
 
@@ -298,7 +304,11 @@ pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) 
 ///
 /// # Errors
 /// The broken promise.
-pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> CheckResult {
+pub fn obeys_cancel(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+) -> CheckResult {
     let (seen, result) = run(engine, spec, materials, Disturbance::CancelAtFrame(2))?;
     require(
         matches!(result, Err(EngineError::Cancelled)),
@@ -312,7 +322,11 @@ pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMateri
 ///
 /// # Errors
 /// The broken promise.
-pub fn returns_sink_errors(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> CheckResult {
+pub fn returns_sink_errors(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+) -> CheckResult {
     let (seen, result) = run(engine, spec, materials, Disturbance::RefuseFrame(3))?;
     let same = matches!(&result, Err(EngineError::Sink(cause)) if cause.is::<SinkRefusal>());
     require(same, "the sink's own error is returned")?;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use kinora_http_download::{Downloader, DownloadError, DownloadOptions, DownloadSource, OriginToken, DownloadWatcher};
+use kinora_http_download::{
+    DownloadError, DownloadOptions, DownloadSource, DownloadWatcher, Downloader, OriginToken,
+};
 use tempfile::TempDir;
 use url::Url;
 
@@ -79,7 +81,11 @@ impl Place {
         self.get_by(&self.source(server), options()).await
     }
 
-    pub(crate) async fn get_by(&self, source: &DownloadSource, options: DownloadOptions) -> Result<u64, DownloadError> {
+    pub(crate) async fn get_by(
+        &self,
+        source: &DownloadSource,
+        options: DownloadOptions,
+    ) -> Result<u64, DownloadError> {
         let downloader = Downloader::new(options).unwrap();
         downloader.get(source, self).await
     }

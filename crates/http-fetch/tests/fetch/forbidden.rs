@@ -3,7 +3,7 @@
 //! forbidden addresses, it would also see packets to those.
 
 use kinora_contract::FailureCode;
-use kinora_http_fetch::{FetchError, ReferenceFetcher, FetchOptions};
+use kinora_http_fetch::{FetchError, FetchOptions, ReferenceFetcher};
 
 use crate::support::{
     Bench, Canary, PUBLIC, Script, Server, clock, ok, options, redirect, request,

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::{Failure, FailureCode};
-use kinora_http_fetch::{FetchCause, FetchError, LookupError, FetchOptions, FetchProgress, ProjectResolver};
+use kinora_http_fetch::{
+    FetchCause, FetchError, FetchOptions, FetchProgress, LookupError, ProjectResolver,
+};
 use tokio::net::TcpListener;
 
 use crate::support::{Bench, PUBLIC, Script, Server, Step, ok, options, request, send};

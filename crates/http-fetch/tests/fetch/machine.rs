@@ -5,7 +5,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use kinora_http_fetch::{FetchCause, FetchError, ReferenceFetcher, FetchOptions, SystemInterfaces};
+use kinora_http_fetch::{FetchCause, FetchError, FetchOptions, ReferenceFetcher, SystemInterfaces};
 use tokio::net::TcpListener;
 
 use crate::support::{Script, clock, request};
@@ -64,7 +64,8 @@ async fn p09_the_machine_s_own_public_addresses_are_not_asked() {
     let port = canary.local_addr().unwrap().port();
     let names = Script::new(&[&["198.41.0.4"], &["8.8.8.8", "198.41.0.4"], &["2600:1::1"]]);
     let interfaces = Box::new(SystemInterfaces);
-    let fetcher = ReferenceFetcher::with(FetchOptions::default(), names, interfaces, clock()).unwrap();
+    let fetcher =
+        ReferenceFetcher::with(FetchOptions::default(), names, interfaces, clock()).unwrap();
     for host in [
         "198.41.0.4",
         "[2600:1::1]",
@@ -112,7 +113,8 @@ async fn an_own_address_is_asked_where_the_operator_names_it() {
         ..FetchOptions::default()
     };
     let interfaces = Box::new(SystemInterfaces);
-    let fetcher = Arc::new(ReferenceFetcher::with(named, Script::new(&[]), interfaces, clock()).unwrap());
+    let fetcher =
+        Arc::new(ReferenceFetcher::with(named, Script::new(&[]), interfaces, clock()).unwrap());
     for host in ["198.41.0.4", "199.7.83.42"] {
         // Asked, and nobody answers.
         let error = fetched(&fetcher, &format!("http://{host}:{port}/")).await;

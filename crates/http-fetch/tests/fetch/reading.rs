@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_http::RootsError;
-use kinora_http_fetch::{FetchCause, FetchError, ReferenceFetcher, FetchOptions, FetchOptionsError, FetchProgress};
+use kinora_http_fetch::{
+    FetchCause, FetchError, FetchOptions, FetchOptionsError, FetchProgress, ReferenceFetcher,
+};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
@@ -180,7 +182,11 @@ async fn https_is_never_redirected_to_http() {
     // The error names a wrong certificate, since there is a web server.
     let stranger = Bench::new(options(), Script::new(&[&[PUBLIC]]));
     let error = stranger.fails(&url).await;
-    assert_eq!(error.reached(), Some(FetchProgress::BadCertificate), "{error:?}");
+    assert_eq!(
+        error.reached(),
+        Some(FetchProgress::BadCertificate),
+        "{error:?}"
+    );
     assert!(!error.is_transient());
 }
 

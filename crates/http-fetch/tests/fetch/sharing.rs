@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use kinora_http_fetch::{
-    FetchCause, FetchError, ReferenceFetcher, NameLookup, LookupError, FetchOptions, WebhookPost, FetchProgress, ReferenceRequest,
-    SystemInterfaces, SystemResolver,
+    FetchCause, FetchError, FetchOptions, FetchProgress, LookupError, NameLookup, ReferenceFetcher,
+    ReferenceRequest, SystemInterfaces, SystemResolver, WebhookPost,
 };
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -72,7 +72,8 @@ impl Shared {
     fn new(options: FetchOptions, names: &Arc<Names>) -> Self {
         let resolver = SystemResolver::with_lookup(options.lookup_timeout, names.clone(), clock());
         let interfaces = Box::new(SystemInterfaces);
-        let fetcher = ReferenceFetcher::with(options, Arc::new(resolver), interfaces, clock()).unwrap();
+        let fetcher =
+            ReferenceFetcher::with(options, Arc::new(resolver), interfaces, clock()).unwrap();
         Self {
             fetcher: Arc::new(fetcher),
             folder: Arc::new(tempfile::tempdir().unwrap()),
@@ -169,7 +170,11 @@ async fn a_look_up_without_a_thread_is_no_fault_of_the_reference_and_one_without
     );
     assert!(waited[0].retry_after().is_some());
     for error in unanswered {
-        assert_eq!(error.reached(), Some(FetchProgress::LookupFailed), "{error:?}");
+        assert_eq!(
+            error.reached(),
+            Some(FetchProgress::LookupFailed),
+            "{error:?}"
+        );
     }
     names.release();
 }
@@ -187,7 +192,11 @@ async fn an_answer_is_not_remembered_and_a_failure_is_for_a_moment() {
             .fetch("project", "http://gone.test/")
             .await
             .unwrap_err();
-        assert_eq!(error.reached(), Some(FetchProgress::NoSuchHost), "{error:?}");
+        assert_eq!(
+            error.reached(),
+            Some(FetchProgress::NoSuchHost),
+            "{error:?}"
+        );
     }
     // A name may change its address: every fetch is judged by its own answer.
     assert_eq!(names.asked("here"), 3);

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_http_fetch::{
-    FetchError, ReferenceFetcher, LookupError, FetchOptions, ReferenceRequest, ProjectResolver, SystemInterfaces,
+    FetchError, FetchOptions, LookupError, ProjectResolver, ReferenceFetcher, ReferenceRequest,
+    SystemInterfaces,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -213,7 +214,11 @@ impl ProjectResolver for Script {
 }
 
 /// What some project asks for.
-pub(crate) const fn request<'a>(url: &'a str, to: &'a Path, bytes_max: u64) -> ReferenceRequest<'a> {
+pub(crate) const fn request<'a>(
+    url: &'a str,
+    to: &'a Path,
+    bytes_max: u64,
+) -> ReferenceRequest<'a> {
     ReferenceRequest {
         project: "project",
         url,
@@ -248,7 +253,8 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(options: FetchOptions, resolver: Arc<dyn ProjectResolver>) -> Self {
         Self {
-            fetcher: ReferenceFetcher::with(options, resolver, Box::new(SystemInterfaces), clock()).unwrap(),
+            fetcher: ReferenceFetcher::with(options, resolver, Box::new(SystemInterfaces), clock())
+                .unwrap(),
             folder: tempfile::tempdir().unwrap(),
         }
     }

@@ -24,7 +24,12 @@ pub(crate) struct FileMover {
 }
 
 impl FileMover {
-    pub(crate) fn new(from: BlobFolder, to: BlobFolder, how: TransferMethod, hashes_all: bool) -> Self {
+    pub(crate) fn new(
+        from: BlobFolder,
+        to: BlobFolder,
+        how: TransferMethod,
+        hashes_all: bool,
+    ) -> Self {
         Self {
             from,
             to,
@@ -53,7 +58,8 @@ impl FileMover {
                 expected.bytes
             )));
         }
-        if (self.hashes_all || self.how == TransferMethod::Copy) && self.measure(key)? != *expected {
+        if (self.hashes_all || self.how == TransferMethod::Copy) && self.measure(key)? != *expected
+        {
             return Err(Failure::new(format!(
                 "The file {key} is damaged: its SHA-256 differs from the store's."
             )));

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::address::ListenAddress;
+use crate::home_path::path;
 use crate::logging::LogFormat;
 use crate::output::parse_day;
-use crate::home_path::path;
 
 /// Flags of `kinora serve`.
 #[derive(Debug, Args)]

@@ -83,8 +83,9 @@ fn line(video: &Video, seconds: u64, working: Option<u64>) -> String {
         }
         Status::InProgress => {
             let left = working.and_then(|seconds| left(video.progress, seconds));
-            let left =
-                left.map_or_else(String::new, |left| format!(", about {} left", minutes_and_seconds(left)));
+            let left = left.map_or_else(String::new, |left| {
+                format!(", about {} left", minutes_and_seconds(left))
+            });
             format!(
                 "{} {:3} %  {time}{left}",
                 bar_cells(video.progress),

@@ -11,7 +11,7 @@ use super::bar::TaskBar;
 use super::service::ServiceClient;
 use crate::cli::OutputArgs;
 use crate::failure::{ExitKind, Failure};
-use crate::output::{print, printable, print_message};
+use crate::output::{print, print_message, printable};
 use crate::stop::StopSignals;
 
 const TICK: Duration = Duration::from_millis(500);

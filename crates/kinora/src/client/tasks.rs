@@ -8,7 +8,7 @@ use rustix::termios::tcgetwinsize;
 use serde_json::json;
 
 use super::bar::TaskBar;
-use super::deliver::{InterruptEffect, FollowedTask, check_target, save};
+use super::deliver::{FollowedTask, InterruptEffect, check_target, save};
 use super::service::ServiceClient;
 use crate::cli::{IdsArgs, TasksCommand};
 use crate::failure::Failure;
@@ -71,13 +71,18 @@ async fn show(service: &ServiceClient, id: &str, as_json: bool) -> Result<(), Fa
 async fn watch(service: &ServiceClient, id: &str, as_json: bool) -> Result<(), Failure> {
     let mut bar = TaskBar::new();
     let done = followed_task(id)
-        .follow(service, &mut bar, &mut StopSignals::from_process()?, |video| {
-            if as_json {
-                line(video).map(|line| print(&line))
-            } else {
-                Ok(())
-            }
-        })
+        .follow(
+            service,
+            &mut bar,
+            &mut StopSignals::from_process()?,
+            |video| {
+                if as_json {
+                    line(video).map(|line| print(&line))
+                } else {
+                    Ok(())
+                }
+            },
+        )
         .await?;
     bar.clear();
     if !as_json {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Config, EngineSettings, DeviceShare};
+use super::{Config, DeviceShare, EngineSettings};
 use crate::failure::Failure;
 
 /// A device whose memory engines share.
@@ -64,7 +64,10 @@ impl DeviceSettings {
 
 impl Config {
     /// The engines that share this device.
-    pub(crate) fn engines_on(&self, device: &DeviceSettings) -> impl Iterator<Item = (&EngineSettings, &DeviceShare)> {
+    pub(crate) fn engines_on(
+        &self,
+        device: &DeviceSettings,
+    ) -> impl Iterator<Item = (&EngineSettings, &DeviceShare)> {
         let lodged = self
             .engines
             .iter()

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_engine::{EngineKind, KindError, EngineOutput, EngineProgram};
+use kinora_engine::{EngineKind, EngineOutput, EngineProgram, KindError};
 use kinora_engine_storyboard::StoryboardKind;
 use kinora_http_download::DownloadSource;
 use serde::Deserialize;
@@ -83,7 +83,9 @@ impl EngineSettings {
     /// engine in this process.
     pub(crate) fn seats(&self) -> u32 {
         match (self.settings.output(), self.host) {
-            (EngineOutput::Films(films), _) => u32::try_from(films.servers().len()).unwrap_or(u32::MAX),
+            (EngineOutput::Films(films), _) => {
+                u32::try_from(films.servers().len()).unwrap_or(u32::MAX)
+            }
             (EngineOutput::Frames(_), Some(host)) => host.processes,
             (EngineOutput::Frames(_), None) => 1,
         }
@@ -93,7 +95,9 @@ impl EngineSettings {
     pub(crate) fn seat_names(&self) -> Vec<String> {
         match self.settings.output() {
             EngineOutput::Films(films) => films.servers().to_vec(),
-            EngineOutput::Frames(frames) => frames.program().map_or_else(Vec::new, |one| one.devices),
+            EngineOutput::Frames(frames) => {
+                frames.program().map_or_else(Vec::new, |one| one.devices)
+            }
         }
     }
 
@@ -146,8 +150,9 @@ impl EngineSettings {
             return Err(self.invalid("it has no processes of its own to open, so no `warm`"));
         }
         if self.warm && self.device_share.is_some() {
-            return Err(self
-                .invalid("it shares a device and loads when a task needs it, so it has no `warm`"));
+            return Err(self.invalid(
+                "it shares a device and loads when a task needs it, so it has no `warm`",
+            ));
         }
         let confined = self.host.is_some_and(|host| host.sandbox);
         let checked = self.settings.check(confined);
@@ -168,9 +173,10 @@ impl TryFrom<Table> for EngineSettings {
     type Error = Failure;
 
     fn try_from(mut table: Table) -> Result<Self, Failure> {
-        let name =
-            remove_text(&mut table, "name")?.ok_or_else(|| Failure::new("An engine has no `name`."))?;
-        let kind = remove_text(&mut table, "kind")?.ok_or_else(|| invalid_engine(&name, "it has no `kind`"))?;
+        let name = remove_text(&mut table, "name")?
+            .ok_or_else(|| Failure::new("An engine has no `name`."))?;
+        let kind = remove_text(&mut table, "kind")?
+            .ok_or_else(|| invalid_engine(&name, "it has no `kind`"))?;
         let kind = find_kind(&name, &kind)?;
         // What all engines have in common is taken out of the table. The kind gets the rest, and
         // refuses every key that it does not know.
@@ -182,16 +188,25 @@ impl TryFrom<Table> for EngineSettings {
         // A copy, because the engine's processes get the same table and read it again (`told`): the
         // trait object made here cannot be sent to another process.
         let settings = kind.read(table.clone());
-        let settings = settings.map_err(|error| invalid_engine(&name, error.to_string().trim_end()))?;
+        let settings =
+            settings.map_err(|error| invalid_engine(&name, error.to_string().trim_end()))?;
         if memory.is_some() && matches!(settings.output(), EngineOutput::Films(_)) {
-            return Err(invalid_engine(&name, "its servers have the weights, so no `memory`"));
+            return Err(invalid_engine(
+                &name,
+                "its servers have the weights, so no `memory`",
+            ));
         }
         let host = match (settings.output(), host) {
             (EngineOutput::Films(_), None) => None,
             (EngineOutput::Films(_), Some(_)) => {
-                return Err(invalid_engine(&name, "it has no processes of its own, so no `host`"));
+                return Err(invalid_engine(
+                    &name,
+                    "it has no processes of its own, so no `host`",
+                ));
             }
-            (EngineOutput::Frames(frames), host) => Some(parse_host(&name, host, frames.program())?),
+            (EngineOutput::Frames(frames), host) => {
+                Some(parse_host(&name, host, frames.program())?)
+            }
         };
         let files = parse_files(&name, files, settings.output())?;
         Ok(Self {
@@ -215,7 +230,9 @@ fn parse_files(
 ) -> Result<Vec<EngineFile>, Failure> {
     match files {
         None => Ok(Vec::new()),
-        Some(_) if !reads_files(output) => Err(invalid_engine(name, "it reads no files, so no `files`")),
+        Some(_) if !reads_files(output) => {
+            Err(invalid_engine(name, "it reads no files, so no `files`"))
+        }
         Some(files) => files.try_into().map_err(|error: toml::de::Error| {
             invalid_engine(name, &format!("files: {}", error.to_string().trim_end()))
         }),
@@ -225,7 +242,9 @@ fn parse_files(
 /// Whether an engine has files of its own, or is a command, which may read any.
 fn reads_files(output: EngineOutput<'_>) -> bool {
     match output {
-        EngineOutput::Frames(frames) => frames.program().is_some() || !frames.needs().files.is_empty(),
+        EngineOutput::Frames(frames) => {
+            frames.program().is_some() || !frames.needs().files.is_empty()
+        }
         EngineOutput::Films(_) => false,
     }
 }
@@ -256,7 +275,10 @@ fn remove_switch(name: &str, table: &mut Table, key: &str) -> Result<bool, Failu
     match table.remove(key) {
         None => Ok(false),
         Some(Value::Boolean(is_on)) => Ok(is_on),
-        Some(_) => Err(invalid_engine(name, &format!("`{key}` must be true or false"))),
+        Some(_) => Err(invalid_engine(
+            name,
+            &format!("`{key}` must be true or false"),
+        )),
     }
 }
 
@@ -271,7 +293,11 @@ fn find_kind(name: &str, kind: &str) -> Result<RegisteredKind, Failure> {
 
 /// Reads the process host. An operator's command runs without a sandbox, with a process for each
 /// device.
-fn parse_host(name: &str, table: Option<Value>, program: Option<EngineProgram>) -> Result<HostSettings, Failure> {
+fn parse_host(
+    name: &str,
+    table: Option<Value>,
+    program: Option<EngineProgram>,
+) -> Result<HostSettings, Failure> {
     let mut table = table.unwrap_or_else(|| Value::Table(Table::new()));
     if let (Some(program), Some(keys)) = (program, table.as_table_mut()) {
         // An operator's command gets a process for each of its devices, since each process sees one

@@ -66,7 +66,10 @@ pub(super) fn apply_variables(
         // The value in the lower layer decides the type, so that a variable needs no quotes and
         // `KINORA_WORKER_SLOTS=four` is refused here, with the variable's name.
         *setting = parse_value(setting, text).ok_or_else(|| {
-            Failure::new(format!("The variable {name} must be {}.", expected_type(setting)))
+            Failure::new(format!(
+                "The variable {name} must be {}.",
+                expected_type(setting)
+            ))
         })?;
     }
     Ok(links)

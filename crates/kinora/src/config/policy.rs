@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_policy::{PolicyOptions, FallbackVerdict};
+use kinora_policy::{FallbackVerdict, PolicyOptions};
 use serde::Deserialize;
 
 use super::Config;

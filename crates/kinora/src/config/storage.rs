@@ -190,7 +190,9 @@ impl Config {
 
     /// The size of the disk of the results, if they are in a folder.
     pub(crate) fn results_disk_bytes(&self) -> Option<u64> {
-        let folder = kinora_blobs::local_root(&self.results_url()).ok().flatten()?;
+        let folder = kinora_blobs::local_root(&self.results_url())
+            .ok()
+            .flatten()?;
         disk_bytes(&folder)
     }
 }

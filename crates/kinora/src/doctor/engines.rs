@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
-    JobControl, Engine as Opened, EngineError, FilmEngine, FrameKind, FrameJob, JobMaterials, EngineOutput,
-    ServerReport, ClipSink,
+    ClipSink, Engine as Opened, EngineError, EngineOutput, FilmEngine, FrameJob, FrameKind,
+    JobControl, JobMaterials, ServerReport,
 };
 use kinora_store::{LivingWorker, WorkerPlaceState};
 use kinora_worker::AnyEngine;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::SigningSecret;
-use kinora_contract::{TaskState, StoredFile, Task, TaskId};
-use kinora_store::{StoreInspection, OpenError};
+use kinora_contract::{StoredFile, Task, TaskId, TaskState};
+use kinora_store::{OpenError, StoreInspection};
 use tokio::runtime::Runtime;
 
 use super::report::Finding;
-use crate::backup::{BackupRun, BackupRecord};
+use crate::backup::{BackupRecord, BackupRun};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{count, date};
@@ -148,7 +148,8 @@ fn compare(config: &Config, store: &StoreInspection) -> Result<(u64, Vec<String>
     let runtime = runtime.map_err(|error| unreadable(&error))?;
     let marked = runtime.block_on(kinora_worker::is_marked(store, &*blobs));
     let marked = marked.map_err(|error| unreadable(&error))?;
-    let looked = ResultCheck::check_all(&runtime, store, &*blobs).map_err(|error| unreadable(&error))?;
+    let looked =
+        ResultCheck::check_all(&runtime, store, &*blobs).map_err(|error| unreadable(&error))?;
     let mut wrong = looked.confirm(&runtime, store, &*blobs);
     // After a restore, the results have no mark until the next start.
     if !marked && looked.files > 0 && looked.wrong == looked.files {

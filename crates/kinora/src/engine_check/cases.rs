@@ -6,9 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use kinora_contract::limits::SECONDS_MAX;
-use kinora_contract::{EditSpec, FrameSize, VideoInputs, SPEC_VERSION, VideoLength, Size, TaskId, VideoSpec};
+use kinora_contract::{
+    EditSpec, FrameSize, SPEC_VERSION, Size, TaskId, VideoInputs, VideoLength, VideoSpec,
+};
 use kinora_engine::{
-    EngineError, SourceVideo, JobMaterials, RgbPicture, VideoPlayback, EngineCapabilities, SAMPLE_RATE_HZ, StereoSound,
+    EngineCapabilities, EngineError, JobMaterials, RgbPicture, SAMPLE_RATE_HZ, SourceVideo,
+    StereoSound, VideoPlayback,
 };
 
 /// Larger clips are not tried.
@@ -408,7 +411,11 @@ pub(super) struct StoppedJobs<'c> {
 
 impl<'c> StoppedJobs<'c> {
     /// `plainest` is the first case of this shape.
-    pub(super) const fn new(plainest: &'c EngineCase, promises: EngineCapabilities, shape: ClipShape) -> Self {
+    pub(super) const fn new(
+        plainest: &'c EngineCase,
+        promises: EngineCapabilities,
+        shape: ClipShape,
+    ) -> Self {
         Self {
             plainest,
             promises,

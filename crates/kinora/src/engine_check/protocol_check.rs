@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use kinora_contract::VideoSpec;
-use kinora_engine::conformance::{self, CheckResult, CheckError, require};
-use kinora_engine::{Engine, FrameJob, JobMaterials, ClipPlanner};
+use kinora_engine::conformance::{self, CheckError, CheckResult, require};
+use kinora_engine::{ClipPlanner, Engine, FrameJob, JobMaterials};
 
 use super::cases::{EngineCase, FRAMES_MIN, StoppedJobs};
 use super::watched_engine::{ConductRemark, WatchedEngine};

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{
-    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, FrameJob, JobControl,
+    JobMaterials,
 };
-use kinora_engine_host::{ProcessMisconduct, HostedEngine};
+use kinora_engine_host::{HostedEngine, ProcessMisconduct};
 
 use crate::system;
 

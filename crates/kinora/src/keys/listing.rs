@@ -4,10 +4,10 @@
 use kinora_store::{ApiKey, KeyAction};
 use serde_json::{Value, json};
 
-use crate::store_access;
 use crate::cli::LogArgs;
 use crate::failure::Failure;
 use crate::output::{aligned, date, print, printable};
+use crate::store_access;
 
 const HEADS: [&str; 11] = [
     "ID",
@@ -253,7 +253,7 @@ mod tests {
 
 #[cfg(test)]
 mod log_tests {
-    use kinora_store::{KeyActor, KeyActionKind};
+    use kinora_store::{KeyActionKind, KeyActor};
 
     use super::*;
 

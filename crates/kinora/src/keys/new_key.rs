@@ -2,7 +2,7 @@
 //! refused with an explanation.
 
 use kinora_contract::KeyText;
-use kinora_store::{ApiKey, NewKey, KeyScope};
+use kinora_store::{ApiKey, KeyScope, NewKey};
 
 use crate::cli::CreateArgs;
 use crate::config::Config;

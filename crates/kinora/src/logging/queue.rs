@@ -282,7 +282,9 @@ mod tests {
                 .with_ansi(false)
                 .with_writer(own.clone());
             let log = tracing_subscriber::registry().with(lines);
-            tracing::subscriber::with_default(log, || own.write_batches(SlowReader { takes, taken }));
+            tracing::subscriber::with_default(log, || {
+                own.write_batches(SlowReader { takes, taken })
+            });
         });
         (queue, (take, read))
     }

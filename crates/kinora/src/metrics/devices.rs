@@ -76,7 +76,9 @@ fn query(program: &str) -> Option<Vec<DeviceMemory>> {
         .stderr(Stdio::null())
         .spawn();
     let text = wait_for_output(asked.ok()?, LOOKS);
-    Some(text.map_or_else(Vec::new, |text| text.lines().filter_map(parse_line).collect()))
+    Some(text.map_or_else(Vec::new, |text| {
+        text.lines().filter_map(parse_line).collect()
+    }))
 }
 
 /// The output of a child that ends successfully; it is killed after `looks` checks. The output must

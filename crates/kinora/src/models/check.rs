@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use kinora_engine::{FilmKind, FrameKind, EngineOutput, ServerReport};
+use kinora_engine::{EngineOutput, FilmKind, FrameKind, ServerReport};
 
 use crate::cli::HomeArgs;
 use crate::config::{Config, EngineSettings, HostSettings, MemoryNeeds, WeightPlacement};
@@ -34,7 +34,8 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
                     print(&indented(&compared.text));
                 }
                 let fits = compared.is_none_or(|compared| compared.fits);
-                let is_well = found.is_good && (!load || try_load(engine, frames, host, &config.data));
+                let is_well =
+                    found.is_good && (!load || try_load(engine, frames, host, &config.data));
                 if !found.is_good {
                     print("  not loaded: files are missing or wrong\n");
                 }
@@ -89,7 +90,12 @@ fn check_servers(engine: &EngineSettings, films: &dyn FilmKind) -> Result<bool, 
 }
 
 /// Loads an engine in a separate process, if this executable can, and prints the result.
-fn try_load(engine: &EngineSettings, frames: &dyn FrameKind, host: HostSettings, data: &Path) -> bool {
+fn try_load(
+    engine: &EngineSettings,
+    frames: &dyn FrameKind,
+    host: HostSettings,
+    data: &Path,
+) -> bool {
     if let Some(why) = frames.not_built_in() {
         print(&format!("  not loaded: {why}\n"));
         return true;
@@ -262,7 +268,10 @@ fn comparison(
 
 /// The GPUs that an engine with these `devices` uses: the first one if `devices` is empty. The
 /// error is a device that is not listed.
-fn used_gpus<'g>(gpus: &'g [Gpu], devices: &[String]) -> Result<impl Iterator<Item = &'g Gpu>, String> {
+fn used_gpus<'g>(
+    gpus: &'g [Gpu],
+    devices: &[String],
+) -> Result<impl Iterator<Item = &'g Gpu>, String> {
     let names = devices.iter().flat_map(|entry| entry.split(','));
     let mut named: Vec<&Gpu> = Vec::new();
     for name in names {
@@ -326,7 +335,12 @@ mod tests {
         .unwrap();
         let table = toml::from_str(&format!("settings = {{ {settings} }}")).unwrap();
         let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
-        let found = comparison(&memory, WeightPlacement::from_engine(&table), &devices, gpus);
+        let found = comparison(
+            &memory,
+            WeightPlacement::from_engine(&table),
+            &devices,
+            gpus,
+        );
         (found.fits, found.text)
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kinora_contract::Stopwatch;
 use kinora_http_download::{DownloadError, DownloadSource, DownloadWatcher};
 
-use crate::output::{printable, print_message, size};
+use crate::output::{print_message, printable, size};
 use crate::progress::{StatusLine, bar_cells, minutes_and_seconds};
 use crate::system;
 
@@ -147,7 +147,8 @@ impl DownloadWatcher for DownloadRow {
                 size(held)
             )),
         }
-        self.reported_tenths.store(tenths(held, whole), Ordering::Relaxed);
+        self.reported_tenths
+            .store(tenths(held, whole), Ordering::Relaxed);
     }
 
     fn grown(&self, held: u64) {

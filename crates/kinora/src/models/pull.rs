@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_http_download::{Downloader, DownloadError, DownloadSource};
+use kinora_http_download::{DownloadError, DownloadSource, Downloader};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -13,8 +13,8 @@ use super::download_board::DownloadBoard;
 use crate::cli::NamedArgs;
 use crate::config::{Config, WeightSettings};
 use crate::failure::{ExitKind, Failure};
+use crate::output::{count, print, print_message, printable, size};
 use crate::shell_hint;
-use crate::output::{count, print, printable, print_message, size};
 use crate::weights::{self, ByEngine, FileState, WeightFile};
 
 const TICK: Duration = Duration::from_millis(250);
@@ -137,7 +137,10 @@ fn prepare(sources: &[DownloadSource], weights: &WeightSettings) -> Result<(), F
     }
 }
 
-fn download(weights: &WeightSettings, sources: Vec<DownloadSource>) -> Result<Vec<Failure>, Failure> {
+fn download(
+    weights: &WeightSettings,
+    sources: Vec<DownloadSource>,
+) -> Result<Vec<Failure>, Failure> {
     let options = weights.options(certificates()?)?;
     let downloader = Downloader::new(options)
         .map_err(|error| Failure::because("The section [weights] is invalid", error))?;
@@ -198,7 +201,11 @@ async fn download_all(
 }
 
 /// Prints the outcome of a download; returns its failure.
-fn report_outcome(source: &DownloadSource, got: Result<u64, DownloadError>, weights: &WeightSettings) -> Option<Failure> {
+fn report_outcome(
+    source: &DownloadSource,
+    got: Result<u64, DownloadError>,
+    weights: &WeightSettings,
+) -> Option<Failure> {
     match got {
         Ok(bytes) => {
             let checked = match source.sha256 {

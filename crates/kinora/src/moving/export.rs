@@ -13,7 +13,10 @@ use kinora_blobs::{BlobError, BlobStore, bulk};
 use kinora_contract::{Clock, StoredFile, hex};
 use kinora_store::{COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable, StoreExport};
 
-use super::{FILES, FORMAT, ExportManifest, ExportedResults, FileTransfers, TableWriter, file_name, read_rows};
+use super::{
+    ExportManifest, ExportedResults, FILES, FORMAT, FileTransfers, TableWriter, file_name,
+    read_rows,
+};
 use crate::backup::manifest::TaskCounts;
 use crate::backup::staging::StagingFolder;
 use crate::backup::{self, RESULTS};
@@ -24,7 +27,7 @@ use crate::output::{count, print};
 use crate::progress::ProgressLine;
 use crate::signing::legacy_key_file;
 use crate::system::{self, SystemClock};
-use crate::{store_access, folder, shell_hint};
+use crate::{folder, shell_hint, store_access};
 
 /// Maximum number of tasks and files named in an error.
 const NAMED_MAX: usize = 5;
@@ -44,7 +47,11 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     })
 }
 
-async fn export(args: &ExportArgs, config: &Config, store: Box<dyn StoreExport>) -> Result<(), Failure> {
+async fn export(
+    args: &ExportArgs,
+    config: &Config,
+    store: Box<dyn StoreExport>,
+) -> Result<(), Failure> {
     let staging = StagingFolder::resume(&args.dest)?;
     let mut job = ExportJob::new(args, config, staging.path())?;
     job.write_tables(store).await?;

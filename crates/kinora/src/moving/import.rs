@@ -8,17 +8,17 @@ use std::sync::Arc;
 use kinora_blobs::folder::BlobFolder;
 use kinora_blobs::{BlobError, BlobStore, bulk};
 use kinora_store::{
-    COPIED_AT_ONCE, COPIED_TABLES, CopiedTable, StoreImport, MARKS, StoreError, mark_key,
+    COPIED_AT_ONCE, COPIED_TABLES, CopiedTable, MARKS, StoreError, StoreImport, mark_key,
 };
 
-use super::{FILES, ExportManifest, FileTransfers, file_name, read_files, read_rows};
+use super::{ExportManifest, FILES, FileTransfers, file_name, read_files, read_rows};
 use crate::backup::RESULTS;
 use crate::cli::{ImportArgs, MovedResults};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::progress::ProgressLine;
-use crate::{store_access, folder, shell_hint};
+use crate::{folder, shell_hint, store_access};
 
 /// Imports an export, and prints the next step.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
@@ -39,7 +39,11 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn import(args: &ImportArgs, config: &Config, manifest: &ExportManifest) -> Result<(), Failure> {
+async fn import(
+    args: &ImportArgs,
+    config: &Config,
+    manifest: &ExportManifest,
+) -> Result<(), Failure> {
     // Reads all of the export before the first change, at the price of reading it twice: a damaged
     // export must not leave a half-filled store behind.
     let identity = verify_export(&args.source, manifest)?;
@@ -124,7 +128,9 @@ struct ImportJob<'a> {
 impl ImportJob<'_> {
     /// Refuses a result store that another store uses: each would treat the other's files as its own.
     async fn refuse_other_results(&self) -> Result<(), Failure> {
-        let marks = bulk::keys(&*self.blobs, MARKS).await.map_err(result_store_failure)?;
+        let marks = bulk::keys(&*self.blobs, MARKS)
+            .await
+            .map_err(result_store_failure)?;
         if marks.iter().all(|mark| *mark == self.mark) {
             return Ok(());
         }
@@ -169,8 +175,14 @@ impl ImportJob<'_> {
             let transfer = async move {
                 // A file of the right length comes from an earlier run and is not sent again;
                 // `holds` below compares its contents in any case.
-                if copies && blobs.head(&file.key).await.map_err(result_store_failure)? != Some(file.bytes) {
-                    blobs.put_file(&file, &from).await.map_err(result_store_failure)?;
+                if copies
+                    && blobs.head(&file.key).await.map_err(result_store_failure)?
+                        != Some(file.bytes)
+                {
+                    blobs
+                        .put_file(&file, &from)
+                        .await
+                        .map_err(result_store_failure)?;
                     kinora_system::crash::point("import.file");
                 }
                 let is_whole = blobs.holds(&file).await.map_err(|error| {

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 
-use kinora_store::{LivingWorker, ServiceOverview, RunningTask, SharedDevice};
+use kinora_store::{LivingWorker, RunningTask, ServiceOverview, SharedDevice};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
@@ -51,7 +51,10 @@ pub(super) fn lines(reading: &OverviewReading<'_>, size: Option<ScreenSize>) -> 
     }
     let mut lines = [above, running, workers].concat();
     lines.truncate(size.rows);
-    lines.iter().map(|line| cut_to_columns(line, size.columns)).collect()
+    lines
+        .iter()
+        .map(|line| cut_to_columns(line, size.columns))
+        .collect()
 }
 
 fn head(reading: &OverviewReading<'_>) -> Vec<String> {
@@ -308,7 +311,7 @@ impl KeyPresses {
 mod tests {
     use kinora_contract::TaskId;
     use kinora_store::{
-        WorkerAnnouncement, DeviceEngine, DeviceEngineState, ModelQueue, ServedModel, WorkerState,
+        DeviceEngine, DeviceEngineState, ModelQueue, ServedModel, WorkerAnnouncement, WorkerState,
     };
 
     use super::*;
@@ -360,7 +363,11 @@ mod tests {
         }
     }
 
-    fn shown(overview: &ServiceOverview, size: Option<ScreenSize>, trouble: Option<&str>) -> Vec<String> {
+    fn shown(
+        overview: &ServiceOverview,
+        size: Option<ScreenSize>,
+        trouble: Option<&str>,
+    ) -> Vec<String> {
         let reading = OverviewReading {
             place: "/var/lib/kinora",
             overview,

@@ -1,6 +1,6 @@
 //! Honest sound comes out with its pitch, length, level and place, from every format.
 
-use kinora_media_decode::{SAMPLE_RATE, DecodedSound};
+use kinora_media_decode::{DecodedSound, SAMPLE_RATE};
 
 use crate::samples::{ffmpeg, sound, wav_claiming};
 

@@ -118,7 +118,11 @@ fn blank_tags(file: &mut File, boxes: &[TopBox]) -> Result<(), MediaError> {
 }
 
 /// Blanks a box of text metadata, or queues a box that may contain some.
-fn blank_or_open(file: &mut File, one: &TopBox, open: &mut Vec<Range<u64>>) -> Result<(), MediaError> {
+fn blank_or_open(
+    file: &mut File,
+    one: &TopBox,
+    open: &mut Vec<Range<u64>>,
+) -> Result<(), MediaError> {
     match &one.kind {
         b"moov" | b"trak" => open.push(one.body.clone()),
         // ComfyUI, for example, writes its whole graph here, with prompts and model names, which

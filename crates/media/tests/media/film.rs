@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kinora_media::{FilmFormat, MediaError, FormatMismatch, Recording, UndecodablePolicy, examine};
+use kinora_media::{FilmFormat, FormatMismatch, MediaError, Recording, UndecodablePolicy, examine};
 
 const ASKED: FilmFormat = FilmFormat {
     width: 320,
@@ -59,7 +59,10 @@ fn a_film_of_another_size_length_or_sound_is_refused() {
     assert!(matches!(wide, FormatMismatch::Size { .. }), "{wide}");
     for source in ["testsrc2=s=320x192:r=16:d=1", "testsrc2=s=320x192:r=16:d=3"] {
         let length = mismatch(source, &[], &ASKED);
-        assert!(matches!(length, FormatMismatch::Duration { .. }), "{length}");
+        assert!(
+            matches!(length, FormatMismatch::Duration { .. }),
+            "{length}"
+        );
     }
     let sound = ["-f", "lavfi", "-i", "sine=d=2", "-c:a", "aac"];
     let loud = mismatch("testsrc2=s=320x192:r=16:d=2", &sound, &ASKED);

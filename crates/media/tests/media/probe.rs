@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::support::{STEREO, frame, record};
-use kinora_media::{ClipFormat, MediaError, FormatMismatch, ProbeInfo, RecorderOptions, check, probe};
+use kinora_media::{
+    ClipFormat, FormatMismatch, MediaError, ProbeInfo, RecorderOptions, check, probe,
+};
 use proptest::prelude::*;
 
 const FORMAT: ClipFormat = ClipFormat {

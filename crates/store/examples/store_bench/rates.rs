@@ -81,7 +81,8 @@ async fn inserts(stores: &StoreHandles, clients: u64) -> Result<Vec<Arc<Task>>, 
             while begun.elapsed() < LENGTH {
                 let number = (accepted.len() as u64) * 1_000 + client;
                 let sent = Instant::now();
-                let InsertOutcome::Inserted(task) = tasks.insert(task(id(number), &project)).await?
+                let InsertOutcome::Inserted(task) =
+                    tasks.insert(task(id(number), &project)).await?
                 else {
                     return Err("a task is refused".into());
                 };
@@ -180,7 +181,11 @@ async fn finished(work: &Arc<dyn WorkerStore>, lease: &Lease) -> Result<(), Fail
 }
 
 /// Polls of tasks that were accepted last, and so still wait, with their positions.
-async fn polls(stores: &StoreHandles, mut accepted: Vec<Arc<Task>>, clients: u64) -> Result<(), Failure> {
+async fn polls(
+    stores: &StoreHandles,
+    mut accepted: Vec<Arc<Task>>,
+    clients: u64,
+) -> Result<(), Failure> {
     accepted.sort_unstable_by_key(|task| std::cmp::Reverse(task.id));
     let each = (0..clients).map(|client| {
         let tasks = stores.tasks.clone();

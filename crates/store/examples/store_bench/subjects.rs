@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Clock, FrameSize, VideoInputs, Priority, VideoLength, Size, SteadyMs, StoredFile, TaskId,
-    UnixMs, VideoSpec,
+    Artifact, Clock, FrameSize, Priority, Size, SteadyMs, StoredFile, TaskId, UnixMs, VideoInputs,
+    VideoLength, VideoSpec,
 };
 use kinora_store::{
-    ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, StoreHandles, TimeSource, migrate, open,
+    ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, StoreHandles, TimeSource,
+    migrate, open,
 };
 use kinora_testkit::postgres::{Server, Settings};
 use tempfile::TempDir;

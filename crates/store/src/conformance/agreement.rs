@@ -19,9 +19,9 @@ use super::fixtures::{
 };
 use super::{Harness, Site};
 use crate::{
-    ReleasedAttempt, Chore, ChoreKind, ChoreWork, ClaimRequest, DeleteOutcome, EmbeddedStore, ReferenceFetch, FetchReport,
-    IdempotencyKey, InsertOutcome, Lease, LongTasks, NewTask, ListOrder, PageRequest, QueueBounds, LeaseRenewal,
-    TallyRequest, QuotaUsage,
+    Chore, ChoreKind, ChoreWork, ClaimRequest, DeleteOutcome, EmbeddedStore, FetchReport,
+    IdempotencyKey, InsertOutcome, Lease, LeaseRenewal, ListOrder, LongTasks, NewTask, PageRequest,
+    QueueBounds, QuotaUsage, ReferenceFetch, ReleasedAttempt, TallyRequest,
 };
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
@@ -272,7 +272,11 @@ impl Side {
         let Some((_, lease)) = self.run(run) else {
             return String::new();
         };
-        let all = [ReleasedAttempt::Counts, ReleasedAttempt::Forgiven, ReleasedAttempt::ReferencesLost];
+        let all = [
+            ReleasedAttempt::Counts,
+            ReleasedAttempt::Forgiven,
+            ReleasedAttempt::ReferencesLost,
+        ];
         format!("{:?}", site.work.release(lease, all[attempt]).await)
     }
 

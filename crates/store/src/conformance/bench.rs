@@ -12,8 +12,9 @@ use super::fixtures::{
     LEASE_MS, MODELS, RETENTION_MS, artifact, cancelled, claiming, fetching, id, sweep_at, task,
 };
 use crate::{
-    CancelOutcome, Chore, ChoreKind, ChoreRequest, ChoreWork, ClaimedTask, ReferenceFetch, FetchReport, InsertOutcome,
-    Lease, NewTask, LeaseRenewal, StoreError, SweepRequest, SweepReport,
+    CancelOutcome, Chore, ChoreKind, ChoreRequest, ChoreWork, ClaimedTask, FetchReport,
+    InsertOutcome, Lease, LeaseRenewal, NewTask, ReferenceFetch, StoreError, SweepReport,
+    SweepRequest,
 };
 
 /// Only a failing case waits this long.
@@ -81,7 +82,10 @@ impl Bench for Site {
     async fn submit_all(&self, tasks: impl IntoIterator<Item = NewTask>) {
         for new in tasks {
             let inserted = self.tasks.insert(new).await.unwrap();
-            assert!(matches!(inserted, InsertOutcome::Inserted(_)), "{inserted:?}");
+            assert!(
+                matches!(inserted, InsertOutcome::Inserted(_)),
+                "{inserted:?}"
+            );
         }
     }
 

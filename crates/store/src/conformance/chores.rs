@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::bench::{Bench, CHORE_LEASE_MS, any_call_off, call_off, keys};
 use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, id, of_model, renewal};
 use super::{Harness, Site};
-use crate::{ReleasedAttempt, Chore, ChoreKind, ChoreRequest, ChoreWork, LeaseRenewal};
+use crate::{Chore, ChoreKind, ChoreRequest, ChoreWork, LeaseRenewal, ReleasedAttempt};
 
 /// Leaves three files to remove, of an attempt without a result.
 async fn leave_files(stores: &Site, number: u64) -> [String; 3] {

@@ -9,8 +9,8 @@ use super::fixtures::{
 };
 use super::{Harness, Site};
 use crate::{
-    ClaimedTask, ClaimRequest, ExpiryCursor, FetchRequest, InsertOutcome, ListOrder, PageRequest, PostponeRequest,
-    PostponedExpiry, SweepRequest, SweepReport, WaitingFrom,
+    ClaimRequest, ClaimedTask, ExpiryCursor, FetchRequest, InsertOutcome, ListOrder, PageRequest,
+    PostponeRequest, PostponedExpiry, SweepReport, SweepRequest, WaitingFrom,
 };
 
 const YEAR_MS: u64 = 365 * 24 * 3_600_000;
@@ -159,7 +159,10 @@ pub async fn nothing_ends_by_a_clock_that_is_not_trusted(harness: &impl Harness)
     for number in 1..=3 {
         phases.push(stores.task("one", number).await.state.phase());
     }
-    assert_eq!(phases, [TaskPhase::Completed, TaskPhase::Expired, TaskPhase::Waiting]);
+    assert_eq!(
+        phases,
+        [TaskPhase::Completed, TaskPhase::Expired, TaskPhase::Waiting]
+    );
 }
 
 /// A tombstone's lifetime starts at the sweep that created it, even if that sweep was late.

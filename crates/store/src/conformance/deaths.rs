@@ -5,7 +5,7 @@ use kinora_contract::{Clock as _, FailureCode, TaskPhase, TaskState};
 use super::bench::Bench;
 use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, claiming, id, of_model, renewal, sweep_at};
 use super::{Harness, Site};
-use crate::{ReleasedAttempt, ClaimedTask, ClaimRequest, LeaseRenewal, SweepRequest};
+use crate::{ClaimRequest, ClaimedTask, LeaseRenewal, ReleasedAttempt, SweepRequest};
 
 /// A worker's claims for these models.
 async fn claim(stores: &Site, models: &[&str], attempts_max: u32) -> Vec<ClaimedTask> {
@@ -54,7 +54,10 @@ pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harne
     assert!(claim(&stores, &MODELS, 3).await.is_empty());
     assert_eq!(die(&stores, 3).await, (0, 1));
     let lost = stores.task("one", 1).await;
-    assert_eq!(lost.state, TaskState::Failed(FailureCode::WorkerLost.into()));
+    assert_eq!(
+        lost.state,
+        TaskState::Failed(FailureCode::WorkerLost.into())
+    );
     // The new task may have its turn before its neighbours, which complete one by one.
     for _ in 2..=4 {
         for claim in claim(&stores, &MODELS, 3).await {

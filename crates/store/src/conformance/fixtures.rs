@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Failure, FailureCode, FrameSize, VideoInputs, Priority, VideoLength, Size, StoredFile, TaskId,
-    VideoSpec,
+    Artifact, Failure, FailureCode, FrameSize, Priority, Size, StoredFile, TaskId, VideoInputs,
+    VideoLength, VideoSpec,
 };
 
 use crate::{
-    KeyActor, ClaimRequest, FetchRequest, NewTask, QueueBounds, LeaseRenewal, SweepRequest, WaitingFrom,
+    ClaimRequest, FetchRequest, KeyActor, LeaseRenewal, NewTask, QueueBounds, SweepRequest,
+    WaitingFrom,
 };
 
 /// The time at which the cases begin.

@@ -9,7 +9,7 @@ use kinora_contract::{FailureCode, TaskState};
 use super::bench::{Bench, heard, is_lost};
 use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, fetching, id, task, with_images};
 use super::{Harness, Site};
-use crate::{FetchRequest, FetchReport, IdempotencyKey, InsertOutcome, LeaseLost, NewTask};
+use crate::{FetchReport, FetchRequest, IdempotencyKey, InsertOutcome, LeaseLost, NewTask};
 
 /// Yields each number once, on alternating handles.
 fn in_turn(sites: &[Site; 2], count: u64) -> impl Iterator<Item = (u64, Site)> {
@@ -200,7 +200,11 @@ pub async fn a_fetch_under_a_lost_token_ends_nothing(harness: &impl Harness) {
             retention_ms: RETENTION_MS,
         };
         let before = other.task("one", 1).await;
-        for fetched in [failed, FetchReport::AtHand, FetchReport::Back { pause_ms: 0 }] {
+        for fetched in [
+            failed,
+            FetchReport::AtHand,
+            FetchReport::Back { pause_ms: 0 },
+        ] {
             let settled = late.work.complete_fetch(&stale, fetched).await;
             assert!(is_lost(&settled), "{settled:?}");
             assert_eq!(other.task("one", 1).await, before);
@@ -209,7 +213,10 @@ pub async fn a_fetch_under_a_lost_token_ends_nothing(harness: &impl Harness) {
     };
     // Another process is fetching by now.
     untouched().await;
-    let settled = other.work.complete_fetch(&current, FetchReport::AtHand).await;
+    let settled = other
+        .work
+        .complete_fetch(&current, FetchReport::AtHand)
+        .await;
     settled.unwrap();
     // A worker is running it by now.
     let claim = other.claim_one().await;
@@ -217,5 +224,8 @@ pub async fn a_fetch_under_a_lost_token_ends_nothing(harness: &impl Harness) {
     other.check(&claim.lease).await.unwrap();
     other.complete(&claim).await.unwrap();
     untouched().await;
-    assert_eq!(other.sweep(NOW + LEASE_MS).await, crate::SweepReport::default());
+    assert_eq!(
+        other.sweep(NOW + LEASE_MS).await,
+        crate::SweepReport::default()
+    );
 }

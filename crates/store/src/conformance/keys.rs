@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::bench::Bench;
 use super::fixtures::{NOW, actor};
 use super::{Harness, Site};
-use crate::{KeyRotation, NewKey, KeyScope};
+use crate::{KeyRotation, KeyScope, NewKey};
 
 /// Only a failing case waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);

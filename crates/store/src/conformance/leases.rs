@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use kinora_contract::{FailureCode, TaskPhase, TaskState, Status};
+use kinora_contract::{FailureCode, Status, TaskPhase, TaskState};
 
 use super::Harness;
 use super::bench::{Bench, heard};
@@ -10,7 +10,7 @@ use super::fixtures::{
     LEASE_MS, MODELS, NOW, RETENTION_MS, artifact, cancelled, claiming, id, of_model, renewal,
     task, with_images,
 };
-use crate::{ReleasedAttempt, ClaimRequest, Lease, LeaseLost, StoreError};
+use crate::{ClaimRequest, Lease, LeaseLost, ReleasedAttempt, StoreError};
 
 fn is_lost(result: &Result<(), StoreError>, how: LeaseLost) -> bool {
     matches!(result, Err(StoreError::LeaseLost(lost)) if *lost == how)
@@ -113,7 +113,10 @@ pub async fn a_claimable_task_is_seen_until_it_is_claimed(harness: &impl Harness
     assert!(sees(&[second]).await, "there is another one");
     stores.claim_one().await;
     assert!(!sees(&MODELS).await);
-    let released = stores.work.release(&claim.lease, ReleasedAttempt::Forgiven).await;
+    let released = stores
+        .work
+        .release(&claim.lease, ReleasedAttempt::Forgiven)
+        .await;
     released.unwrap();
     assert!(sees(&[second]).await);
 }
@@ -302,16 +305,25 @@ pub async fn a_finished_task_stays_as_it_is(harness: &impl Harness) {
         finish.await.unwrap();
     }
     let (done, failed) = (stores.task("one", 1).await, stores.task("one", 2).await);
-    assert_eq!(done.state, TaskState::Completed(Box::new(artifact("first"))));
+    assert_eq!(
+        done.state,
+        TaskState::Completed(Box::new(artifact("first")))
+    );
     assert_eq!((done.progress, done.finished_at_ms), (100, Some(NOW + 5)));
     assert_eq!(done.expires_at_ms, Some(NOW + 5 + RETENTION_MS));
-    assert_eq!(failed.state, TaskState::Failed(FailureCode::OutOfMemory.into()));
+    assert_eq!(
+        failed.state,
+        TaskState::Failed(FailureCode::OutOfMemory.into())
+    );
     for claim in &claims {
         let second = Ok(artifact("second"));
         for result in [
             stores.check(&claim.lease).await,
             stores.renew(&claim.lease, renewal(50)).await,
-            stores.work.release(&claim.lease, ReleasedAttempt::Forgiven).await,
+            stores
+                .work
+                .release(&claim.lease, ReleasedAttempt::Forgiven)
+                .await,
             stores.work.finish(&claim.lease, second, RETENTION_MS).await,
         ] {
             assert!(is_lost(&result, LeaseLost::Superseded), "{result:?}");

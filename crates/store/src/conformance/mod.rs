@@ -42,7 +42,10 @@ use async_trait::async_trait;
 use kinora_contract::ManualClock;
 
 use self::fixtures::NOW;
-use crate::{ChoreStore, DeliveryStore, KeyStore, OperatorStore, SecretStore, StoreHandles, TaskStore, WorkerStore, WorkerDirectory};
+use crate::{
+    ChoreStore, DeliveryStore, KeyStore, OperatorStore, SecretStore, StoreHandles, TaskStore,
+    WorkerDirectory, WorkerStore,
+};
 
 /// A handle on an open store, with the store's clock.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use kinora_contract::{Clock as _, Status, TaskId};
 use super::bench::Bench as _;
 use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, id, with_images};
 use super::{Harness, Site};
-use crate::{ReleasedAttempt, ChangeReceiver, EndedRequest, TaskGlance, LeaseRenewal, TaskChange};
+use crate::{ChangeReceiver, EndedRequest, LeaseRenewal, ReleasedAttempt, TaskChange, TaskGlance};
 
 /// Only a failing case waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,7 +41,9 @@ pub async fn glances_are_told_of_several_tasks_at_once(harness: &impl Harness) {
     let claims = first.claim(3).await;
     first.renew(&claims[0].lease, report(40)).await.unwrap();
     second.complete(&claims[1]).await.unwrap();
-    let release = second.work.release(&claims[2].lease, ReleasedAttempt::Counts);
+    let release = second
+        .work
+        .release(&claims[2].lease, ReleasedAttempt::Counts);
     release.await.unwrap();
     first.cancel("one", 4, 1_000).await;
     let asked = [9, 4, 1, 2, 3, 1];
@@ -224,7 +226,9 @@ pub async fn what_clients_do_not_see_is_no_news(harness: &impl Harness) {
     site.fetch_all().await;
     let claim = site.claim_one().await;
     heard(&mut changes, 1, "the first claim").await;
-    site.renew(&claim.lease, LeaseRenewal::default()).await.unwrap();
+    site.renew(&claim.lease, LeaseRenewal::default())
+        .await
+        .unwrap();
     let release = site.work.release(&claim.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     let claim = site.claim_one().await;

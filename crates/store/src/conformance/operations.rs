@@ -7,7 +7,7 @@ use super::bench::{Bench, is_lost};
 use super::fixtures::{LEASE_MS, MODELS, NOW, RETENTION_MS, actor, id, of_model, renewal, task};
 use super::keys::key;
 use super::{Harness, Site};
-use crate::{ReleasedAttempt, KeyActionKind, KeyRotation, ModelQueue, TallyRequest, TallyRow};
+use crate::{KeyActionKind, KeyRotation, ModelQueue, ReleasedAttempt, TallyRequest, TallyRow};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const TODAY: u64 = NOW / DAY_MS;

@@ -6,7 +6,8 @@ use super::Harness;
 use super::bench::{Bench, CHORE_LEASE_MS, keys};
 use super::fixtures::{NOW, RETENTION_MS, artifact, cancelled, files, id, renewal, task};
 use crate::{
-    ReleasedAttempt, CancelOutcome, Chore, DeleteOutcome, IdempotencyKey, InsertOutcome, LeaseLost, StoreError, SweepReport,
+    CancelOutcome, Chore, DeleteOutcome, IdempotencyKey, InsertOutcome, LeaseLost, ReleasedAttempt,
+    StoreError, SweepReport,
 };
 
 /// A waiting or running task fails immediately; a finished one stays unchanged.
@@ -33,7 +34,10 @@ pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     for result in [
         stores.check(&claim.lease).await,
         stores.renew(&claim.lease, renewal(1)).await,
-        stores.work.release(&claim.lease, ReleasedAttempt::Forgiven).await,
+        stores
+            .work
+            .release(&claim.lease, ReleasedAttempt::Forgiven)
+            .await,
         stores.complete(&claim).await,
     ] {
         let withdrawn = matches!(result, Err(StoreError::LeaseLost(LeaseLost::Withdrawn)));

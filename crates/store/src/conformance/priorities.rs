@@ -6,7 +6,7 @@ use super::bench::Bench;
 use super::fixtures::{MODELS, claiming, id, spec, task, with_images};
 use super::turns::settle;
 use super::{Harness, Site};
-use crate::{ReleasedAttempt, ClaimedTask, ClaimRequest, NewTask};
+use crate::{ClaimRequest, ClaimedTask, NewTask, ReleasedAttempt};
 
 use Priority::{High, Low, Normal};
 

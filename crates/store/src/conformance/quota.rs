@@ -5,7 +5,7 @@ use kinora_contract::{FailureCode, TaskState};
 use super::bench::Bench;
 use super::fixtures::{EXPIRY, NOW, RETENTION_MS, artifact, id, sweep_at, task, with_images};
 use super::{Harness, Site};
-use crate::{InsertOutcome, NewTask, QueueBounds, ExceededQuota, SweepRequest, QuotaUsage};
+use crate::{ExceededQuota, InsertOutcome, NewTask, QueueBounds, QuotaUsage, SweepRequest};
 
 async fn usage(stores: &Site, project: &str) -> QuotaUsage {
     stores.tasks.usage(project).await.unwrap()
@@ -134,7 +134,9 @@ pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     }
     stores.clock.set(NOW);
     let claim = stores.claim_one().await;
-    let release = stores.work.release(&claim.lease, crate::ReleasedAttempt::Forgiven);
+    let release = stores
+        .work
+        .release(&claim.lease, crate::ReleasedAttempt::Forgiven);
     release.await.unwrap();
     let bounded = |now_ms| SweepRequest {
         waiting_ms_max: Some(4_000),

@@ -9,7 +9,10 @@ use kinora_contract::limits::PAGE_BYTES_MAX;
 use super::bench::Bench;
 use super::fixtures::{MODELS, NOW, RETENTION_MS, id, of_model, task, with_images};
 use super::{Harness, Site};
-use crate::{ReleasedAttempt, PhaseCounts, QueueCounts, FetchReport, InsertOutcome, NewTask, ListOrder, PageRequest};
+use crate::{
+    FetchReport, InsertOutcome, ListOrder, NewTask, PageRequest, PhaseCounts, QueueCounts,
+    ReleasedAttempt,
+};
 
 async fn page(
     stores: &Site,
@@ -154,7 +157,9 @@ fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> QueueC
     };
     let named = |names: [&str; 2], counts: [Counted; 2]| -> BTreeMap<_, _> {
         let named = names.map(str::to_owned).into_iter().zip(counts.map(count));
-        named.filter(|(_, one)| *one != PhaseCounts::default()).collect()
+        named
+            .filter(|(_, one)| *one != PhaseCounts::default())
+            .collect()
     };
     let aged = MODELS.map(str::to_owned).into_iter().zip(oldest);
     let aged = aged.filter_map(|(model, age)| Some((model, age?)));

@@ -1,13 +1,16 @@
 //! Tasks with references: fetched before they are claimed, decided while they run, swept when done.
 
-use kinora_contract::{FailureCode, FrameSize, TaskPhase, VideoLength, Size, TaskState, TaskId};
+use kinora_contract::{FailureCode, FrameSize, Size, TaskId, TaskPhase, TaskState, VideoLength};
 
 use super::Harness;
 use super::bench::{Bench, heard, is_lost};
 use super::fixtures::{
     LEASE_MS, NOW, RETENTION_MS, artifact, fetching, files, id, renewal, task, with_images,
 };
-use crate::{ReleasedAttempt, ClaimedTask, ReferenceFetch, FetchRequest, FetchReport, LeaseRenewal, reference_keys};
+use crate::{
+    ClaimedTask, FetchReport, FetchRequest, LeaseRenewal, ReferenceFetch, ReleasedAttempt,
+    reference_keys,
+};
 
 fn numbers(fetches: &[ReferenceFetch]) -> Vec<TaskId> {
     fetches.iter().map(|fetch| fetch.task.id).collect()
@@ -60,7 +63,8 @@ pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     let tasks = [with_images(1, "one", 1), with_images(2, "one", 1)];
     stores.submit_all(tasks).await;
     let fetches = stores.take(2).await;
-    let settle = async |fetch: &ReferenceFetch, fetched| stores.work.complete_fetch(fetch, fetched).await;
+    let settle =
+        async |fetch: &ReferenceFetch, fetched| stores.work.complete_fetch(fetch, fetched).await;
     let failed = || FetchReport::Failed {
         failure: FailureCode::ReferenceTimeout.into(),
         retention_ms: RETENTION_MS,
@@ -151,7 +155,9 @@ pub async fn lost_references_are_fetched_again(harness: &impl Harness) {
     stores.fetch_all().await;
     let claims = stores.claim(2).await;
     for claim in &claims {
-        let given_back = stores.work.release(&claim.lease, ReleasedAttempt::ReferencesLost);
+        let given_back = stores
+            .work
+            .release(&claim.lease, ReleasedAttempt::ReferencesLost);
         given_back.await.unwrap();
     }
     let waiting = stores.task("one", 1).await;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::CallOff;
-use kinora_contract::{FailureCode, TaskState, Status, Warning, WarningCode};
+use kinora_contract::{FailureCode, Status, TaskState, Warning, WarningCode};
 
 use super::Harness;
 use super::bench::{Bench, any_call_off, call_off, is_lost};
 use super::fixtures::{LEASE_MS, MODELS, NOW, RETENTION_MS, id, renewal, sweep_at, task};
-use crate::{ReleasedAttempt, Chore, NewTask, LeaseRenewal, SweepRequest};
+use crate::{Chore, LeaseRenewal, NewTask, ReleasedAttempt, SweepRequest};
 
 fn with_ticket(ticket: &str) -> LeaseRenewal {
     LeaseRenewal {
@@ -67,7 +67,9 @@ pub async fn the_job_of_a_task_without_a_result_is_called_off(harness: &impl Har
     let finish = stores.work.finish(&claims[1].lease, failed, RETENTION_MS);
     finish.await.unwrap();
     // Waiting again, with its ticket.
-    let release = stores.work.release(&claims[2].lease, ReleasedAttempt::Forgiven);
+    let release = stores
+        .work
+        .release(&claims[2].lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     for number in [3, 6] {
         stores.cancel("one", number, RETENTION_MS).await;
@@ -167,7 +169,10 @@ pub async fn a_release_may_count_the_attempt(harness: &impl Harness) {
     for attempt in 1..=2 {
         let claim = stores.claim_one().await;
         assert_eq!((claim.task.id, claim.task.attempt), (id(1), attempt));
-        let given_back = stores.work.release(&claim.lease, ReleasedAttempt::Counts).await;
+        let given_back = stores
+            .work
+            .release(&claim.lease, ReleasedAttempt::Counts)
+            .await;
         given_back.unwrap();
         assert_eq!(stores.task("one", 1).await.attempt, attempt);
     }

@@ -1,12 +1,14 @@
 //! Accepting tasks: stored data, idempotency, limits, tenancy.
 
-use kinora_contract::{TaskState, Status, TaskId};
+use kinora_contract::{Status, TaskId, TaskState};
 use std::collections::HashSet;
 
 use super::bench::Bench;
 use super::fixtures::{NOW, claiming, id, sweep_at, task};
 use super::{Harness, Site};
-use crate::{ClaimRequest, IdempotencyKey, InsertOutcome, NewTask, QueueBounds, RetryAfter, SweepRequest};
+use crate::{
+    ClaimRequest, IdempotencyKey, InsertOutcome, NewTask, QueueBounds, RetryAfter, SweepRequest,
+};
 
 fn with_key(mut new: NewTask, key: &str, fingerprint: u8) -> NewTask {
     new.idempotency = Some(IdempotencyKey {
@@ -215,7 +217,10 @@ pub async fn the_queue_is_bounded_at_its_limit(harness: &impl Harness) {
         assert!(matches!(taken, InsertOutcome::Inserted(_)), "{taken:?}");
     }
     let refused = insert(&stores, bounded(4, "three", 3, 99)).await;
-    assert!(matches!(refused, InsertOutcome::QueueFull(_)), "{refused:?}");
+    assert!(
+        matches!(refused, InsertOutcome::QueueFull(_)),
+        "{refused:?}"
+    );
     assert!(stores.tasks.get("three", id(4)).await.unwrap().is_none());
     stores.claim_one().await;
     let taken = insert(&stores, bounded(4, "three", 3, 99)).await;
@@ -281,7 +286,10 @@ pub async fn a_project_is_bounded_at_its_limit(harness: &impl Harness) {
     }
     let claim = stores.claim_one().await;
     let refused = insert(&stores, bounded(3, "one", 99, 2)).await;
-    assert!(matches!(refused, InsertOutcome::ProjectFull(_)), "{refused:?}");
+    assert!(
+        matches!(refused, InsertOutcome::ProjectFull(_)),
+        "{refused:?}"
+    );
     let other = insert(&stores, bounded(4, "two", 99, 2)).await;
     assert!(matches!(other, InsertOutcome::Inserted(_)), "{other:?}");
     stores.complete(&claim).await.unwrap();

@@ -5,7 +5,9 @@ use kinora_contract::{FailureCode, TaskPhase, TaskState};
 use super::Harness;
 use super::bench::Bench;
 use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, artifact, files, id, renewal, sweep_at, task};
-use crate::{ReleasedAttempt, ClaimedTask, IdempotencyKey, InsertOutcome, NewTask, SweepRequest, SweepReport};
+use crate::{
+    ClaimedTask, IdempotencyKey, InsertOutcome, NewTask, ReleasedAttempt, SweepReport, SweepRequest,
+};
 
 /// The lease ends to the millisecond.
 pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness) {
@@ -50,7 +52,10 @@ pub async fn the_last_attempt_fails_with_worker_lost(harness: &impl Harness) {
         assert_eq!(stores.remove_files().await, claim.lease.file_keys());
     }
     let task = stores.task("one", 1).await;
-    assert_eq!(task.state, TaskState::Failed(FailureCode::WorkerLost.into()));
+    assert_eq!(
+        task.state,
+        TaskState::Failed(FailureCode::WorkerLost.into())
+    );
     assert_eq!(task.finished_at_ms, Some(NOW + 3 * LEASE_MS));
     assert_eq!(task.expires_at_ms, Some(NOW + 3 * LEASE_MS + 500));
     assert!(stores.claim(1).await.is_empty());
@@ -93,7 +98,10 @@ pub async fn results_expire_then_vanish(harness: &impl Harness) {
     let replay = stores.tasks.insert(keyed(3)).await.unwrap();
     assert!(matches!(replay, InsertOutcome::Replayed(task) if task.id == id(1)));
 
-    assert_eq!(stores.sweep(NOW + 100 + 9_999).await, SweepReport::default());
+    assert_eq!(
+        stores.sweep(NOW + 100 + 9_999).await,
+        SweepReport::default()
+    );
     let forgotten = SweepReport {
         forgotten: 2,
         ..SweepReport::default()
@@ -118,7 +126,9 @@ pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Har
     }
     let [released, failed, completed, cancelled, deleted]: [ClaimedTask; 5] =
         stores.claim(5).await.try_into().unwrap();
-    let release = stores.work.release(&released.lease, ReleasedAttempt::Forgiven);
+    let release = stores
+        .work
+        .release(&released.lease, ReleasedAttempt::Forgiven);
     release.await.unwrap();
     let failure = Err(FailureCode::GenerationFailed.into());
     let finish = stores.work.finish(&failed.lease, failure, RETENTION_MS);

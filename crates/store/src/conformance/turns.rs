@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FrameSize, VideoLength, Size};
+use kinora_contract::{FrameSize, Size, VideoLength};
 
 use super::bench::Bench;
 use super::fixtures::{MODELS, RETENTION_MS, claiming, id, renewal, spec, task, with_images};
 use super::{Harness, Site};
-use crate::{ReleasedAttempt, ClaimedTask, ClaimRequest, LongTasks, NewTask, LeaseRenewal};
+use crate::{ClaimRequest, ClaimedTask, LeaseRenewal, LongTasks, NewTask, ReleasedAttempt};
 
 fn lasting(number: u64, project: &str, seconds: u32, height: u32) -> NewTask {
     let mut new = task(number, project);
@@ -16,7 +16,12 @@ fn lasting(number: u64, project: &str, seconds: u32, height: u32) -> NewTask {
     new
 }
 
-async fn claim(stores: &Site, count: usize, slots: usize, project_slots_max: usize) -> Vec<ClaimedTask> {
+async fn claim(
+    stores: &Site,
+    count: usize,
+    slots: usize,
+    project_slots_max: usize,
+) -> Vec<ClaimedTask> {
     let request = ClaimRequest {
         slots,
         project_slots_max,
@@ -197,7 +202,9 @@ pub async fn a_task_that_is_given_back_has_had_its_turn(harness: &impl Harness) 
         let claims = claim(&stores, 1, 1, 0).await;
         assert_eq!(claims[0].task.id, id(wanted));
         assert_eq!(claims[0].task.attempt, 1);
-        let given_back = stores.work.release(&claims[0].lease, ReleasedAttempt::Forgiven);
+        let given_back = stores
+            .work
+            .release(&claims[0].lease, ReleasedAttempt::Forgiven);
         given_back.await.unwrap();
     }
 }

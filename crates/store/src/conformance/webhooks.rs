@@ -11,8 +11,8 @@ use super::bench::{Bench, heard};
 use super::fixtures::{NOW, RETENTION_MS, id, renewal, task};
 use super::{Harness, Site};
 use crate::{
-    TaskCallback, LoggedDelivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery,
-    NewTask, Webhook, WebhookChange,
+    DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery, LoggedDelivery,
+    NewTask, TaskCallback, Webhook, WebhookChange,
 };
 
 const LEASE_MS: u64 = 60_000;

@@ -6,7 +6,7 @@ use super::bench::Bench;
 use super::fixtures::{LEASE_MS, MODELS, NOW};
 use super::{Harness, Site};
 use crate::{
-    WorkerAnnouncement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
+    DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice, WorkerAnnouncement,
     WorkerPlace, WorkerPlaceState, WorkerState,
 };
 

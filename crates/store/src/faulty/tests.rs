@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock as _, ManualClock, TaskPhase, TaskState, TaskId};
+use kinora_contract::{Clock as _, ManualClock, TaskId, TaskPhase, TaskState};
 
 use super::*;
 use crate::conformance::fixtures::{
@@ -13,8 +13,8 @@ use crate::conformance::fixtures::{
 };
 use crate::conformance::{Harness, Site};
 use crate::{
-    ClaimRequest, IdempotencyKey, InsertOutcome, Lease, NewTask, OpenOptions, PageRequest, StoreError,
-    SweepRequest, open,
+    ClaimRequest, IdempotencyKey, InsertOutcome, Lease, NewTask, OpenOptions, PageRequest,
+    StoreError, SweepRequest, open,
 };
 
 /// Stores behind a plan that lets all calls pass.
@@ -85,7 +85,9 @@ impl Stubborn {
                 ..task(*numbers, "one")
             };
             match self.0.tasks.insert(new).await {
-                Ok(InsertOutcome::Inserted(task) | InsertOutcome::Replayed(task)) => return task.id,
+                Ok(InsertOutcome::Inserted(task) | InsertOutcome::Replayed(task)) => {
+                    return task.id;
+                }
                 Ok(other) => panic!("{other:?}"),
                 Err(_) => {}
             }

@@ -2,7 +2,7 @@
 //! project's task counts as missing.
 
 use kinora_contract::lifecycle::TaskEvent;
-use kinora_contract::{Failure, TaskState, TaskId};
+use kinora_contract::{Failure, TaskId, TaskState};
 
 use crate::backend::{RowNeeds, StoreOperation, StoreTransaction, TransactionFault as _};
 use crate::operations::chores;

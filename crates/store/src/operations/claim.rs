@@ -2,12 +2,14 @@
 //! holder of a lease renews, finishes or releases it. A stale lease changes nothing.
 
 use kinora_contract::TaskId;
-use kinora_contract::lifecycle::{TaskEvent, EventRefusal};
+use kinora_contract::lifecycle::{EventRefusal, TaskEvent};
 
-use crate::backend::{CommitChannel, RowNeeds, StoreOperation, StoreTransaction, TransactionFault as _};
+use crate::backend::{
+    CommitChannel, RowNeeds, StoreOperation, StoreTransaction, TransactionFault as _,
+};
 use crate::queue::{ClaimProgress, QueueIndex};
 use crate::work::{LeaseAction, LeasedChange};
-use crate::{ClaimedTask, ClaimRequest, ReferenceFetch, FetchRequest, FetchReport, LeaseLost};
+use crate::{ClaimRequest, ClaimedTask, FetchReport, FetchRequest, LeaseLost, ReferenceFetch};
 
 impl StoreOperation for ClaimRequest {
     type Output = Vec<ClaimedTask>;
@@ -120,7 +122,10 @@ impl StoreOperation for FetchRequest {
         CommitChannel::Queue
     }
 
-    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<Vec<ReferenceFetch>, T::Fault> {
+    async fn apply<T: StoreTransaction>(
+        &self,
+        tx: &mut T,
+    ) -> Result<Vec<ReferenceFetch>, T::Fault> {
         let mut taken = Vec::new();
         if self.count == 0 || !tx.reach_fetches(self).await? {
             return Ok(taken);

@@ -7,7 +7,7 @@ use kinora_contract::{TaskPhase, UnixMs};
 use crate::backend::{CommitChannel, StoreOperation, StoreTransaction, TransactionFault as _};
 use crate::chores::SweepStep;
 use crate::sql::SqlQuery;
-use crate::{ExpiryCursor, PostponeRequest, SweepRequest, SweepReport};
+use crate::{ExpiryCursor, PostponeRequest, SweepReport, SweepRequest};
 
 impl StoreOperation for SweepRequest {
     type Output = SweepReport;
@@ -146,7 +146,9 @@ async fn free_keys<T: StoreTransaction>(
          WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {}) RETURNING 1",
         T::DIALECT.skip_locked()
     );
-    let free = SqlQuery::new(free).bind(until_ms).bind(request.batch as u64);
+    let free = SqlQuery::new(free)
+        .bind(until_ms)
+        .bind(request.batch as u64);
     Ok(tx.write(free).await?.len() as u64)
 }
 
@@ -157,7 +159,10 @@ impl StoreOperation for PostponeRequest {
         CommitChannel::Queue
     }
 
-    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<Option<ExpiryCursor>, T::Fault> {
+    async fn apply<T: StoreTransaction>(
+        &self,
+        tx: &mut T,
+    ) -> Result<Option<ExpiryCursor>, T::Fault> {
         // Those that expire last come first: a postponed task then lies behind the place where the next call
         // continues, and is not found twice. Tasks that the request does not concern count towards the
         // batch too, so that no call searches the whole store.

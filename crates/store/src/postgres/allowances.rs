@@ -9,7 +9,7 @@ use super::PostgresStore;
 use super::fault::{PostgresResult, corrupt};
 use super::session::SqlStatement;
 use crate::sql::to_sql_int;
-use crate::{AllowanceStore, StoreError, AllowanceGrant, TimeSource};
+use crate::{AllowanceGrant, AllowanceStore, StoreError, TimeSource};
 
 /// Units of a bucket per request. A limit of `n` requests per minute then adds `n` units per
 /// millisecond, so all arithmetic is in whole numbers: 100 per minute fill 1.67 requests a second, which
@@ -57,7 +57,12 @@ fn read_grant(rows: &[Row], per_minute: u32) -> PostgresResult<AllowanceGrant> {
 
 #[async_trait]
 impl AllowanceStore for PostgresStore {
-    async fn acquire(&self, key: &str, per_minute: u32, wanted: u32) -> Result<AllowanceGrant, StoreError> {
+    async fn acquire(
+        &self,
+        key: &str,
+        per_minute: u32,
+        wanted: u32,
+    ) -> Result<AllowanceGrant, StoreError> {
         let by_clock = self.shared.options.time == TimeSource::Clock;
         let now_ms = by_clock.then(|| self.shared.clock.now_ms());
         let ask = take_statement(key, per_minute, wanted, now_ms);

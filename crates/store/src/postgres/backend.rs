@@ -9,22 +9,23 @@ use kinora_contract::{ClockReading, Status, TaskId, UnixMs};
 use tokio_postgres::types::Type;
 
 use super::batch::LaneTransaction;
-use super::fault::{PostgresResult, PostgresFault};
+use super::fault::{PostgresFault, PostgresResult};
 use super::lane::LaneStep;
 use super::session::SqlStatement;
 use super::{PostgresStore, rows, script};
-use crate::backend::{StoreBackend, CommitChannel, RowNeeds, StoreOperation, StoreTables};
+use crate::backend::{CommitChannel, RowNeeds, StoreBackend, StoreOperation, StoreTables};
 use crate::changes::WakeSignals;
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
-use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlScript};
+use crate::sql::{SqlDialect, SqlQuery, SqlScript, TypedQuery};
 use crate::tables::operators;
 use crate::tables::workers::{AnnounceWorker, WithdrawWorker, announced, living};
 use crate::tasks::PageBuilder;
 use crate::workers::served;
 use crate::{
-    WorkerAnnouncement, ApiKey, PhaseCounts, QueueCounts, EndedTasks, EndedRequest, TaskGlance, IdempotencyKey, Lease,
-    LivingWorker, ListOrder, ServiceOverview, TaskPage, PageRequest, StoreError, QuotaUsage, WorkerDirectory,
+    ApiKey, EndedRequest, EndedTasks, IdempotencyKey, Lease, ListOrder, LivingWorker, PageRequest,
+    PhaseCounts, QueueCounts, QuotaUsage, ServiceOverview, StoreError, TaskGlance, TaskPage,
+    WorkerAnnouncement, WorkerDirectory,
 };
 
 /// The columns of a [`TaskGlance`].
@@ -108,7 +109,11 @@ impl StoreBackend for PostgresStore {
         self.shared.is_writable()
     }
 
-    async fn find(&self, _: Option<&str>, id: TaskId) -> Result<Option<Arc<TaskRecord>>, StoreError> {
+    async fn find(
+        &self,
+        _: Option<&str>,
+        id: TaskId,
+    ) -> Result<Option<Arc<TaskRecord>>, StoreError> {
         self.reader.find(id).await
     }
 
@@ -127,7 +132,10 @@ impl StoreBackend for PostgresStore {
         self.reader.find_all(ids).await
     }
 
-    async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<TaskRecord>>>, StoreError> {
+    async fn find_waiting(
+        &self,
+        ids: &[TaskId],
+    ) -> Result<Vec<Option<Arc<TaskRecord>>>, StoreError> {
         // A client that waits for its place in the queue polls one task, whose record is mostly still
         // in the cache. Lists ask for many at once, which share one query in any case.
         if let [id] = ids {
@@ -156,7 +164,11 @@ impl StoreBackend for PostgresStore {
         let ask = ask.bind(idempotency.fingerprint.to_vec(), Type::BYTEA);
         let found = self.reader.query(ask).await?;
         let record = found.first().map(rows::read).transpose()?;
-        self.drop_outdated(record.iter().map(|record| TaskGlance::from_task(&record.task)));
+        self.drop_outdated(
+            record
+                .iter()
+                .map(|record| TaskGlance::from_task(&record.task)),
+        );
         Ok(record)
     }
 
@@ -164,7 +176,10 @@ impl StoreBackend for PostgresStore {
         let mut filling = PageBuilder::with_limit(request.limit);
         let mut after = request.after.map(|id| id.to_string());
         for _ in 0..READINGS_MAX {
-            let found = self.reader.query(page_statement(&request, after.take())).await?;
+            let found = self
+                .reader
+                .query(page_statement(&request, after.take()))
+                .await?;
             for row in &found {
                 let record = match rows::read(row) {
                     Err(PostgresFault::Job(StoreError::Corrupt(error))) => {
@@ -192,10 +207,14 @@ impl StoreBackend for PostgresStore {
     async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<TaskGlance>>, StoreError> {
         let named: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let text = format!("SELECT {GLANCE} FROM tasks WHERE id = ANY($1)");
-        let found = self.reader.query(SqlStatement::new(text).texts(named)).await?;
+        let found = self
+            .reader
+            .query(SqlStatement::new(text).texts(named))
+            .await?;
         let found = read_glances(&found)?;
         self.drop_outdated(found.iter().copied().map(Some));
-        let found: HashMap<TaskId, TaskGlance> = found.into_iter().map(|one| (one.id, one)).collect();
+        let found: HashMap<TaskId, TaskGlance> =
+            found.into_iter().map(|one| (one.id, one)).collect();
         Ok(ids.iter().map(|id| found.get(id).copied()).collect())
     }
 
@@ -207,7 +226,10 @@ impl StoreBackend for PostgresStore {
                 format!("SELECT {GLANCE} FROM tasks WHERE project = $1 AND place = {place}")
             })
             .join(" UNION ALL ");
-        let found = self.reader.query(SqlStatement::new(ask).text(project)).await?;
+        let found = self
+            .reader
+            .query(SqlStatement::new(ask).text(project))
+            .await?;
         let mut found = read_glances(&found)?;
         self.drop_outdated(found.iter().copied().map(Some));
         found.sort_unstable_by_key(|glance| glance.id);
@@ -307,7 +329,10 @@ impl WorkerDirectory for PostgresStore {
 
     async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
         let now = self.reader.present().await?;
-        Ok(living(self.ask(announced(SqlDialect::Postgres)).await?, &now)?)
+        Ok(living(
+            self.ask(announced(SqlDialect::Postgres)).await?,
+            &now,
+        )?)
     }
 
     async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {

@@ -8,20 +8,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{TaskEffects, TaskEvent, TaskRecord, EventRefusal};
+use kinora_contract::lifecycle::{EventRefusal, TaskEffects, TaskEvent, TaskRecord};
 use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
 use tokio_postgres::Row;
 
-use super::fault::{PostgresResult, PostgresFault, corrupt};
+use super::fault::{PostgresFault, PostgresResult, corrupt};
 use super::rows;
 use super::rows::RowVersion;
-use super::session::{QueryPipeline, BEGIN, SYNCED, ServerSession, SqlStatement, read_time};
-use super::shared::{RunningTasks, SharedState, TotalsCache, QueueTotals};
+use super::session::{BEGIN, QueryPipeline, SYNCED, ServerSession, SqlStatement, read_time};
+use super::shared::{QueueTotals, RunningTasks, SharedState, TotalsCache};
 use crate::backend::{KeyBinding, RowNeeds};
 use crate::effects::PendingEffects;
 use crate::operators::TallySums;
 use crate::present_time::PresentTime;
-use crate::queue::{RecordChange, QueueIndex, claiming};
+use crate::queue::{QueueIndex, RecordChange, claiming};
 use crate::{PostgresOptions, StoreError};
 
 /// An open transaction.
@@ -99,7 +99,11 @@ impl LoadedTask {
 
 /// The difference that a change from `before` to `after` makes to the number of records for which
 /// `counts` is true: -1, 0 or 1.
-fn difference(before: Option<&TaskRecord>, after: Option<&TaskRecord>, counts: fn(&TaskRecord) -> bool) -> i64 {
+fn difference(
+    before: Option<&TaskRecord>,
+    after: Option<&TaskRecord>,
+    counts: fn(&TaskRecord) -> bool,
+) -> i64 {
     i64::from(after.is_some_and(counts)) - i64::from(before.is_some_and(counts))
 }
 
@@ -161,12 +165,18 @@ pub(super) struct NewRows {
 
 impl LaneTransaction<'_> {
     /// Runs a query in this transaction, or changes rows that nothing else in it sees.
-    pub(super) async fn query(&self, statement: SqlStatement) -> PostgresResult<Vec<tokio_postgres::Row>> {
+    pub(super) async fn query(
+        &self,
+        statement: SqlStatement,
+    ) -> PostgresResult<Vec<tokio_postgres::Row>> {
         Ok(self.session.run(&statement).await?)
     }
 
     /// As [`Self::query`], for a statement that changes something.
-    pub(super) async fn change(&mut self, statement: SqlStatement) -> PostgresResult<Vec<tokio_postgres::Row>> {
+    pub(super) async fn change(
+        &mut self,
+        statement: SqlStatement,
+    ) -> PostgresResult<Vec<tokio_postgres::Row>> {
         self.wrote = true;
         Ok(self.session.run(&statement).await?)
     }
@@ -184,7 +194,11 @@ impl LaneTransaction<'_> {
     }
 
     /// Stores a row that was read and locked.
-    pub(super) fn add_loaded(&mut self, id: TaskId, read: PostgresResult<Arc<TaskRecord>>) -> PostgresResult<()> {
+    pub(super) fn add_loaded(
+        &mut self,
+        id: TaskId,
+        read: PostgresResult<Arc<TaskRecord>>,
+    ) -> PostgresResult<()> {
         let slot = match read {
             Ok(record) => LoadedTask {
                 stored: Some(record.clone()),

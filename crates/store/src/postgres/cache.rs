@@ -10,7 +10,7 @@
 //!
 //! - **Age** (`at`, a [`Duration`] of the steady clock): is it fresh enough to show? It counts from the
 //!   start of the query that read the state, not from its answer.
-//! - **Order** (`event`, `written`, `made`, `forgotten`: all numbers of one counter): which of two states
+//! - **Order** (`event`, `written`, `made`, `removed_until`: all numbers of one counter): which of two states
 //!   is newer? Durations cannot tell, since two events may share a millisecond.
 //!
 //! # No poll goes back
@@ -40,7 +40,7 @@
 //! stays. Only polls make entries for unfinished tasks ([`PollCache::reserve`]), before they send their query:
 //! a commit in between writes to that entry, and so the query's answer is recognised as older.
 //!
-//! An entry that was removed cannot be compared any more. So the cache keeps `forgotten`, the highest
+//! An entry that was removed cannot be compared any more. So the cache keeps `removed_until`, the highest
 //! number that a removed entry may have had, and makes no entry for a result that began before it.
 //!
 //! # Polls rarely wait
@@ -71,7 +71,7 @@ use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::{Clock, TaskId};
 
 use crate::queue::RecordChange;
-use crate::{TaskGlance, PostgresOptions};
+use crate::{PostgresOptions, TaskGlance};
 
 /// Memory of an entry without its record, in bytes.
 const ENTRY_BYTES: u64 = 120;
@@ -255,7 +255,8 @@ impl PollCache {
                 // invented ids would fill the cache.
                 None => return None,
                 Some(entry)
-                    if matches!(entry.state, CachedState::Unknown) && begun.event > entry.written =>
+                    if matches!(entry.state, CachedState::Unknown)
+                        && begun.event > entry.written =>
                 {
                     entries.remove(id);
                     return None;
@@ -263,7 +264,12 @@ impl PollCache {
                 Some(_) => {}
             }
         }
-        let before = entries.record(id, CachedState::from_record(found.clone()), begun, self.keeps_ended());
+        let before = entries.record(
+            id,
+            CachedState::from_record(found.clone()),
+            begun,
+            self.keeps_ended(),
+        );
         before.or(found)
     }
 

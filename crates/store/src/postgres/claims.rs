@@ -11,12 +11,12 @@ use kinora_contract::spec::SPEC_VERSION;
 use tokio_postgres::Row;
 
 use super::batch::{LaneTransaction, QueueSlice};
-use super::fault::{PostgresResult, PostgresFault};
+use super::fault::{PostgresFault, PostgresResult};
 use super::rows;
 use super::session::QueryPipeline;
 use super::session::SqlStatement;
 use crate::operations::claim::TAKEN_MAX;
-use crate::queue::{RecordChange, QueueIndex, ProjectTurns};
+use crate::queue::{ProjectTurns, QueueIndex, RecordChange};
 use crate::{ClaimRequest, FETCH_PAUSE_MS_MAX, FetchRequest, LongTasks, StoreError};
 
 /// Maximum number of tasks in one reading of the queue; a larger claim reads it again.
@@ -202,7 +202,10 @@ async fn read_slice(
 
 /// The records of running tasks, from memory where the row version matches. They are not locked: it only
 /// matters that they run.
-async fn load_running(found: &[Row], batch: &LaneTransaction<'_>) -> PostgresResult<Vec<Arc<TaskRecord>>> {
+async fn load_running(
+    found: &[Row],
+    batch: &LaneTransaction<'_>,
+) -> PostgresResult<Vec<Arc<TaskRecord>>> {
     let (mut running, mut unknown) = (Vec::with_capacity(found.len()), Vec::new());
     for row in found {
         let id = rows::id(row)?;
@@ -223,7 +226,11 @@ async fn load_running(found: &[Row], batch: &LaneTransaction<'_>) -> PostgresRes
 
 /// For each project and model with more tasks in the table than were read: the number of readable tasks
 /// that were read. Only those that a claim of `load_claimable` tasks could use up.
-fn count_truncated(found: &[Row], index: &QueueIndex, reach: u64) -> PostgresResult<HashMap<(String, String), usize>> {
+fn count_truncated(
+    found: &[Row],
+    index: &QueueIndex,
+    reach: u64,
+) -> PostgresResult<HashMap<(String, String), usize>> {
     let mut read: HashMap<(String, String), (u64, usize)> = HashMap::new();
     let mut limits = HashMap::new();
     for row in found {
@@ -291,12 +298,19 @@ fn empty_index(found: &[Row], batch: &LaneTransaction<'_>) -> PostgresResult<Que
         last_fetches.push((project, stored_fetch.max(fetch)));
     }
     let now = batch.queue.as_ref().map_or(0, |queue| queue.turn_now);
-    Ok(QueueIndex::partial(ProjectTurns::from_stored(now, turns), last_fetches))
+    Ok(QueueIndex::partial(
+        ProjectTurns::from_stored(now, turns),
+        last_fetches,
+    ))
 }
 
 /// Adds locked tasks to the index, with the changes of this transaction. Skips unreadable ones,
 /// such as those of a newer version; nothing locks them for long.
-fn add_locked(index: &mut QueueIndex, found: &[Row], batch: &mut LaneTransaction<'_>) -> PostgresResult<BTreeSet<TaskId>> {
+fn add_locked(
+    index: &mut QueueIndex,
+    found: &[Row],
+    batch: &mut LaneTransaction<'_>,
+) -> PostgresResult<BTreeSet<TaskId>> {
     let mut seen = BTreeSet::new();
     for row in found {
         let id = rows::id(row)?;
@@ -338,7 +352,10 @@ const DUE_MAX: u64 = 500;
 
 /// Ends the pauses and leases that are over, and reads the part of the queue from which fetches are
 /// taken. Returns whether there is anything to fetch.
-pub(super) async fn load_fetchable(request: &FetchRequest, batch: &mut LaneTransaction<'_>) -> PostgresResult<bool> {
+pub(super) async fn load_fetchable(
+    request: &FetchRequest,
+    batch: &mut LaneTransaction<'_>,
+) -> PostgresResult<bool> {
     let any = format!(
         "SELECT 1 WHERE EXISTS (SELECT 1 FROM tasks WHERE place = 2) \
          OR EXISTS (SELECT 1 FROM tasks WHERE {PAST_ENDS}) OR EXISTS (SELECT 1 FROM tasks WHERE {FAR_ENDS})"
@@ -395,7 +412,10 @@ impl FetchRequest {
 
 /// Reads and locks the tasks that need references, including those whose pause or lease is over,
 /// and reads those with a fetch in progress.
-async fn read_fetchable(request: &FetchRequest, batch: &mut LaneTransaction<'_>) -> PostgresResult<QueueIndex> {
+async fn read_fetchable(
+    request: &FetchRequest,
+    batch: &mut LaneTransaction<'_>,
+) -> PostgresResult<QueueIndex> {
     let (columns, now_ms) = (rows::columns("t"), batch.now.lease_ms);
     let reach = request.count.min(TAKEN_MAX) as u64;
     let changed = batch.changes.iter().map(|change| change.id.to_string());

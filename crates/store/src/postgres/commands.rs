@@ -15,10 +15,11 @@ use super::session::SqlStatement;
 use super::shared::SharedState;
 use super::{schema, script};
 use crate::backend::StoreTables;
-use crate::sql::{SqlDialect, TypedQuery, SqlScript};
+use crate::sql::{SqlDialect, SqlScript, TypedQuery};
 use crate::tables::{keys, operators};
 use crate::{
-    KeyAction, OpenError, OperatorStore, ServiceOverview, PostgresOptions, StoreError, TallyRequest, TallyRow,
+    KeyAction, OpenError, OperatorStore, PostgresOptions, ServiceOverview, StoreError,
+    TallyRequest, TallyRow,
 };
 
 /// A store's database.
@@ -65,7 +66,10 @@ impl PostgresTables {
             .await;
         let id = id.map_err(PostgresFault::from)?;
         let id = id.first().map(|row| row.try_get::<_, i64>(0)).transpose();
-        let id = id.map_err(PostgresFault::from)?.unwrap_or_default().unsigned_abs();
+        let id = id
+            .map_err(PostgresFault::from)?
+            .unwrap_or_default()
+            .unsigned_abs();
         // A clock that stands still: commands use no cache, so nothing here has an age.
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let shared = Arc::new(SharedState::new(&self.options, &clock));

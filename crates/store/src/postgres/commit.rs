@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kinora_contract::TaskId;
 use tokio_postgres::types::Type;
 
-use super::batch::{LaneTransaction, NewBinding, LoadedProject, ProjectSums};
+use super::batch::{LaneTransaction, LoadedProject, NewBinding, ProjectSums};
 use super::fault::{PostgresResult, is_refusal};
 use super::rows::Written;
 use super::session::SqlStatement;
@@ -26,7 +26,10 @@ pub(super) enum CommitOutcome {
 impl LaneTransaction<'_> {
     /// Writes everything and commits. Puts the changes into `sent` before it sends the commit: from then on
     /// a caller that stops waiting does not know whether they are stored.
-    pub(super) async fn commit(mut self, sent: &mut Option<CommittedChanges>) -> PostgresResult<CommitOutcome> {
+    pub(super) async fn commit(
+        mut self,
+        sent: &mut Option<CommittedChanges>,
+    ) -> PostgresResult<CommitOutcome> {
         let mut statements = self.write_projects();
         let tallies: Vec<_> = self.new.tallies.rows().collect();
         statements.extend(add_tallies(&tallies));
@@ -98,7 +101,11 @@ impl LaneTransaction<'_> {
 
     /// Sums of projects; first locks their rows in the order of their names.
     fn write_projects(&self) -> Vec<SqlStatement> {
-        let names: Vec<String> = self.changed_projects().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = self
+            .changed_projects()
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         if names.is_empty() {
             return Vec::new();
         }
@@ -107,8 +114,11 @@ impl LaneTransaction<'_> {
             .filter_map(|name| self.projects.get(name))
             .collect();
         let added = |part: fn(&ProjectSums) -> i64| of.iter().map(|one| part(&one.added)).collect();
-        let numbers =
-            |part: fn(&LoadedProject) -> u64| of.iter().map(|one| to_sql_int(part(one))).collect::<Vec<_>>();
+        let numbers = |part: fn(&LoadedProject) -> u64| {
+            of.iter()
+                .map(|one| to_sql_int(part(one)))
+                .collect::<Vec<_>>()
+        };
         let update = SqlStatement::new(
             "UPDATE projects p SET bytes = p.bytes + n.bytes, tasks = p.tasks + n.tasks, \
              waiting = p.waiting + n.waiting, unfinished = p.unfinished + n.unfinished, \
@@ -131,8 +141,9 @@ impl LaneTransaction<'_> {
         .ints(numbers(|one| one.newest_ms))
         .ints(numbers(|one| one.newest_seq));
         let unlocked = of.iter().any(|one| !one.is_locked);
-        let lock =
-            SqlStatement::new("SELECT 1 FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE");
+        let lock = SqlStatement::new(
+            "SELECT 1 FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE",
+        );
         let lock = unlocked.then(|| lock.texts(names));
         lock.into_iter().chain([update]).collect()
     }
@@ -155,7 +166,10 @@ impl LaneTransaction<'_> {
             statements.push(put.bind(picture.to_vec(), Type::BYTEA));
         }
         if let Some(queue) = self.queue.take().filter(|queue| queue.is_changed) {
-            let (worker, task) = queue.alone.map(crate::queue::claiming::WaitingAlone::into_parts).unzip();
+            let (worker, task) = queue
+                .alone
+                .map(crate::queue::claiming::WaitingAlone::into_parts)
+                .unzip();
             let update = SqlStatement::new(
                 "UPDATE queue SET token = $1, turn_now = $2, alone_worker = $3, alone_task = $4",
             );

@@ -7,13 +7,13 @@ use kinora_contract::Clock;
 
 use super::PostgresStore;
 use super::address::is_postgres;
-use super::commands::PostgresTables;
 use super::commands::PostgresOperations;
+use super::commands::PostgresTables;
 use super::opening::unsafe_settings_of;
 use crate::driver::StoreDriver;
 use crate::{
-    BackupSource, StoreExport, StoreImport, StoreInspection, KeyStore, OpenError, OpenOptions, OperatorStore, StoreHandles,
-    WebhookStore,
+    BackupSource, KeyStore, OpenError, OpenOptions, OperatorStore, StoreExport, StoreHandles,
+    StoreImport, StoreInspection, WebhookStore,
 };
 
 /// `postgres://`: one database for any number of processes.
@@ -70,7 +70,11 @@ impl StoreDriver for PostgresDriver {
         Ok(Box::new(super::export(url).await?))
     }
 
-    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn StoreImport>, OpenError> {
+    async fn open_import(
+        &self,
+        url: &str,
+        export: &str,
+    ) -> Result<Box<dyn StoreImport>, OpenError> {
         Ok(Box::new(super::import(url, export).await?))
     }
 }

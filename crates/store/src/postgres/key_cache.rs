@@ -125,7 +125,10 @@ fn is_younger(age: Option<Duration>, age_ms_max: u64) -> bool {
     age.is_some_and(|age| age < Duration::from_millis(age_ms_max))
 }
 
-async fn query_key(reader: &StoreReader, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
+async fn query_key(
+    reader: &StoreReader,
+    sha256: &[u8; 32],
+) -> Result<Option<Arc<ApiKey>>, StoreError> {
     let mut found = script::ask(reader, keys::find(sha256)).await?;
     Ok(found.pop().map(Arc::new))
 }

@@ -19,8 +19,8 @@ use super::cache::ReadStamp;
 use super::commit::CommitOutcome;
 use super::connect::{ReconnectBackoff, ServerConnector};
 use super::fault::{
-    PostgresResult, PostgresFault, NO_ANSWER, duplicate, with_timeout, closed_error, is_broken, is_outdated, is_transient, message_of,
-    unavailable,
+    NO_ANSWER, PostgresFault, PostgresResult, closed_error, duplicate, is_broken, is_outdated,
+    is_transient, message_of, unavailable, with_timeout,
 };
 use super::session::ServerSession;
 use super::session::{BEGIN, SYNCED, SqlStatement};
@@ -45,7 +45,11 @@ pub(super) struct WriteLane {
 
 impl WriteLane {
     /// Starts a lane whose row has this id.
-    pub(super) fn start(connector: Arc<ServerConnector>, shared: Arc<SharedState>, id: u64) -> Self {
+    pub(super) fn start(
+        connector: Arc<ServerConnector>,
+        shared: Arc<SharedState>,
+        id: u64,
+    ) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = LaneLoop {
             writer: LaneWriter::new(connector.clone(), shared, id),
@@ -180,7 +184,10 @@ pub(super) trait LaneStep: Send + Sync + 'static {
         0
     }
 
-    fn apply(&self, batch: &mut LaneTransaction<'_>) -> impl Future<Output = PostgresResult<Self::Output>> + Send;
+    fn apply(
+        &self,
+        batch: &mut LaneTransaction<'_>,
+    ) -> impl Future<Output = PostgresResult<Self::Output>> + Send;
 
     /// As [`StoreOperation::return_grants`]; also used if the caller was answered with an error.
     fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
@@ -489,7 +496,10 @@ impl LaneWriter {
     }
 
     /// Runs one transaction, repeating it as long as that may help.
-    async fn commit_together(&mut self, jobs: &mut [Box<dyn LaneJob>]) -> Result<JobFailures, AttemptFailure> {
+    async fn commit_together(
+        &mut self,
+        jobs: &mut [Box<dyn LaneJob>],
+    ) -> Result<JobFailures, AttemptFailure> {
         let mut last = None;
         for _ in 0..ATTEMPTS_MAX {
             match self.attempt(jobs).await {
@@ -497,16 +507,25 @@ impl LaneWriter {
                 ended => return ended,
             }
         }
-        Err(AttemptFailure::Failed(unavailable(&last.unwrap_or_default())))
+        Err(AttemptFailure::Failed(unavailable(
+            &last.unwrap_or_default(),
+        )))
     }
 
-    async fn attempt(&mut self, jobs: &mut [Box<dyn LaneJob>]) -> Result<JobFailures, AttemptFailure> {
+    async fn attempt(
+        &mut self,
+        jobs: &mut [Box<dyn LaneJob>],
+    ) -> Result<JobFailures, AttemptFailure> {
         if self.unknown.is_some() {
             // Another transaction would overwrite the lane's row, and with it the number by which the
             // outcome of the unknown one is looked up.
             return Err(AttemptFailure::Failed(unavailable(NO_ANSWER)));
         }
-        let session = self.link.connected().await.map_err(AttemptFailure::Failed)?;
+        let session = self
+            .link
+            .connected()
+            .await
+            .map_err(AttemptFailure::Failed)?;
         self.origin.batch += 1;
         let mut tried = AttemptProgress::default();
         // Server-side timeouts do not fire when the server itself hangs, and a commit may wait for a standby
@@ -518,7 +537,9 @@ impl LaneWriter {
         let fault = match tokio::time::timeout(limit, transacted).await {
             Ok(Ok(CommitOutcome::Unknown(error))) => {
                 drop(session);
-                return self.look_up_outcome(jobs, tried, begun, &message_of(&error)).await;
+                return self
+                    .look_up_outcome(jobs, tried, begun, &message_of(&error))
+                    .await;
             }
             Ok(Ok(CommitOutcome::Committed | CommitOutcome::Empty)) => {
                 self.link.store(session);
@@ -538,7 +559,11 @@ impl LaneWriter {
     }
 
     /// Cleans up after a transaction that was not committed; returns whether to retry.
-    async fn handle_failure(&mut self, session: ServerSession, fault: PostgresFault) -> AttemptFailure {
+    async fn handle_failure(
+        &mut self,
+        session: ServerSession,
+        fault: PostgresFault,
+    ) -> AttemptFailure {
         let error = match fault {
             PostgresFault::Job(error) => {
                 self.roll_back(session).await;

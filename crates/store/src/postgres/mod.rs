@@ -9,17 +9,17 @@ mod address;
 mod allowances;
 mod backend;
 mod batch;
-mod commands;
 mod cache;
 mod claims;
+mod commands;
 mod commit;
 mod connect;
 mod driver;
 mod fault;
-mod notice_listener;
 mod key_cache;
 mod lane;
 mod moves;
+mod notice_listener;
 mod notices;
 mod opening;
 mod options;
@@ -40,13 +40,13 @@ pub use options::{DirectAddress, PostgresOptions, TimeSource};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use crate::{AllowanceStore, StoreContents, OpenError, OpenOptions, Store, StoreError};
+use crate::{AllowanceStore, OpenError, OpenOptions, Store, StoreContents, StoreError};
 use address::ServerAddress;
 use connect::ServerConnector;
-use notice_listener::NoticeListener;
 use key_cache::KeyCache;
 use lane::WriteLane;
 use moves::{PostgresExport, PostgresImport};
+use notice_listener::NoticeListener;
 use reads::StoreReader;
 use shared::SharedState;
 use snapshots::SnapshotRefresher;
@@ -118,7 +118,9 @@ impl PostgresStore {
         let connector = Arc::new(connector.with_names(options.listen_at.is_none()));
         let listening = match &options.listen_at {
             None => connector.clone(),
-            Some(direct) => Arc::new(ServerConnector::new(ServerAddress::parse(&direct.0, options)?)?),
+            Some(direct) => Arc::new(ServerConnector::new(ServerAddress::parse(
+                &direct.0, options,
+            )?)?),
         };
         let client = connector.connect().await?;
         schema::check(&client).await?;
@@ -139,8 +141,8 @@ impl PostgresStore {
         // The first reading of the server's clock, with which later ones are compared to notice a step.
         let first = reader.present().await;
         first.map_err(|error| OpenError::Unavailable(error.into()))?;
-        let [one, other, acts, queue] =
-            [one, other, acts, queue].map(|id| WriteLane::start(connector.clone(), shared.clone(), id));
+        let [one, other, acts, queue] = [one, other, acts, queue]
+            .map(|id| WriteLane::start(connector.clone(), shared.clone(), id));
         let listener = NoticeListener {
             connector: listening,
             channel: format!("kinora_{:x}", opened.identity),

@@ -7,14 +7,14 @@ use kinora_contract::VideoSpec;
 use tokio_postgres::Client;
 
 use super::connect::ServerConnector;
-use super::fault::{PostgresResult, PostgresFault, is_refusal};
+use super::fault::{PostgresFault, PostgresResult, is_refusal};
 use super::rows::{CLAIMABLE, UNFETCHED};
 use super::session::{BEGIN, SYNCED, SqlStatement, run_all};
 use super::{rows, schema, script};
 use crate::sql::to_sql_int;
-use crate::sql::{SqlDialect, UnreadableValue, SqlValue};
+use crate::sql::{SqlDialect, SqlValue, UnreadableValue};
 use crate::tables::copied::{COPIED_AT_ONCE, HAS_CONTENTS, RowCheck};
-use crate::{CopiedRow, CopiedTable, StoreExport, StoreImport, OpenError, StoreError};
+use crate::{CopiedRow, CopiedTable, OpenError, StoreError, StoreExport, StoreImport};
 
 /// A store to read.
 pub(crate) struct PostgresExport {
@@ -184,7 +184,8 @@ fn own_columns(row: &CopiedRow) -> Result<Vec<(&'static str, SqlValue)>, Unreada
     let model = match spec {
         Some(spec) => spec.model,
         None => {
-            let spec: serde_json::Value = serde_json::from_str(&row.task_column::<String>("spec")?)?;
+            let spec: serde_json::Value =
+                serde_json::from_str(&row.task_column::<String>("spec")?)?;
             spec["model"].as_str().unwrap_or_default().to_owned()
         }
     };
@@ -224,7 +225,10 @@ async fn newest_statement(client: &Client) -> PostgresResult<SqlStatement> {
     }
     let update = "UPDATE projects p SET newest_ms = n.newest_ms, newest_seq = n.newest_seq \
                   FROM unnest($1, $2, $3) AS n(name, newest_ms, newest_seq) WHERE p.name = n.name";
-    Ok(SqlStatement::new(update).texts(names).ints(times).ints(places))
+    Ok(SqlStatement::new(update)
+        .texts(names)
+        .ints(times)
+        .ints(places))
 }
 
 #[async_trait]

@@ -6,10 +6,10 @@ use tokio_postgres::Client;
 
 use super::address::ServerAddress;
 use super::connect::ServerConnector;
-use super::fault::{PostgresResult, PostgresFault, corrupt, is_transient, message_of};
+use super::fault::{PostgresFault, PostgresResult, corrupt, is_transient, message_of};
 use super::schema;
 use super::session::{BEGIN, SYNCED, SqlStatement};
-use crate::{HELD_RESULTS_MAX, StoreContents, OpenError, PostgresOptions};
+use crate::{HELD_RESULTS_MAX, OpenError, PostgresOptions, StoreContents};
 
 /// The state of the store, and the numbers assigned to this process.
 pub(super) struct OpenedStore {
@@ -23,7 +23,11 @@ pub(super) struct OpenedStore {
 const ATTEMPTS_MAX: usize = 5;
 
 /// Draws, in one transaction, ids for the lanes and tokens.
-pub(super) async fn register(client: &Client, lanes: u64, options: &PostgresOptions) -> PostgresResult<OpenedStore> {
+pub(super) async fn register(
+    client: &Client,
+    lanes: u64,
+    options: &PostgresOptions,
+) -> PostgresResult<OpenedStore> {
     for _ in 1..ATTEMPTS_MAX {
         match try_register(client, lanes, options).await {
             Err(PostgresFault::Sql(error)) if is_transient(&error) => {
@@ -35,7 +39,11 @@ pub(super) async fn register(client: &Client, lanes: u64, options: &PostgresOpti
     try_register(client, lanes, options).await
 }
 
-async fn try_register(client: &Client, lanes: u64, options: &PostgresOptions) -> PostgresResult<OpenedStore> {
+async fn try_register(
+    client: &Client,
+    lanes: u64,
+    options: &PostgresOptions,
+) -> PostgresResult<OpenedStore> {
     // Jumping ahead by a random stride keeps the tokens of this opening apart from those of a copy of the
     // database that another service goes on with.
     SqlStatement::new(BEGIN).run(client).await?;

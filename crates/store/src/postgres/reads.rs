@@ -12,10 +12,10 @@ use tokio_postgres::Row;
 
 use super::cache::ReadStamp;
 use super::connect::ServerConnector;
-use super::fault::{PostgresFault, NO_ANSWER, duplicate, closed_error, is_outdated, unavailable};
+use super::fault::{NO_ANSWER, PostgresFault, closed_error, duplicate, is_outdated, unavailable};
 use super::rows;
 use super::session::ServerSession;
-use super::session::{SqlStatement, select_time, read_time};
+use super::session::{SqlStatement, read_time, select_time};
 use super::shared::SharedState;
 use crate::present_time::PresentTime;
 use crate::{StoreError, commit_metrics};
@@ -163,7 +163,9 @@ impl StoreReader {
         match answer.await.map_err(|_| closed_error())? {
             Ok(found) => Ok(self.shared.cache.store_result(id, found, begun)),
             // Serving it does not refresh its age.
-            Err(error @ StoreError::Unavailable(_)) => self.shared.cache.last_known(id).ok_or(error),
+            Err(error @ StoreError::Unavailable(_)) => {
+                self.shared.cache.last_known(id).ok_or(error)
+            }
             Err(error) => Err(error),
         }
     }

@@ -3,16 +3,16 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{StoredLease, TaskRecord, ReferenceState};
+use kinora_contract::lifecycle::{ReferenceState, StoredLease, TaskRecord};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Priority, TaskState, Task, TaskId};
+use kinora_contract::{Priority, Task, TaskId, TaskState};
 use serde_json::{from_str, to_string};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
-use super::fault::{PostgresResult, PostgresFault, corrupt};
+use super::fault::{PostgresFault, PostgresResult, corrupt};
 use super::session::SqlStatement;
-use crate::sql::{to_sql_int, phase_name};
+use crate::sql::{phase_name, to_sql_int};
 use crate::{StoreError, sql};
 
 /// Places of tasks in the queue, as the partial indexes name them.
@@ -71,7 +71,7 @@ macro_rules! columns {
             }
 
             /// Binds these columns, in their order.
-            fn bind(self, names: &[&str], mut statement: Statement) -> Statement {
+            fn bind(self, names: &[&str], mut statement: SqlStatement) -> SqlStatement {
                 $(if names.contains(&stringify!($name)) {
                     statement = statement.bind(self.$name, Type::$array);
                 })*
@@ -126,7 +126,11 @@ pub(super) fn columns(table: &str) -> String {
 
 impl Written {
     /// Adds a row. Sends no texts that equal those of the row `before`.
-    pub(super) fn add(&mut self, record: &TaskRecord, before: Option<&TaskRecord>) -> PostgresResult<()> {
+    pub(super) fn add(
+        &mut self,
+        record: &TaskRecord,
+        before: Option<&TaskRecord>,
+    ) -> PostgresResult<()> {
         let task = &record.task;
         // Specs and metadata are by far the largest columns and rarely change. NULL keeps the stored text
         // (`coalesce` in `update`).
@@ -171,7 +175,8 @@ impl Written {
         self.priority.push(task.priority.rank());
         self.created_at_ms.push(to_sql_int(task.created_at_ms));
         self.started_at_ms.push(task.started_at_ms.map(to_sql_int));
-        self.finished_at_ms.push(task.finished_at_ms.map(to_sql_int));
+        self.finished_at_ms
+            .push(task.finished_at_ms.map(to_sql_int));
         self.expires_at_ms.push(task.expires_at_ms.map(to_sql_int));
         self.spec_version.push(task.spec.version.into());
         self.cost.push(to_sql_int(task.spec.cost()));
@@ -183,7 +188,8 @@ impl Written {
         self.seq.push(to_sql_int(record.seq));
         self.place.push(queue_place(record));
         self.deaths.push(record.deaths.into());
-        self.lease_token.push(held.map(|held| to_sql_int(held.token)));
+        self.lease_token
+            .push(held.map(|held| to_sql_int(held.token)));
         self.lease_until_ms
             .push(held.map(|held| to_sql_int(held.until_ms)));
         self.lease_until_steady_ms
@@ -192,7 +198,8 @@ impl Written {
         let ticket = record.ticket.as_deref();
         self.ticket
             .push(ticket.map(|ticket| ticket.as_bytes().to_vec()));
-        self.reference_bytes.push(to_sql_int(record.reference_bytes));
+        self.reference_bytes
+            .push(to_sql_int(record.reference_bytes));
         self.charged_bytes.push(to_sql_int(record.charged_bytes));
         let (state, until_ms, token) = match record.references {
             ReferenceState::AtHand => (0, None, None),
@@ -301,7 +308,11 @@ fn read_rest(at: &mut RowCursor<'_>, id: TaskId) -> PostgresResult<Arc<TaskRecor
     let progress = u8::try_from(progress).map_err(|_| corrupt("progress".to_owned()))?;
     let (attempt, deaths, engine) = (at.number_u32()?, at.number_u32()?, at.next()?);
     let created_at_ms = at.number()?;
-    let (started_at_ms, finished_at_ms, expires_at_ms) = (at.optional_number()?, at.optional_number()?, at.optional_number()?);
+    let (started_at_ms, finished_at_ms, expires_at_ms) = (
+        at.optional_number()?,
+        at.optional_number()?,
+        at.optional_number()?,
+    );
     let lease = read_lease(at)?;
     let state = read_state(phase, at)?;
     let warnings: Option<&str> = at.next()?;

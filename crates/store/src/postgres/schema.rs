@@ -205,7 +205,8 @@ async fn try_apply_changes(client: &Client) -> Result<(u32, u32), MigrationFailu
                 ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS usable_from bigint NOT NULL DEFAULT 1, \
                 ADD COLUMN IF NOT EXISTS indexed bigint";
     client.batch_execute(make).await?;
-    let SchemaState { found, usable_from } = read(client).await.map_err(MigrationFailure::Failed)?;
+    let SchemaState { found, usable_from } =
+        read(client).await.map_err(MigrationFailure::Failed)?;
     let known = known_version();
     if found > known {
         // A later program has migrated it: nothing to do, if that left it usable for this one.
@@ -242,7 +243,9 @@ async fn build_indexes(client: &Client) -> Result<(), OpenError> {
             continue;
         }
         for statement in migration.lines().filter(|line| is_concurrent(line)) {
-            run_concurrently(client, statement).await.map_err(unavailable)?;
+            run_concurrently(client, statement)
+                .await
+                .map_err(unavailable)?;
         }
         let note = format!("UPDATE schema_version SET indexed = {version}");
         client.batch_execute(&note).await.map_err(unavailable)?;

@@ -2,15 +2,20 @@
 
 use tokio_postgres::types::Type;
 
-use super::fault::{PostgresResult, PostgresFault, corrupt};
+use super::fault::{PostgresFault, PostgresResult, corrupt};
 use super::reads::StoreReader;
 use super::session::SqlStatement;
-use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript as _, UnreadableValue, SqlValue};
+use crate::sql::{
+    SqlDialect, SqlQuery, SqlRow, SqlScript as _, SqlValue, TypedQuery, UnreadableValue,
+};
 use crate::tables::operators::ReadOverview;
 use crate::{ServiceOverview, StoreError};
 
 /// The rows that `question` finds, converted by its reader.
-pub(super) async fn ask<T>(reader: &StoreReader, question: TypedQuery<T>) -> Result<Vec<T>, StoreError> {
+pub(super) async fn ask<T>(
+    reader: &StoreReader,
+    question: TypedQuery<T>,
+) -> Result<Vec<T>, StoreError> {
     let found = reader.query(question.query.into()).await?;
     Ok(read(&found, question.read)?)
 }
@@ -28,7 +33,10 @@ pub(super) async fn overview(reader: &StoreReader) -> Result<ServiceOverview, St
     Ok(read.output(&answers)?)
 }
 
-fn read<T>(found: &[tokio_postgres::Row], read: fn(&SqlRow) -> Result<T, UnreadableValue>) -> PostgresResult<Vec<T>> {
+fn read<T>(
+    found: &[tokio_postgres::Row],
+    read: fn(&SqlRow) -> Result<T, UnreadableValue>,
+) -> PostgresResult<Vec<T>> {
     Ok(rows(found)?.iter().map(read).collect::<Result<_, _>>()?)
 }
 

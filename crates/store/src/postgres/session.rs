@@ -73,8 +73,14 @@ impl ServerSession {
 
     /// Sends all statements at once, and returns the rows of each. They run in order; after a failure in a
     /// transaction the rest fails too.
-    pub(super) async fn run_all(&self, statements: &[SqlStatement]) -> Result<Vec<Vec<Row>>, Error> {
-        let mut uses: Vec<StatementUse<NamedStatement>> = statements.iter().map(|one| self.statement_use(one)).collect();
+    pub(super) async fn run_all(
+        &self,
+        statements: &[SqlStatement],
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        let mut uses: Vec<StatementUse<NamedStatement>> = statements
+            .iter()
+            .map(|one| self.statement_use(one))
+            .collect();
         // Names come first, in a round trip of their own. Preparing in the middle would delay later
         // statements until its answer, and other callers' statements could get in between.
         let new = statements.iter().zip(&mut uses);
@@ -103,7 +109,9 @@ impl ServerSession {
         };
         let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
         match names.count_use(statement.sql()) {
-            StatementUse::Named(name) if !statement.has_types(name.params()) => StatementUse::Unnamed,
+            StatementUse::Named(name) if !statement.has_types(name.params()) => {
+                StatementUse::Unnamed
+            }
             found => found,
         }
     }
@@ -170,7 +178,10 @@ impl<N: Clone> StatementNames<N> {
                 name: None,
             };
         }
-        known.name.clone().map_or(StatementUse::New, StatementUse::Named)
+        known
+            .name
+            .clone()
+            .map_or(StatementUse::New, StatementUse::Named)
     }
 
     fn store(&mut self, sql: &str, name: N) {

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kinora_contract::lifecycle::{WakeHints, TaskRecord};
+use kinora_contract::lifecycle::{TaskRecord, WakeHints};
 use kinora_contract::{Clock, TaskId};
 use tokio_postgres::Row;
 
-use super::cache::{ReadStamp, PollCache};
+use super::cache::{PollCache, ReadStamp};
 use super::notices::NoticeQueue;
 use super::rows::RowVersion;
 use super::server_clock::ServerClock;
 use super::session::SqlStatement;
 use crate::changes::WakeSignals;
-use crate::queue::{RecordChange, QueueEstimates};
+use crate::queue::{QueueEstimates, RecordChange};
 use crate::{OutageLog, PostgresOptions, TaskChange, commit_metrics};
 
 /// The changes of a committed transaction.
@@ -69,7 +69,8 @@ impl SharedState {
         // The cache before the signals, so that a client that wakes finds the new state.
         self.totals.apply_commit(committed.waiting, committed.bytes);
         self.cache.store_changes(&committed.changes, begun);
-        self.runs.apply_commit(&committed.changes, committed.version);
+        self.runs
+            .apply_commit(&committed.changes, committed.version);
         let mut hints = WakeHints::default();
         for change in &committed.changes {
             self.estimates.apply(change);
@@ -254,7 +255,10 @@ mod tests {
 
     #[test]
     fn a_record_is_known_in_its_version_while_it_runs() {
-        let (runs, versions) = (RunningTasks::default(), [7, 8].map(RowVersion::of_transaction));
+        let (runs, versions) = (
+            RunningTasks::default(),
+            [7, 8].map(RowVersion::of_transaction),
+        );
         runs.apply_commit(&[changed(1, true)], Some(versions[0]));
         assert!(runs.get(id(1), versions[0]).is_some());
         assert!(runs.get(id(1), versions[1]).is_none());

@@ -14,7 +14,9 @@ use super::rows::parse_id;
 use super::session::SqlStatement;
 use super::shared::SharedState;
 use crate::StoreError;
-use crate::queue::{POSITIONS_MAX, QueuePlace, QueueSnapshot, RunningEntry, ProjectTurns, WaitingEntry};
+use crate::queue::{
+    POSITIONS_MAX, ProjectTurns, QueuePlace, QueueSnapshot, RunningEntry, WaitingEntry,
+};
 
 /// Maximum number of tasks of each model that are read in each place of the queue, shared evenly by
 /// the projects: tasks further back have no position.
@@ -155,7 +157,9 @@ fn select_queue() -> SqlStatement {
 }
 
 async fn read_queue(reader: &StoreReader) -> Result<QueueSnapshot, StoreError> {
-    let rows = reader.query(select_queue().int(READ_MAX).int(POSITIONS_MAX)).await?;
+    let rows = reader
+        .query(select_queue().int(READ_MAX).int(POSITIONS_MAX))
+        .await?;
     let (mut waiting, mut running, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     let mut now = 0;
     for row in &rows {
@@ -163,7 +167,10 @@ async fn read_queue(reader: &StoreReader) -> Result<QueueSnapshot, StoreError> {
             let value: i64 = row.try_get(at).map_err(PostgresFault::from)?;
             Ok(value.unsigned_abs())
         };
-        let project: Arc<str> = row.try_get::<_, &str>(0).map_err(PostgresFault::from)?.into();
+        let project: Arc<str> = row
+            .try_get::<_, &str>(0)
+            .map_err(PostgresFault::from)?
+            .into();
         turns.push((project.clone(), number(1)?));
         let id: TaskId = parse_id(row.try_get(2).map_err(PostgresFault::from)?)?;
         let model: String = row.try_get(4).map_err(PostgresFault::from)?;

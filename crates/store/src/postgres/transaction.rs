@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{TaskEvent, TaskRecord, EventRefusal};
-use kinora_contract::{TaskPhase, TaskId, UnixMs};
+use kinora_contract::lifecycle::{EventRefusal, TaskEvent, TaskRecord};
+use kinora_contract::{TaskId, TaskPhase, UnixMs};
 
 use super::batch::read_numbers;
 use super::batch::{LaneTransaction, NewBinding, ProjectSums};
 use super::claims::{self, read_or_skip};
-use super::fault::{PostgresResult, PostgresFault, corrupt, unavailable};
+use super::fault::{PostgresFault, PostgresResult, corrupt, unavailable};
 use super::session::SqlStatement;
 use super::{rows, script};
 use crate::backend::{KeyBinding, StoreTransaction, TransactionFault};
@@ -23,8 +23,8 @@ use crate::sql::{artifact_keys, phase_name};
 use crate::tables::workers::announced;
 use crate::tasks::QueueLoad;
 use crate::{
-    TaskCallback, ClaimRequest, ExpiryCursor, FetchRequest, IdempotencyKey, LongTasks, PostponeRequest,
-    StoreError, SweepRequest, QuotaUsage,
+    ClaimRequest, ExpiryCursor, FetchRequest, IdempotencyKey, LongTasks, PostponeRequest,
+    QuotaUsage, StoreError, SweepRequest, TaskCallback,
 };
 
 /// Time without a write after which the sweep removes a lane's row. A week, since a process may look up the
@@ -82,7 +82,11 @@ impl StoreTransaction for LaneTransaction<'_> {
     }
 
     /// Always applies the event: rows that were loaded can be read.
-    fn expect_unless_damaged(&mut self, before: &Arc<TaskRecord>, event: TaskEvent) -> PostgresResult<bool> {
+    fn expect_unless_damaged(
+        &mut self,
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
+    ) -> PostgresResult<bool> {
         self.expect(before, event)?;
         Ok(true)
     }
@@ -144,7 +148,11 @@ impl StoreTransaction for LaneTransaction<'_> {
         Ok(self.bindings.get(&key).cloned())
     }
 
-    fn bind_key(&mut self, record: &TaskRecord, idempotency: &IdempotencyKey) -> PostgresResult<()> {
+    fn bind_key(
+        &mut self,
+        record: &TaskRecord,
+        idempotency: &IdempotencyKey,
+    ) -> PostgresResult<()> {
         let (project, key) = (record.task.project.clone(), idempotency.key.clone());
         let binding = KeyBinding {
             fingerprint: idempotency.fingerprint.to_vec(),
@@ -162,7 +170,11 @@ impl StoreTransaction for LaneTransaction<'_> {
         Ok(())
     }
 
-    fn insert(&mut self, record: Arc<TaskRecord>, callback: Option<&TaskCallback>) -> PostgresResult<()> {
+    fn insert(
+        &mut self,
+        record: Arc<TaskRecord>,
+        callback: Option<&TaskCallback>,
+    ) -> PostgresResult<()> {
         if let Some(callback) = callback {
             self.new.effects.add_callback(record.task.id, callback);
         }
@@ -170,7 +182,11 @@ impl StoreTransaction for LaneTransaction<'_> {
         Ok(())
     }
 
-    async fn reach(&mut self, request: &ClaimRequest, long: Option<LongTasks>) -> PostgresResult<bool> {
+    async fn reach(
+        &mut self,
+        request: &ClaimRequest,
+        long: Option<LongTasks>,
+    ) -> PostgresResult<bool> {
         claims::load_claimable(request, long, self).await
     }
 
@@ -186,7 +202,11 @@ impl StoreTransaction for LaneTransaction<'_> {
         LaneTransaction::next_token(self)
     }
 
-    fn claim(&mut self, before: &Arc<TaskRecord>, event: TaskEvent) -> PostgresResult<Option<Arc<TaskRecord>>> {
+    fn claim(
+        &mut self,
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
+    ) -> PostgresResult<Option<Arc<TaskRecord>>> {
         claims::claim(before, event, self)
     }
 
@@ -277,7 +297,11 @@ impl StoreTransaction for LaneTransaction<'_> {
         Ok(found)
     }
 
-    async fn late(&mut self, request: &SweepRequest, now_ms: UnixMs) -> PostgresResult<Vec<Arc<TaskRecord>>> {
+    async fn late(
+        &mut self,
+        request: &SweepRequest,
+        now_ms: UnixMs,
+    ) -> PostgresResult<Vec<Arc<TaskRecord>>> {
         let Some([early, usual]) = request.late_creations(now_ms) else {
             return Ok(Vec::new());
         };
@@ -300,13 +324,20 @@ impl StoreTransaction for LaneTransaction<'_> {
         Ok(found)
     }
 
-    async fn due(&mut self, phase: TaskPhase, until_ms: UnixMs, limit: usize) -> PostgresResult<Vec<TaskId>> {
+    async fn due(
+        &mut self,
+        phase: TaskPhase,
+        until_ms: UnixMs,
+        limit: usize,
+    ) -> PostgresResult<Vec<TaskId>> {
         let text = format!(
             "SELECT {} FROM tasks t WHERE phase = $1 AND expires_at_ms <= $2 \
              ORDER BY expires_at_ms LIMIT $3 FOR UPDATE SKIP LOCKED",
             rows::columns("t")
         );
-        let ask = SqlStatement::new(text).text(phase_name(phase)).int(until_ms);
+        let ask = SqlStatement::new(text)
+            .text(phase_name(phase))
+            .int(until_ms);
         LaneTransaction::load(self, ask.int(limit as u64)).await
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{WakeHints, TaskRecord};
+use kinora_contract::lifecycle::{TaskRecord, WakeHints};
 use kinora_contract::{Priority, TaskId};
 
 use crate::TaskGlance;
@@ -47,7 +47,9 @@ impl RecordChange {
             (None, None) => false,
             (None, Some(after)) => !after.is_terminal(),
             (Some(_), None) => true,
-            (Some(before), Some(after)) => TaskGlance::from_task(&before.task) != TaskGlance::from_task(&after.task),
+            (Some(before), Some(after)) => {
+                TaskGlance::from_task(&before.task) != TaskGlance::from_task(&after.task)
+            }
         }
     }
 

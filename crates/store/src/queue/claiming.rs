@@ -9,11 +9,13 @@
 
 use std::collections::HashMap;
 
-use kinora_contract::lifecycle::{TaskEvent, StoredLease, TaskRecord, DeathVerdict, evaluate_death, runs_alone};
+use kinora_contract::lifecycle::{
+    DeathVerdict, StoredLease, TaskEvent, TaskRecord, evaluate_death, runs_alone,
+};
 use kinora_contract::{TaskId, UnixMs};
 
 use crate::present_time::PresentTime;
-use crate::{ClaimedTask, ClaimRequest, LongTasks};
+use crate::{ClaimRequest, ClaimedTask, LongTasks};
 
 /// A claim in progress.
 #[derive(Debug)]

@@ -255,7 +255,12 @@ impl PlacePromises {
     }
 
     /// Promises the project a place in the queue.
-    fn promise_queue_place(&mut self, project: &str, now_ms: UnixMs, vacancies: FreePlaces) -> RetryAfter {
+    fn promise_queue_place(
+        &mut self,
+        project: &str,
+        now_ms: UnixMs,
+        vacancies: FreePlaces,
+    ) -> RetryAfter {
         self.forget_past(now_ms);
         // A client that returned in time and is refused keeps its place before later promises.
         if let Some(at) = self
@@ -280,7 +285,12 @@ impl PlacePromises {
     }
 
     /// Promises one of the project's own places.
-    fn promise_project_place(&mut self, project: &str, now_ms: UnixMs, vacancies: FreePlaces) -> RetryAfter {
+    fn promise_project_place(
+        &mut self,
+        project: &str,
+        now_ms: UnixMs,
+        vacancies: FreePlaces,
+    ) -> RetryAfter {
         self.forget_past(now_ms);
         let own = self.own.entry(project.into()).or_default();
         // As in the shared queue: a client that returned in time keeps its place before later

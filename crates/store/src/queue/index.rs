@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{TaskRecord, ReferenceState};
+use kinora_contract::lifecycle::{ReferenceState, TaskRecord};
 use kinora_contract::{LeaseMs, TaskId};
 
-use super::change::{RecordChange, QueuePlace};
+use super::change::{QueuePlace, RecordChange};
 use super::claiming;
-use super::turns::{SlotShare, ProjectTurns};
+use super::turns::{ProjectTurns, SlotShare};
 use crate::{ClaimRequest, LongTasks};
 
 /// All unfinished tasks.
@@ -143,7 +143,11 @@ impl QueueIndex {
     }
 
     /// The next task whose references must be fetched.
-    pub(crate) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<TaskRecord>> {
+    pub(crate) fn next_fetch(
+        &self,
+        models: &[String],
+        project_max: usize,
+    ) -> Option<&Arc<TaskRecord>> {
         let next = self.fetchable.next(models, |project, _| {
             self.counts(project).fetching < project_max as u64
         });
@@ -178,7 +182,11 @@ impl QueueIndex {
 
     /// Replaces the record before a change by the one after it, in every line and count. The turns are
     /// charged in between by `take_turn`, since undoing a charge is not charging in reverse.
-    fn follow(&mut self, change: &RecordChange, take_turn: impl FnOnce(&mut ProjectTurns, &Arc<str>)) {
+    fn follow(
+        &mut self,
+        change: &RecordChange,
+        take_turn: impl FnOnce(&mut ProjectTurns, &Arc<str>),
+    ) {
         let (before, after) = (&change.before, &change.after);
         let Some(record) = before.as_ref().or(after.as_ref()) else {
             return;
@@ -232,7 +240,11 @@ impl QueueIndex {
     fn count(&mut self, record: &TaskRecord, project: &Arc<str>, by: i64) {
         let counts = self.projects.entry(project.clone()).or_default();
         counts.unfinished = counts.unfinished.saturating_add_signed(by);
-        if let Some(token) = record.references.fetch_token().filter(|_| record.is_waiting()) {
+        if let Some(token) = record
+            .references
+            .fetch_token()
+            .filter(|_| record.is_waiting())
+        {
             counts.fetching = counts.fetching.saturating_add_signed(by);
             // Tokens only grow, so the largest is that of the last fetch. Not undone: a turn that was taken
             // and failed counts as taken.

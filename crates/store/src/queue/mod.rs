@@ -9,7 +9,7 @@ mod estimates;
 mod index;
 mod turns;
 
-pub(crate) use change::{RecordChange, QueuePlace};
+pub(crate) use change::{QueuePlace, RecordChange};
 pub(crate) use claiming::ClaimProgress;
 pub(crate) use estimates::{
     POSITIONS_MAX, QueueEstimates, QueueSnapshot, RunningEntry, WaitingEntry,

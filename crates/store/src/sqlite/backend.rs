@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::lifecycle::TaskRecord;
-use kinora_contract::{ClockReading as ClockReading, TaskId, UnixMs};
+use kinora_contract::{ClockReading, TaskId, UnixMs};
 
 use super::fault::SqliteResult;
 use super::reads::{PageReading, UnreadableRow};
@@ -19,13 +19,14 @@ use crate::backend::{StoreBackend, StoreOperation, StoreTables};
 use crate::changes::WakeSignals;
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
-use crate::sql::{SqlDialect, TypedQuery, SqlScript};
+use crate::sql::{SqlDialect, SqlScript, TypedQuery};
 use crate::tables::keys::RecordUses;
 use crate::tables::workers::{AnnounceWorker, WithdrawWorker};
 use crate::tables::{operators, workers};
 use crate::{
-    WorkerAnnouncement, ApiKey, QueueCounts, EndedTasks, EndedRequest, TaskGlance, IdempotencyKey, Lease, LivingWorker,
-    ServiceOverview, TaskPage, PageRequest, StoreError, QuotaUsage, WorkerDirectory,
+    ApiKey, EndedRequest, EndedTasks, IdempotencyKey, Lease, LivingWorker, PageRequest,
+    QueueCounts, QuotaUsage, ServiceOverview, StoreError, TaskGlance, TaskPage, WorkerAnnouncement,
+    WorkerDirectory,
 };
 
 impl StoreTables for SqliteStore {
@@ -143,7 +144,10 @@ impl StoreBackend for SqliteStore {
     }
 
     /// Waiting tasks are in memory.
-    async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<TaskRecord>>>, StoreError> {
+    async fn find_waiting(
+        &self,
+        ids: &[TaskId],
+    ) -> Result<Vec<Option<Arc<TaskRecord>>>, StoreError> {
         let found = ids.iter().map(|id| self.memory.cache.get(*id).ok());
         Ok(found.collect())
     }
@@ -183,7 +187,8 @@ impl StoreBackend for SqliteStore {
 
     async fn unfinished(&self, project: &str) -> Result<Vec<TaskGlance>, StoreError> {
         let own = self.memory.unfinished.ids_of(project).into_iter();
-        let glances = own.filter_map(|id| TaskGlance::from_task(&self.memory.cache.get(id).ok()?.task));
+        let glances =
+            own.filter_map(|id| TaskGlance::from_task(&self.memory.cache.get(id).ok()?.task));
         // The list and the cache are published one after the other, so a task of the list may have
         // ended in the cache.
         Ok(glances.filter(|glance| !glance.has_ended()).collect())
@@ -265,7 +270,9 @@ impl WorkerDirectory for SqliteStore {
         if self.workers.announce(worker, length, now) {
             // The row lasts longer than the announcement, since not every renewal rewrites it.
             let row_ms = for_ms.saturating_add(millis(ROW_AGE_MAX));
-            self.writer.call(AnnounceWorker(worker.clone(), row_ms)).await?;
+            self.writer
+                .call(AnnounceWorker(worker.clone(), row_ms))
+                .await?;
             self.workers.record_written(&worker.id, now);
         }
         Ok(())

@@ -10,7 +10,7 @@ use kinora_contract::{Artifact, TaskId, VideoSpec};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::from_str;
 
-use super::fault::{SqliteResult, SqliteFault};
+use super::fault::{SqliteFault, SqliteResult};
 use super::{recovery, schema, script};
 use kinora_contract::lifecycle::reference_keys_for;
 

@@ -180,7 +180,8 @@ mod tests {
     use kinora_contract::lifecycle::TaskEvent;
     use kinora_contract::spec::SPEC_VERSION;
     use kinora_contract::{
-        FailureCode, FrameSize, VideoInputs, Priority, VideoLength, Size, TaskState, Task, VideoSpec,
+        FailureCode, FrameSize, Priority, Size, Task, TaskState, VideoInputs, VideoLength,
+        VideoSpec,
     };
 
     use super::*;

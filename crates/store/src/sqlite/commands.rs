@@ -8,16 +8,16 @@ use async_trait::async_trait;
 use kinora_contract::{Clock, Task, TaskId};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::fault::{SqliteResult, SqliteFault};
+use super::fault::{SqliteFault, SqliteResult};
 use super::open_checks::CheckOutcome;
 use super::rows::COLUMNS;
 use super::{checkpoint, open_checks, read_overview, rows, schema, script};
 use crate::backend::StoreTables;
-use crate::sql::{SqlDialect, TypedQuery, SqlScript};
+use crate::sql::{SqlDialect, SqlScript, TypedQuery};
 use crate::tables::{keys, operators};
 use crate::{
-    KeyAction, LostChanges, OpenError, OperatorStore, ServiceOverview, SqliteOptions, StoreError, TallyRequest,
-    TallyRow,
+    KeyAction, LostChanges, OpenError, OperatorStore, ServiceOverview, SqliteOptions, StoreError,
+    TallyRequest, TallyRow,
 };
 
 /// A store, beside the process that serves it.
@@ -196,7 +196,10 @@ impl SqliteInspector {
     }
 }
 
-fn for_each_row(conn: &Connection, each: &mut dyn FnMut(Result<&Task, &StoreError>)) -> SqliteResult<()> {
+fn for_each_row(
+    conn: &Connection,
+    each: &mut dyn FnMut(Result<&Task, &StoreError>),
+) -> SqliteResult<()> {
     let mut query = conn.prepare(&format!("SELECT {COLUMNS} FROM tasks ORDER BY seq"))?;
     let mut found = query.query([])?;
     while let Some(row) = found.next()? {

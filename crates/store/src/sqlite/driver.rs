@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use super::{
-    SqliteInspector, SqliteTables, SqliteExport, SqliteImport, SqliteOperations, SqliteSource,
-    SqliteStore,
+    SqliteExport, SqliteImport, SqliteInspector, SqliteOperations, SqliteSource, SqliteStore,
+    SqliteTables,
 };
 use crate::driver::StoreDriver;
 use crate::{
-    BackupSource, StoreExport, StoreImport, StoreInspection, KeyStore, OpenError, OpenOptions, OperatorStore, StoreHandles,
-    WebhookStore,
+    BackupSource, KeyStore, OpenError, OpenOptions, OperatorStore, StoreExport, StoreHandles,
+    StoreImport, StoreInspection, WebhookStore,
 };
 
 /// `sqlite:` with a path: one file for one process.
@@ -63,7 +63,8 @@ impl StoreDriver for SqliteDriver {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<dyn OperatorStore>, OpenError> {
         Ok(Arc::new(
-            SqliteOperations::open(&file_path(url), clock).map_err(|error| with_path(url, error))?,
+            SqliteOperations::open(&file_path(url), clock)
+                .map_err(|error| with_path(url, error))?,
         ))
     }
 
@@ -72,7 +73,8 @@ impl StoreDriver for SqliteDriver {
     }
 
     fn inspect(&self, url: &str) -> Result<Option<StoreInspection>, OpenError> {
-        let found = SqliteInspector::open(&file_path(url)).map_err(|error| with_path(url, error))?;
+        let found =
+            SqliteInspector::open(&file_path(url)).map_err(|error| with_path(url, error))?;
         Ok(found.map(StoreInspection::new))
     }
 
@@ -88,7 +90,11 @@ impl StoreDriver for SqliteDriver {
         ))
     }
 
-    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn StoreImport>, OpenError> {
+    async fn open_import(
+        &self,
+        url: &str,
+        export: &str,
+    ) -> Result<Box<dyn StoreImport>, OpenError> {
         Ok(Box::new(
             SqliteImport::begin(&file_path(url), export).map_err(|error| with_path(url, error))?,
         ))

@@ -41,7 +41,11 @@ const PAGE_BYTES: u64 = 4096;
 
 impl StoreFiles {
     /// The files of the database at `path`, which a connection has open.
-    pub(super) fn open(path: &Path, database: &File, log: CheckpointRequests) -> std::io::Result<Self> {
+    pub(super) fn open(
+        path: &Path,
+        database: &File,
+        log: CheckpointRequests,
+    ) -> std::io::Result<Self> {
         let fd = database.as_raw_fd();
         Ok(Self {
             log,

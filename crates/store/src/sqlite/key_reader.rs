@@ -90,7 +90,11 @@ impl KeyReader {
     }
 
     /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
-    pub(super) fn find(&self, sha256: &[u8; 32], now_ms: UnixMs) -> SqliteResult<Option<Arc<ApiKey>>> {
+    pub(super) fn find(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> SqliteResult<Option<Arc<ApiKey>>> {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked again under the lock: of many requests that waited here, the first one has read the
         // counter for all.

@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kinora_contract::lifecycle::{WakeHints, Lease, TaskRecord};
+use kinora_contract::lifecycle::{Lease, TaskRecord, WakeHints};
 use kinora_contract::{Clock, TaskId};
 
 use super::cache::TaskCache;
 use crate::changes::WakeSignals;
-use crate::queue::{RecordChange, QueueEstimates};
+use crate::queue::{QueueEstimates, RecordChange};
 use crate::{TaskChange, commit_metrics};
 
 /// Shared by the writer and all readers.

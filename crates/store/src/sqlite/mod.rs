@@ -5,18 +5,17 @@
 
 mod backend;
 mod backup;
-mod commands;
 mod cache;
 mod checkpoint;
+mod commands;
 mod driver;
 #[cfg(feature = "conformance")]
 mod embedded;
-mod thread_join;
 mod fault;
 mod files;
+mod high_water_mark;
 mod key_reader;
 mod locks;
-mod high_water_mark;
 mod memory;
 mod moves;
 mod open_checks;
@@ -28,12 +27,13 @@ mod schema;
 mod script;
 #[cfg(test)]
 mod tests;
+mod thread_join;
 mod transaction;
 mod worker_registry;
 mod writer;
 
 pub use backup::{BackupSnapshot, SqliteSource};
-pub(crate) use commands::{SqliteInspector, SqliteTables, SqliteOperations};
+pub(crate) use commands::{SqliteInspector, SqliteOperations, SqliteTables};
 pub(crate) use driver::SqliteDriver;
 #[cfg(feature = "conformance")]
 pub use embedded::EmbeddedStore;
@@ -48,18 +48,18 @@ use kinora_contract::{Clock, ClockReading};
 use crate::present_time::PresentTime;
 use crate::sql::SqlDialect;
 use crate::tables::operators::ReadOverview;
-use crate::{StoreContents, OpenError, OpenOptions, Store, StoreError};
-use checkpoint::{CheckpointThread, CheckpointRequests};
-use fault::{SqliteResult, SqliteFault};
+use crate::{OpenError, OpenOptions, Store, StoreContents, StoreError};
+use checkpoint::{CheckpointRequests, CheckpointThread};
+use fault::{SqliteFault, SqliteResult};
 use files::StoreFiles;
+use high_water_mark::HighWaterMark;
 use key_reader::KeyReader;
 use kinora_system::pool::BlockingPool;
-use high_water_mark::HighWaterMark;
 use memory::StoreMemory;
-use reads::ReaderPool;
 use reads::ProjectShares;
+use reads::ReaderPool;
 use worker_registry::WorkerRegistry;
-use writer::{WriterResources, WriterHandle};
+use writer::{WriterHandle, WriterResources};
 
 /// Maximum number of runtime threads for a store's reads, without pages of lists.
 pub const THREADS: usize = reads::READ_CONNECTIONS + 2;
@@ -138,7 +138,10 @@ impl SqliteStore {
             unclean_starts,
             holds: rows::holds(&conn).map_err(unavailable_store)?,
             readers: Arc::new(ReaderPool::open(path, options, clock.clone())?),
-            reading: ProjectShares::new(reads::pool(reads::READ_CONNECTIONS, options), reads::READ_CONNECTIONS),
+            reading: ProjectShares::new(
+                reads::pool(reads::READ_CONNECTIONS, options),
+                reads::READ_CONNECTIONS,
+            ),
             keys: Arc::new(KeyReader::open(path, options, clock.clone())?),
             key_reading: [reads::pool(1, options), reads::pool(1, options)],
             _checkpointer: CheckpointThread::start(

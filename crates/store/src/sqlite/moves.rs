@@ -10,12 +10,14 @@ use kinora_contract::{Clock, ManualClock};
 use rusqlite::types::Value as Key;
 use rusqlite::{Connection, params_from_iter};
 
-use super::fault::{SqliteResult, SqliteFault};
+use super::fault::{SqliteFault, SqliteResult};
 use super::rows::StateTexts;
 use super::{checkpoint, locks, open_checks, rows, schema, script};
 use crate::sql::SqlDialect;
 use crate::tables::copied::{COPIED_AT_ONCE, HAS_CONTENTS, RowCheck};
-use crate::{CopiedRow, CopiedTable, StoreExport, StoreImport, OpenError, SqliteOptions, StoreError};
+use crate::{
+    CopiedRow, CopiedTable, OpenError, SqliteOptions, StoreError, StoreExport, StoreImport,
+};
 
 /// A store being read.
 #[derive(Debug)]
@@ -51,7 +53,10 @@ impl SqliteExport {
         })
     }
 
-    fn read(&mut self, table: &'static CopiedTable) -> SqliteResult<Vec<Result<CopiedRow, StoreError>>> {
+    fn read(
+        &mut self,
+        table: &'static CopiedTable,
+    ) -> SqliteResult<Vec<Result<CopiedRow, StoreError>>> {
         if self.after.0 != table.name {
             self.after = (table.name, Vec::new());
         }
@@ -173,7 +178,8 @@ fn write_checksums(conn: &Connection, row: &CopiedRow) -> SqliteResult<()> {
         failure: text("failure")?.map(Into::into),
         warnings: text("warnings")?.map(Into::into),
     };
-    let of_texts = rows::request_checksum(&record.task, &spec, &row.task_column::<String>("metadata")?);
+    let of_texts =
+        rows::request_checksum(&record.task, &spec, &row.task_column::<String>("metadata")?);
     let set = "UPDATE tasks SET texts_sum = ?1, state_sum = ?2 WHERE id = ?3";
     let mut set = conn.prepare_cached(set)?;
     set.execute((of_texts, rows::state_checksum(&record, &texts), id))?;

@@ -111,7 +111,10 @@ pub(super) enum CheckOutcome {
 
 /// Runs SQLite's check of pages, rows and indexes. `quick_check` would not compare indexes with
 /// their tables, and a wrong index ends lists early; a limit bounds both alike.
-pub(super) fn check_database(conn: &mut Connection, limit: Option<CheckLimit>) -> Result<CheckOutcome, OpenError> {
+pub(super) fn check_database(
+    conn: &mut Connection,
+    limit: Option<CheckLimit>,
+) -> Result<CheckOutcome, OpenError> {
     // SQLite has no time limit for a statement. The handler runs every so many steps of its virtual
     // machine, and interrupts the check by returning true.
     if let Some(CheckLimit { time, since }) = limit {
@@ -176,7 +179,9 @@ pub(super) fn check_lost_changes(path: &Path, conn: Option<&Connection>) -> Resu
         return Ok(());
     };
     let known = match conn {
-        Some(conn) => read_state(conn).map_err(|error| classify_error(schema::unavailable(error)))?,
+        Some(conn) => {
+            read_state(conn).map_err(|error| classify_error(schema::unavailable(error)))?
+        }
         None => DatabaseState::default(),
     };
     // A database with another identity was put here, for example restored from the backup of another

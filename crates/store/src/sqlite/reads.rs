@@ -15,14 +15,16 @@ use rusqlite::{Connection, Row, params};
 use tokio::sync::Semaphore;
 
 use super::cache::CacheEditions;
-use super::fault::{SqliteResult, SqliteFault};
+use super::fault::{SqliteFault, SqliteResult};
 use super::memory::StoreMemory;
 use super::rows::{COLUMNS, column_index, to_sql_int};
 use super::transaction::find_key_binding;
 use super::{rows, schema, script};
-use crate::sql::{TypedQuery, SqlScript};
+use crate::sql::{SqlScript, TypedQuery};
 use crate::tasks::PageBuilder;
-use crate::{IdempotencyKey, OpenError, ListOrder, TaskPage, PageRequest, SqliteOptions, commit_metrics};
+use crate::{
+    IdempotencyKey, ListOrder, OpenError, PageRequest, SqliteOptions, TaskPage, commit_metrics,
+};
 
 /// Maximum number of concurrent reads.
 pub(super) const READ_CONNECTIONS: usize = 4;
@@ -60,7 +62,11 @@ impl ReaderPool {
     }
 
     /// The record, from memory if it is there.
-    pub(super) fn find(&self, memory: &StoreMemory, id: TaskId) -> SqliteResult<Option<Arc<TaskRecord>>> {
+    pub(super) fn find(
+        &self,
+        memory: &StoreMemory,
+        id: TaskId,
+    ) -> SqliteResult<Option<Arc<TaskRecord>>> {
         let edition = match memory.cache.get(id) {
             Ok(record) => return Ok(Some(record)),
             Err(edition) => edition,
@@ -90,7 +96,11 @@ impl ReaderPool {
     }
 
     /// A page: the index on disk selects the tasks, memory supplies their states.
-    pub(super) fn list(&self, memory: &StoreMemory, request: &PageRequest) -> SqliteResult<PageReading> {
+    pub(super) fn list(
+        &self,
+        memory: &StoreMemory,
+        request: &PageRequest,
+    ) -> SqliteResult<PageReading> {
         self.with_connection(|conn| read_page(conn, memory, request))
     }
 
@@ -104,7 +114,10 @@ impl ReaderPool {
         self.with_connection(|conn| script::read_all(conn, script))
     }
 
-    fn with_connection<T>(&self, read: impl FnOnce(&Connection) -> SqliteResult<T>) -> SqliteResult<T> {
+    fn with_connection<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> SqliteResult<T>,
+    ) -> SqliteResult<T> {
         let watch = Stopwatch::start(&self.clock);
         // Connections in turn, without a search for a free one: a read may wait although another
         // connection is free, but nothing has to keep a list of them.
@@ -203,7 +216,11 @@ pub(super) struct UnreadableRow {
 }
 
 /// Reads a page.
-fn read_page(conn: &Connection, memory: &StoreMemory, request: &PageRequest) -> SqliteResult<PageReading> {
+fn read_page(
+    conn: &Connection,
+    memory: &StoreMemory,
+    request: &PageRequest,
+) -> SqliteResult<PageReading> {
     // Taken before the rows are read: a record that is published in the meantime is newer than its
     // row, and must not be replaced by it. Only first pages are cached. A walk through all tasks
     // would push out the records in use.
@@ -251,7 +268,11 @@ fn page_sql(order: ListOrder) -> String {
 }
 
 /// The record of a row, from memory or from the row itself.
-fn read_or_cached(row: &Row<'_>, memory: &StoreMemory, editions: Option<&CacheEditions>) -> SqliteResult<Arc<TaskRecord>> {
+fn read_or_cached(
+    row: &Row<'_>,
+    memory: &StoreMemory,
+    editions: Option<&CacheEditions>,
+) -> SqliteResult<Arc<TaskRecord>> {
     let id = rows::id(row)?;
     if let Ok(record) = memory.cache.get(id) {
         return Ok(record);

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use kinora_contract::ClockReading;
-use kinora_contract::lifecycle::{TaskEvent, TaskRecord, DeathVerdict};
+use kinora_contract::lifecycle::{DeathVerdict, TaskEvent, TaskRecord};
 use rusqlite::Connection;
 
-use super::fault::{SqliteResult, SqliteFault};
+use super::fault::{SqliteFault, SqliteResult};
 use super::memory::StoreMemory;
 use super::rows;
 use super::rows::{COLUMNS, to_sql_int};
-use super::transaction::{WriterTransaction, UndoPoint, WriterState};
+use super::transaction::{UndoPoint, WriterState, WriterTransaction};
 use crate::queue::RecordChange;
 use crate::queue::claiming::WorkerRuns;
 use crate::tasks::UsageSums;
@@ -59,7 +59,11 @@ pub(super) fn recover(
 
 /// Past all tokens that this store has issued, by a stride that differs at each opening: copies of
 /// a store never use the same ones, nor the same file keys.
-fn first_token(conn: &Connection, unfinished: &[Arc<TaskRecord>], stride: u64) -> SqliteResult<u64> {
+fn first_token(
+    conn: &Connection,
+    unfinished: &[Arc<TaskRecord>],
+    stride: u64,
+) -> SqliteResult<u64> {
     let counted = plausible_counter(conn, "token")?;
     // Normally the counter is at least as high as every lease: both are written in one transaction.
     // If not, the file is damaged, and going on from the counter would repeat tokens.
@@ -161,7 +165,11 @@ fn release_event(record: &TaskRecord) -> TaskEvent {
     }
 }
 
-fn requeue_one(batch: &mut WriterTransaction<'_>, record: &Arc<TaskRecord>, verdict: DeathVerdict) -> SqliteResult<()> {
+fn requeue_one(
+    batch: &mut WriterTransaction<'_>,
+    record: &Arc<TaskRecord>,
+    verdict: DeathVerdict,
+) -> SqliteResult<()> {
     if verdict == DeathVerdict::Lost {
         // The sweep, which knows the time, ends it.
         return batch.mark_lost(record);

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{StoredLease, TaskRecord, ReferenceState};
+use kinora_contract::lifecycle::{ReferenceState, StoredLease, TaskRecord};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Artifact, Priority, TaskState, Task, TaskId, Warning};
+use kinora_contract::{Artifact, Priority, Task, TaskId, TaskState, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
-use super::fault::{SqliteResult, SqliteFault};
-pub(super) use crate::sql::{artifact_keys, to_sql_int, phase_name};
-use crate::{HELD_RESULTS_MAX, StoreContents, QuotaUsage, sql};
+use super::fault::{SqliteFault, SqliteResult};
+pub(super) use crate::sql::{artifact_keys, phase_name, to_sql_int};
+use crate::{HELD_RESULTS_MAX, QuotaUsage, StoreContents, sql};
 
 /// The last id of a project; the first of all if it has no task.
 pub(super) fn newest_id(conn: &Connection, project: &str) -> SqliteResult<TaskId> {
@@ -31,7 +31,9 @@ pub(super) fn find(conn: &Connection, id: TaskId) -> SqliteResult<Option<Arc<Tas
     let found = rows.next()?.map(read).transpose()?;
     // A damaged index leads to another task's row, which by itself looks intact.
     if found.as_ref().is_some_and(|record| record.task.id != id) {
-        return Err(SqliteFault::Corrupt(format!("the row of {id} is another's")));
+        return Err(SqliteFault::Corrupt(format!(
+            "the row of {id} is another's"
+        )));
     }
     Ok(found.map(Arc::new))
 }
@@ -64,7 +66,11 @@ pub(super) fn add(conn: &Connection, record: &TaskRecord) -> SqliteResult<()> {
 }
 
 /// Writes the changed columns of a record, by compare-and-set on phase and token.
-pub(super) fn store(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteResult<()> {
+pub(super) fn store(
+    conn: &Connection,
+    before: &TaskRecord,
+    after: &TaskRecord,
+) -> SqliteResult<()> {
     if Arc::ptr_eq(&before.task, &after.task) {
         return store_references(conn, before, after);
     }
@@ -78,7 +84,11 @@ pub(super) fn store(conn: &Connection, before: &TaskRecord, after: &TaskRecord) 
 }
 
 /// Writes the state of the references. Fetches are leased only in memory.
-fn store_references(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteResult<()> {
+fn store_references(
+    conn: &Connection,
+    before: &TaskRecord,
+    after: &TaskRecord,
+) -> SqliteResult<()> {
     if after.references == ReferenceState::AtHand && before.references != ReferenceState::AtHand {
         set_references_ready(conn, after.seq)?;
     }
@@ -146,7 +156,10 @@ fn set_reference_bytes(conn: &Connection, record: &TaskRecord) -> SqliteResult<(
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET reference_bytes = ?1, charged_bytes = ?2 WHERE seq = ?3",
     )?;
-    let (references, charged) = (to_sql_int(record.reference_bytes), to_sql_int(record.charged_bytes));
+    let (references, charged) = (
+        to_sql_int(record.reference_bytes),
+        to_sql_int(record.charged_bytes),
+    );
     expect_one(query.execute(params![references, charged, to_sql_int(record.seq)])?)
 }
 
@@ -160,7 +173,11 @@ pub(super) fn set_usage(conn: &Connection, project: &str, usage: QuotaUsage) -> 
     let mut query = conn.prepare_cached(
         "INSERT OR REPLACE INTO usage (project, bytes, tasks) VALUES (?1, ?2, ?3)",
     )?;
-    query.execute(params![project, to_sql_int(usage.bytes), to_sql_int(usage.tasks)])?;
+    query.execute(params![
+        project,
+        to_sql_int(usage.bytes),
+        to_sql_int(usage.tasks)
+    ])?;
     Ok(())
 }
 
@@ -178,7 +195,11 @@ pub(super) fn usages(conn: &Connection) -> SqliteResult<Vec<(String, QuotaUsage)
 }
 
 /// Extends a lease without touching indexed columns.
-pub(super) fn renew(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteResult<()> {
+pub(super) fn renew(
+    conn: &Connection,
+    before: &TaskRecord,
+    after: &TaskRecord,
+) -> SqliteResult<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET progress = ?1, engine = ?2, lease_until_ms = ?3, warnings = ?4, \
          state_sum = ?5 WHERE seq = ?6 AND phase = 'running' AND lease_token = ?7",
@@ -272,7 +293,10 @@ pub(super) fn read(row: &Row<'_>) -> SqliteResult<TaskRecord> {
         attempt: row.get(const { column_index("attempt") })?,
         engine: row.get(const { column_index("engine") })?,
         warnings: warnings(row)?,
-        trace: sql::parse_trace(row.get_ref(const { column_index("trace") })?.as_str_or_null()?),
+        trace: sql::parse_trace(
+            row.get_ref(const { column_index("trace") })?
+                .as_str_or_null()?,
+        ),
     };
     let lease = time(row, const { column_index("lease_token") })?.map(|token| {
         let until_ms = time(row, const { column_index("lease_until_ms") })?.unwrap_or(0);
@@ -286,7 +310,9 @@ pub(super) fn read(row: &Row<'_>) -> SqliteResult<TaskRecord> {
     });
     let seq = time(row, const { column_index("seq") })?.unwrap_or(0);
     let ready: bool = row.get(const { column_index("references_ready") })?;
-    let ticket = row.get_ref(const { column_index("kept") })?.as_str_or_null()?;
+    let ticket = row
+        .get_ref(const { column_index("kept") })?
+        .as_str_or_null()?;
     let record = TaskRecord {
         seq,
         references: ReferenceState::from_stored(ready, &task),
@@ -302,16 +328,20 @@ pub(super) fn read(row: &Row<'_>) -> SqliteResult<TaskRecord> {
 }
 
 fn state(row: &Row<'_>) -> SqliteResult<TaskState> {
-    Ok(match row.get_ref(const { column_index("phase") })?.as_str()? {
-        "waiting" => TaskState::Waiting,
-        "running" => TaskState::Running,
-        "completed" => {
-            TaskState::Completed(from_str(row.get_ref(const { column_index("artifact") })?.as_str()?)?)
-        }
-        "failed" => TaskState::Failed(from_str(row.get_ref(const { column_index("failure") })?.as_str()?)?),
-        "expired" => TaskState::Expired,
-        other => return Err(SqliteFault::Corrupt(format!("unknown phase {other:?}"))),
-    })
+    Ok(
+        match row.get_ref(const { column_index("phase") })?.as_str()? {
+            "waiting" => TaskState::Waiting,
+            "running" => TaskState::Running,
+            "completed" => TaskState::Completed(from_str(
+                row.get_ref(const { column_index("artifact") })?.as_str()?,
+            )?),
+            "failed" => TaskState::Failed(from_str(
+                row.get_ref(const { column_index("failure") })?.as_str()?,
+            )?),
+            "expired" => TaskState::Expired,
+            other => return Err(SqliteFault::Corrupt(format!("unknown phase {other:?}"))),
+        },
+    )
 }
 
 /// Parses a stored priority.
@@ -321,7 +351,9 @@ fn priority(rank: i16) -> SqliteResult<Priority> {
 }
 
 fn warnings(row: &Row<'_>) -> SqliteResult<Vec<Warning>> {
-    let text = row.get_ref(const { column_index("warnings") })?.as_str_or_null()?;
+    let text = row
+        .get_ref(const { column_index("warnings") })?
+        .as_str_or_null()?;
     Ok(match text {
         Some(text) => from_str(text)?,
         None => Vec::new(),

@@ -4,11 +4,15 @@ use kinora_contract::UnixMs;
 use rusqlite::types::{Value as Stored, ValueRef};
 use rusqlite::{Connection, Statement};
 
-use super::fault::{SqliteResult, SqliteFault};
-use crate::sql::{SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue, SqlValue};
+use super::fault::{SqliteFault, SqliteResult};
+use crate::sql::{SqlQuery, SqlRow, SqlScript, SqlValue, TypedQuery, UnreadableValue};
 
 /// Runs a script in the transaction of this connection.
-pub(super) fn run_all<S: SqlScript>(conn: &Connection, script: &S, now_ms: UnixMs) -> SqliteResult<S::Output> {
+pub(super) fn run_all<S: SqlScript>(
+    conn: &Connection,
+    script: &S,
+    now_ms: UnixMs,
+) -> SqliteResult<S::Output> {
     let statements = script.statements(now_ms);
     let answers = statements.iter().map(|query| run(conn, query));
     let answers = answers.collect::<SqliteResult<Vec<_>>>()?;

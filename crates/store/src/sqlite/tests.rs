@@ -10,7 +10,7 @@ use kinora_contract::ManualClock;
 use crate::conformance::Site;
 use crate::conformance::bench::Bench;
 use crate::conformance::fixtures::{NOW, id, task};
-use crate::{IdempotencyKey, KeyStore, TaskReader, StoreHandles, TaskStore};
+use crate::{IdempotencyKey, KeyStore, StoreHandles, TaskReader, TaskStore};
 
 /// Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -5,25 +5,25 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{TaskEffects, TallyEntry, TaskEvent, TaskRecord, EventRefusal};
-use kinora_contract::{TaskPhase, ClockReading, TaskId, UnixMs};
+use kinora_contract::lifecycle::{EventRefusal, TallyEntry, TaskEffects, TaskEvent, TaskRecord};
+use kinora_contract::{ClockReading, TaskId, TaskPhase, UnixMs};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::fault::{SqliteResult, SqliteFault};
-use super::rows::{to_sql_int, phase_name};
+use super::fault::{SqliteFault, SqliteResult};
+use super::rows::{phase_name, to_sql_int};
 use super::{rows, script};
 use crate::backend::{KeyBinding, StoreTransaction, TransactionFault};
 use crate::effects::{EffectsMark, PendingEffects};
 use crate::operators::TallySums;
 use crate::present_time::PresentTime;
-use crate::queue::{RecordChange, QueueIndex, claiming};
+use crate::queue::{QueueIndex, RecordChange, claiming};
 use crate::sql::{SqlDialect, SqlQuery, SqlRow};
 use crate::tables::operators;
 use crate::tasks::QueueLoad;
 use crate::tasks::{UsageCharge, UsageSums};
 use crate::{
-    TaskCallback, ClaimRequest, ExpiryCursor, FetchRequest, IdempotencyKey, LongTasks, PostponeRequest,
-    SweepRequest,
+    ClaimRequest, ExpiryCursor, FetchRequest, IdempotencyKey, LongTasks, PostponeRequest,
+    SweepRequest, TaskCallback,
 };
 
 /// An open transaction, with the queue as it will be after the commit.
@@ -49,7 +49,11 @@ pub(super) struct UndoPoint {
 }
 
 impl<'a> WriterTransaction<'a> {
-    pub(super) fn new(conn: &'a mut Connection, standing: &'a mut WriterState, now: ClockReading) -> Self {
+    pub(super) fn new(
+        conn: &'a mut Connection,
+        standing: &'a mut WriterState,
+        now: ClockReading,
+    ) -> Self {
         Self {
             conn,
             now: PresentTime::steady(now),
@@ -129,7 +133,10 @@ impl<'a> WriterTransaction<'a> {
     /// Adds a record.
     fn insert(&mut self, record: Arc<TaskRecord>) -> SqliteResult<()> {
         rows::add(self.conn, &record)?;
-        self.collect_effects(&record.task.project, &TaskEffects::between(None, Some(&record)));
+        self.collect_effects(
+            &record.task.project,
+            &TaskEffects::between(None, Some(&record)),
+        );
         self.record_change(record.task.id, Some(record));
         Ok(())
     }
@@ -165,7 +172,11 @@ impl<'a> WriterTransaction<'a> {
     }
 
     /// As [`Self::apply`], for an event that the task's state allows; a refusal means damage.
-    pub(super) fn expect(&mut self, before: &TaskRecord, event: TaskEvent) -> SqliteResult<Option<Arc<TaskRecord>>> {
+    pub(super) fn expect(
+        &mut self,
+        before: &TaskRecord,
+        event: TaskEvent,
+    ) -> SqliteResult<Option<Arc<TaskRecord>>> {
         self.apply(before, event)?
             .map_err(|refused| SqliteFault::Corrupt(format!("{}: {refused}", before.task.id)))
     }
@@ -213,7 +224,10 @@ impl<'a> WriterTransaction<'a> {
 
     /// Runs the part of an operation that handles one row. Damage undoes only that part, and is
     /// logged: it must not block the rows after it. Returns nothing in that case.
-    pub(super) fn run_in_savepoint<T>(&mut self, part: impl FnOnce(&mut Self) -> SqliteResult<T>) -> SqliteResult<Option<T>> {
+    pub(super) fn run_in_savepoint<T>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> SqliteResult<T>,
+    ) -> SqliteResult<Option<T>> {
         // A savepoint undoes the rows, the mark undoes what memory has recorded of them. Both name
         // the same moment, so nothing may come between these two lines.
         let mark = self.undo_point();
@@ -432,7 +446,11 @@ impl StoreTransaction for WriterTransaction<'_> {
         WriterTransaction::apply(self, before, event)
     }
 
-    fn expect_unless_damaged(&mut self, before: &Arc<TaskRecord>, event: TaskEvent) -> SqliteResult<bool> {
+    fn expect_unless_damaged(
+        &mut self,
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
+    ) -> SqliteResult<bool> {
         let done = self.run_in_savepoint(|batch| batch.expect(before, event))?;
         Ok(done.is_some())
     }
@@ -455,7 +473,8 @@ impl StoreTransaction for WriterTransaction<'_> {
         let Some((seq, artifact)) = find_unreadable(self.conn, id, None)? else {
             return Ok(());
         };
-        self.effects.add_files(&rows::artifact_keys(artifact.as_deref()));
+        self.effects
+            .add_files(&rows::artifact_keys(artifact.as_deref()));
         self.record_erasure();
         let project: Option<String> = self
             .conn
@@ -508,7 +527,11 @@ impl StoreTransaction for WriterTransaction<'_> {
         Ok(())
     }
 
-    fn insert(&mut self, record: Arc<TaskRecord>, callback: Option<&TaskCallback>) -> SqliteResult<()> {
+    fn insert(
+        &mut self,
+        record: Arc<TaskRecord>,
+        callback: Option<&TaskCallback>,
+    ) -> SqliteResult<()> {
         if let Some(callback) = callback {
             self.effects.add_callback(record.task.id, callback);
         }
@@ -532,7 +555,11 @@ impl StoreTransaction for WriterTransaction<'_> {
         WriterTransaction::next_token(self)
     }
 
-    fn claim(&mut self, before: &Arc<TaskRecord>, event: TaskEvent) -> SqliteResult<Option<Arc<TaskRecord>>> {
+    fn claim(
+        &mut self,
+        before: &Arc<TaskRecord>,
+        event: TaskEvent,
+    ) -> SqliteResult<Option<Arc<TaskRecord>>> {
         let claimed = self.run_in_savepoint(|batch| batch.expect(before, event))?;
         if claimed.is_none() {
             // The next claim would choose the same damaged row first, and so would all after it.
@@ -577,22 +604,38 @@ impl StoreTransaction for WriterTransaction<'_> {
     }
 
     /// Returns them unchanged: no other process writes.
-    async fn reload_lost(&mut self, lost: Vec<Arc<TaskRecord>>) -> SqliteResult<HashMap<TaskId, Arc<TaskRecord>>> {
+    async fn reload_lost(
+        &mut self,
+        lost: Vec<Arc<TaskRecord>>,
+    ) -> SqliteResult<HashMap<TaskId, Arc<TaskRecord>>> {
         let lost = lost.into_iter();
         Ok(lost.map(|record| (record.task.id, record)).collect())
     }
 
-    async fn late(&mut self, request: &SweepRequest, now_ms: UnixMs) -> SqliteResult<Vec<Arc<TaskRecord>>> {
+    async fn late(
+        &mut self,
+        request: &SweepRequest,
+        now_ms: UnixMs,
+    ) -> SqliteResult<Vec<Arc<TaskRecord>>> {
         Ok(request.late(self.queue().records(), now_ms))
     }
 
-    async fn due(&mut self, phase: TaskPhase, until_ms: UnixMs, limit: usize) -> SqliteResult<Vec<TaskId>> {
+    async fn due(
+        &mut self,
+        phase: TaskPhase,
+        until_ms: UnixMs,
+        limit: usize,
+    ) -> SqliteResult<Vec<TaskId>> {
         let mut query = self.conn.prepare_cached(
             "SELECT id FROM tasks WHERE phase = ?1 AND expires_at_ms <= ?2 \
              ORDER BY expires_at_ms LIMIT ?3",
         )?;
         let phase = phase_name(phase);
-        let mut rows = query.query(params![phase, to_sql_int(until_ms), to_sql_int(limit as u64)])?;
+        let mut rows = query.query(params![
+            phase,
+            to_sql_int(until_ms),
+            to_sql_int(limit as u64)
+        ])?;
         let mut due = Vec::new();
         while let Some(row) = rows.next()? {
             let id = row.get_ref(0)?;
@@ -650,7 +693,11 @@ fn find_unreadable(
 }
 
 /// The binding of a request's key, if it is stored.
-pub(super) fn find_key_binding(conn: &Connection, project: &str, key: &str) -> SqliteResult<Option<KeyBinding>> {
+pub(super) fn find_key_binding(
+    conn: &Connection,
+    project: &str,
+    key: &str,
+) -> SqliteResult<Option<KeyBinding>> {
     let mut query = conn.prepare_cached(
         "SELECT tasks.id, fingerprint FROM idempotency JOIN tasks ON seq = task_seq \
          WHERE idempotency.project = ?1 AND key = ?2",
@@ -669,7 +716,10 @@ pub(super) fn find_key_binding(conn: &Connection, project: &str, key: &str) -> S
 
 /// A batch of candidates for [`PostponeRequest`], those that expire last first. One that ended at another
 /// time counts too, without an id.
-fn find_postponable(conn: &Connection, request: &PostponeRequest) -> SqliteResult<Vec<(ExpiryCursor, Option<TaskId>)>> {
+fn find_postponable(
+    conn: &Connection,
+    request: &PostponeRequest,
+) -> SqliteResult<Vec<(ExpiryCursor, Option<TaskId>)>> {
     // A single upper bound, so that the index is entered where the last call ended. The unary plus
     // keeps the OR away from the indexes, which SQLite would otherwise search once per term.
     let last_ms = request.expires_before_ms().saturating_sub(1);

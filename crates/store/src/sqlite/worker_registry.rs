@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use crate::workers::served;
-use crate::{WorkerAnnouncement, LivingWorker};
+use crate::{LivingWorker, WorkerAnnouncement};
 
 /// The next renewal rewrites a row older than this, so that rows last this much longer than announcements.
 pub(super) const ROW_AGE_MAX: Duration = Duration::from_secs(10);
@@ -32,7 +32,12 @@ struct RegisteredWorker {
 
 impl WorkerRegistry {
     /// Records an announcement; returns whether to write its row.
-    pub(super) fn announce(&self, worker: &WorkerAnnouncement, length: Duration, now: Duration) -> bool {
+    pub(super) fn announce(
+        &self,
+        worker: &WorkerAnnouncement,
+        length: Duration,
+        now: Duration,
+    ) -> bool {
         let mut workers = self.lock();
         // Here rather than in a sweep: only announcements make the registry grow.
         workers.retain(|_, one| now < one.until);

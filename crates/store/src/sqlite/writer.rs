@@ -18,13 +18,13 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::fault::{SqliteResult, SqliteFault};
+use super::fault::{SqliteFault, SqliteResult};
 use super::files::StoreFiles;
-use super::locks::StoreLocks;
 use super::high_water_mark::HighWaterMark;
+use super::locks::StoreLocks;
 use super::memory::StoreMemory;
-use super::transaction::{WriterTransaction, WriterState, execute_control, roll_back};
-use super::{thread_join, recovery, transaction};
+use super::transaction::{WriterState, WriterTransaction, execute_control, roll_back};
+use super::{recovery, thread_join, transaction};
 use crate::backend::StoreOperation;
 use crate::work::LeasedChange;
 use crate::{SqliteOptions, StoreError, commit_metrics};
@@ -228,7 +228,8 @@ struct CommittedJobs {
 }
 
 /// How to run the jobs of a transaction: [`run_together`] or [`run_apart`].
-type RunJobs = fn(&mut WriterTransaction<'_>, &mut [Box<dyn WriterJob>]) -> SqliteResult<JobFailures>;
+type RunJobs =
+    fn(&mut WriterTransaction<'_>, &mut [Box<dyn WriterJob>]) -> SqliteResult<JobFailures>;
 
 /// State of the writer besides its connection.
 pub(super) struct WriterResources {
@@ -326,7 +327,10 @@ impl CommitLoop {
 
     /// Commits the jobs, and returns the result of each.
     fn commit(&mut self, jobs: &mut [Box<dyn WriterJob>]) -> JobFailures {
-        let refusal = self.resources.files.refusal(&self.conn, self.clock.steady());
+        let refusal = self
+            .resources
+            .files
+            .refusal(&self.conn, self.clock.steady());
         self.memory.set_in_place(refusal.is_none());
         if let Some(text) = refusal {
             // Checked before the transaction, not after it: a commit into a removed file succeeds.
@@ -369,7 +373,11 @@ impl CommitLoop {
     }
 
     /// One transaction. Readers see it after its commit; after a failure nothing has changed.
-    fn attempt(&mut self, jobs: &mut [Box<dyn WriterJob>], run: RunJobs) -> SqliteResult<CommittedJobs> {
+    fn attempt(
+        &mut self,
+        jobs: &mut [Box<dyn WriterJob>],
+        run: RunJobs,
+    ) -> SqliteResult<CommittedJobs> {
         // Takes the write lock now. A deferred transaction would take it at its first write, where
         // SQLite fails at once instead of waiting if another process has written meanwhile
         // (<https://sqlite.org/lang_transaction.html>).
@@ -410,13 +418,19 @@ impl CommitLoop {
 }
 
 /// All jobs in sequence: the usual way, without extra cost.
-fn run_together(batch: &mut WriterTransaction<'_>, jobs: &mut [Box<dyn WriterJob>]) -> SqliteResult<JobFailures> {
+fn run_together(
+    batch: &mut WriterTransaction<'_>,
+    jobs: &mut [Box<dyn WriterJob>],
+) -> SqliteResult<JobFailures> {
     jobs.iter_mut().try_for_each(|job| job.run(batch))?;
     Ok(jobs.iter().map(|_| None).collect())
 }
 
 /// Each job in a savepoint, so that failing jobs leave the others alone.
-fn run_apart(batch: &mut WriterTransaction<'_>, jobs: &mut [Box<dyn WriterJob>]) -> SqliteResult<JobFailures> {
+fn run_apart(
+    batch: &mut WriterTransaction<'_>,
+    jobs: &mut [Box<dyn WriterJob>],
+) -> SqliteResult<JobFailures> {
     let mut failures: JobFailures = jobs.iter().map(|_| None).collect();
     // A failed job keeps its error over the restarts, so each restart has one job less.
     for restarts in 0.. {
@@ -619,7 +633,10 @@ impl<O: WriterStep> WriterJob for WriterCall<O> {
             (failure, _) => Err(failure.unwrap_or_else(closed_error)),
         };
         match self.reply.send(answer) {
-            Err(Ok(output)) => O::unclaimed(output).into_iter().map(without_caller).collect(),
+            Err(Ok(output)) => O::unclaimed(output)
+                .into_iter()
+                .map(without_caller)
+                .collect(),
             _ => Vec::new(),
         }
     }

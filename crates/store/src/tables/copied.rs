@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 use kinora_contract::lifecycle::reference_keys_for;
 use kinora_contract::spec::{SPEC_VERSION, VideoSpec};
-use kinora_contract::{VideoInputs, StoredFile, TaskId, hex};
+use kinora_contract::{StoredFile, TaskId, VideoInputs, hex};
 use serde_json::{Map, Value as Json, from_str, from_value};
 
 use crate::StoreError;
-use crate::sql::{SqlDialect, FromValue, SqlQuery, SqlRow, UnreadableValue, SqlValue};
+use crate::sql::{FromValue, SqlDialect, SqlQuery, SqlRow, SqlValue, UnreadableValue};
 
 /// Number of rows per step.
 pub const COPIED_AT_ONCE: usize = 500;
@@ -66,7 +66,7 @@ const fn special(column: &'static str) -> SpecialColumn {
 
 macro_rules! columns {
     ($($kind:ident: $($name:ident),*;)*) => {
-        &[$($((Kind::$kind, stringify!($name))),*),*]
+        &[$($((ColumnKind::$kind, stringify!($name))),*),*]
     };
 }
 
@@ -274,7 +274,12 @@ impl CopiedTable {
     }
 
     /// Writes a row, with values that only this database has.
-    pub(crate) fn write(&self, dialect: SqlDialect, row: &SqlRow, own: &[(&str, SqlValue)]) -> SqlQuery {
+    pub(crate) fn write(
+        &self,
+        dialect: SqlDialect,
+        row: &SqlRow,
+        own: &[(&str, SqlValue)],
+    ) -> SqlQuery {
         let of = dialect as usize;
         let values = row
             .0
@@ -425,7 +430,9 @@ impl CopiedRow {
     /// may not exist. Empty for a newer version, whose task fetches them again.
     #[must_use]
     pub fn references(&self) -> Vec<String> {
-        let id = self.task_column::<String>("id").map(|id| id.parse::<TaskId>());
+        let id = self
+            .task_column::<String>("id")
+            .map(|id| id.parse::<TaskId>());
         // Keys follow from the number of references, which only the spec says.
         let (Ok(Ok(id)), Ok(Some(spec))) = (id, self.spec()) else {
             return Vec::new();

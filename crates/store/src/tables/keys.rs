@@ -7,8 +7,8 @@ use kinora_contract::UnixMs;
 use kinora_contract::limits::KEY_LOG_ENTRIES_MAX;
 use serde_json::{from_str, json};
 
-use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue};
-use crate::{KeyActor, ApiKey, KeyAction, KeyActionKind, KeyRotation, NewKey, KeyScope, SecretKey};
+use crate::sql::{SqlDialect, SqlQuery, SqlRow, SqlScript, TypedQuery, UnreadableValue};
+use crate::{ApiKey, KeyAction, KeyActionKind, KeyActor, KeyRotation, KeyScope, NewKey, SecretKey};
 
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
      unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
@@ -45,7 +45,8 @@ fn read(row: &SqlRow) -> Result<ApiKey, UnreadableValue> {
             .map(|name| {
                 // Of a newer version, perhaps. Without the scope the key would have fewer permissions than
                 // it shows, so it is refused as a whole.
-                KeyScope::from_name(name).ok_or_else(|| UnreadableValue(format!("unknown scope {name:?}")))
+                KeyScope::from_name(name)
+                    .ok_or_else(|| UnreadableValue(format!("unknown scope {name:?}")))
             })
             .collect::<Result<_, _>>()?,
         models: models.as_deref().map(from_str).transpose()?,

@@ -2,13 +2,13 @@
 //! day, project and model. Each reads an index or a small table; none scans ended tasks.
 
 use kinora_contract::limits::OVERVIEW_RUNNING_MAX;
-use kinora_contract::{TaskTally, TaskId, UnixMs};
+use kinora_contract::{TaskId, TaskTally, UnixMs};
 
 use crate::operators::LATELY_MS;
 use crate::present_time::PresentTime;
-use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue};
+use crate::sql::{SqlDialect, SqlQuery, SqlRow, SqlScript, TypedQuery, UnreadableValue};
 use crate::tables::workers;
-use crate::{EndedRequest, ServiceOverview, RunningTask, TallyRequest, TallyRow};
+use crate::{EndedRequest, RunningTask, ServiceOverview, TallyRequest, TallyRow};
 
 /// Reads the state of a store. Changes nothing, so a reader runs it.
 pub(crate) struct ReadOverview {
@@ -135,7 +135,10 @@ impl ReadOverview {
 
 /// Asks for the tasks of a project that ended at `from_ms` or later, those that ended last first;
 /// `None` for one with an unreadable id.
-pub(crate) fn ended(request: &EndedRequest, from_ms: UnixMs) -> TypedQuery<Option<(UnixMs, TaskId)>> {
+pub(crate) fn ended(
+    request: &EndedRequest,
+    from_ms: UnixMs,
+) -> TypedQuery<Option<(UnixMs, TaskId)>> {
     let ask = "SELECT finished_at_ms, id FROM tasks WHERE project = $1 AND finished_at_ms >= $2 \
                AND phase IN ('completed', 'failed') ORDER BY finished_at_ms DESC, id DESC LIMIT $3";
     TypedQuery {

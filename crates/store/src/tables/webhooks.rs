@@ -7,11 +7,13 @@ use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
 use kinora_contract::webhook::event_id;
 use kinora_contract::{TaskId, UnixMs, WebhookSecret};
 
-use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue, json, number_at};
+use crate::sql::{
+    SqlDialect, SqlQuery, SqlRow, SqlScript, TypedQuery, UnreadableValue, json, number_at,
+};
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
 use crate::{
-    DeliveryAttempt, TaskCallback, LoggedDelivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState,
-    DueDelivery, Webhook, WebhookChange,
+    DeliveryAttempt, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery,
+    LoggedDelivery, TaskCallback, Webhook, WebhookChange,
 };
 
 /// The columns of a webhook `w`, for [`read`].
@@ -272,7 +274,12 @@ pub(crate) fn count_dropped(dialect: SqlDialect, dropped: &BTreeMap<String, u64>
 }
 
 /// Leases deliveries, each under its token.
-pub(crate) fn lease(dialect: SqlDialect, numbers: &[u64], tokens: &[u64], until_ms: UnixMs) -> SqlQuery {
+pub(crate) fn lease(
+    dialect: SqlDialect,
+    numbers: &[u64],
+    tokens: &[u64],
+    until_ms: UnixMs,
+) -> SqlQuery {
     let leases: Vec<_> = numbers.iter().zip(tokens).collect();
     let lease = format!(
         "UPDATE deliveries SET due_ms = $2, token = n.lease, attempts = attempts + 1 FROM (\
@@ -298,7 +305,10 @@ pub(crate) fn leased(dialect: SqlDialect, numbers: &[u64]) -> SqlQuery {
 
 /// Reads a leased delivery. An unreadable one is tried again after its lease, and does not block those
 /// after it.
-pub(crate) fn read_due(row: &SqlRow, now_ms: UnixMs) -> Result<Option<DueDelivery>, UnreadableValue> {
+pub(crate) fn read_due(
+    row: &SqlRow,
+    now_ms: UnixMs,
+) -> Result<Option<DueDelivery>, UnreadableValue> {
     let webhook = read(row)?;
     let number = row.get(9)?;
     let (task, url): (Option<String>, Option<String>) = (row.get(13)?, row.get(14)?);

@@ -7,8 +7,8 @@ use serde_json::{from_str, to_string};
 
 use crate::backend::{StoreOperation, StoreTransaction};
 use crate::present_time::PresentTime;
-use crate::sql::{SqlDialect, SqlQuery, TypedQuery, SqlRow, SqlScript, UnreadableValue};
-use crate::{WorkerAnnouncement, LivingWorker};
+use crate::sql::{SqlDialect, SqlQuery, SqlRow, SqlScript, TypedQuery, UnreadableValue};
+use crate::{LivingWorker, WorkerAnnouncement};
 
 /// Announces a worker for this many milliseconds, and removes expired announcements.
 #[derive(Debug)]
@@ -29,7 +29,9 @@ impl StoreOperation for AnnounceWorker {
         let write = "INSERT INTO workers (id, announced, seen_ms, until_ms) VALUES ($1, $2, $3, $4) \
                      ON CONFLICT (id) DO UPDATE SET announced = excluded.announced, seen_ms = excluded.seen_ms, \
                      until_ms = excluded.until_ms RETURNING 1";
-        let write = SqlQuery::new(write).bind(&worker.id).bind(to_string(worker)?);
+        let write = SqlQuery::new(write)
+            .bind(&worker.id)
+            .bind(to_string(worker)?);
         let until_ms = now_ms.saturating_add(*for_ms);
         tx.write(write.bind(now_ms).bind(until_ms)).await?;
         // Any announcement clears up: a worker that was killed withdraws nothing.

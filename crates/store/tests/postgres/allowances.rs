@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kinora_contract::ManualClock;
 use kinora_store::conformance::fixtures::NOW;
-use kinora_store::{AllowanceStore, OpenOptions, AllowanceGrant, open};
+use kinora_store::{AllowanceGrant, AllowanceStore, OpenOptions, open};
 
 use crate::harness::{database, exact};
 

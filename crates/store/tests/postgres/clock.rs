@@ -9,8 +9,8 @@ use kinora_store::conformance::fixtures::{
     LEASE_MS, NOW, claiming, fetching, renewal, sweep_at, with_images,
 };
 use kinora_store::{
-    WorkerAnnouncement, ClaimRequest, FETCH_PAUSE_MS_MAX, FetchReport, OpenOptions, PostgresOptions,
-    SweepRequest, SweepReport, TimeSource, WorkerState, open,
+    ClaimRequest, FETCH_PAUSE_MS_MAX, FetchReport, OpenOptions, PostgresOptions, SweepReport,
+    SweepRequest, TimeSource, WorkerAnnouncement, WorkerState, open,
 };
 use kinora_testkit::postgres::Server;
 

@@ -25,7 +25,10 @@ async fn assert_looked_up(loss: Loss) {
     for number in 2..=4 {
         proxy.loses.set(loss);
         let inserted = site.tasks.insert(task(number, "one")).await.unwrap();
-        assert!(matches!(inserted, InsertOutcome::Inserted(_)), "{inserted:?}");
+        assert!(
+            matches!(inserted, InsertOutcome::Inserted(_)),
+            "{inserted:?}"
+        );
         assert!(proxy.loses.take().is_none(), "no answer was lost");
     }
     proxy.loses.set(loss);
@@ -62,7 +65,10 @@ async fn a_connection_that_is_killed_under_load_costs_no_task() {
             for number in 0..40 {
                 let new = task(100 * writer + number, "one");
                 let inserted = site.tasks.insert(new).await.unwrap();
-                assert!(matches!(inserted, InsertOutcome::Inserted(_)), "{inserted:?}");
+                assert!(
+                    matches!(inserted, InsertOutcome::Inserted(_)),
+                    "{inserted:?}"
+                );
                 last = Some(inserted);
             }
             last

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use kinora_contract::ManualClock;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::conformance::{Harness, Site, year_ahead};
-use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, StoreHandles, TimeSource, migrate, open};
+use kinora_store::{
+    DirectAddress, OpenOptions, PostgresOptions, StoreHandles, TimeSource, migrate, open,
+};
 use kinora_testkit::postgres::{Pooler, Server};
 use tokio::sync::OnceCell;
 
@@ -121,7 +123,10 @@ impl Harness for Databases {
 
     async fn open_second(&self, _: &Site, name: &str, clock: Arc<ManualClock>) -> Site {
         let url = self.known(name).unwrap();
-        Site::of(self.open(&url, TimeSource::Clock, clock.clone()).await, clock)
+        Site::of(
+            self.open(&url, TimeSource::Clock, clock.clone()).await,
+            clock,
+        )
     }
 
     async fn open_apart(&self, name: &str) -> [Site; 2] {

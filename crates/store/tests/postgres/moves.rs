@@ -14,8 +14,9 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, actor, cancelled, id, task, with_images};
 use kinora_store::{
-    Chore, DeleteOutcome, StoreImport, InsertOutcome, NewTask, OpenError, OpenOptions, QueueBounds, ExceededQuota,
-    SecretKey, inspect, open, open_export, open_import, open_keys, open_source,
+    Chore, DeleteOutcome, ExceededQuota, InsertOutcome, NewTask, OpenError, OpenOptions,
+    QueueBounds, SecretKey, StoreImport, inspect, open, open_export, open_import, open_keys,
+    open_source,
 };
 use kinora_testkit::postgres::Server;
 use proptest::prelude::*;
@@ -88,7 +89,10 @@ async fn assert_answers(site: &Site) {
     };
     let refused = site.tasks.insert(full).await.unwrap();
     assert!(
-        matches!(refused, InsertOutcome::QuotaFull(ExceededQuota::ProjectTasks)),
+        matches!(
+            refused,
+            InsertOutcome::QuotaFull(ExceededQuota::ProjectTasks)
+        ),
         "{refused:?}"
     );
     let again = site.tasks.insert(keyed(21, "a")).await.unwrap();

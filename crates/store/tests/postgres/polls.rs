@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use kinora_contract::{ManualClock, TaskState, Task};
+use kinora_contract::{ManualClock, Task, TaskState};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, cancelled, id};
 use kinora_store::{
-    CancelOutcome, OpenOptions, ListOrder, PageRequest, PostgresOptions, LeaseRenewal, migrate, open,
+    CancelOutcome, LeaseRenewal, ListOrder, OpenOptions, PageRequest, PostgresOptions, migrate,
+    open,
 };
 use kinora_testkit::postgres::{Server, Settings};
 

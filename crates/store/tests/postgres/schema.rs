@@ -8,7 +8,7 @@ use kinora_store::conformance::fixtures::{
     EXPIRY, NOW, actor, claiming, id, sweep_at, with_images,
 };
 use kinora_store::{
-    NewKey, OpenError, OpenOptions, KeyScope, StoreError, SweepRequest, migrate, open, open_keys,
+    KeyScope, NewKey, OpenError, OpenOptions, StoreError, SweepRequest, migrate, open, open_keys,
     open_snapshot, open_source,
 };
 use kinora_testkit::postgres::Server;

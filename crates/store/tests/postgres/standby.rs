@@ -9,7 +9,9 @@ use kinora_contract::{Clock as _, ManualClock};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{LEASE_MS, NOW, claiming, id, sweep_at, task};
-use kinora_store::{IdempotencyKey, InsertOutcome, NewTask, OpenOptions, PostgresOptions, migrate, open};
+use kinora_store::{
+    IdempotencyKey, InsertOutcome, NewTask, OpenOptions, PostgresOptions, migrate, open,
+};
 use kinora_testkit::postgres::{Server, Settings};
 use tokio::task::block_in_place;
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{FrameSize, VideoInputs, VideoLength, Size, VideoSpec};
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{JobMaterials, RgbPicture, SAMPLE_RATE_HZ, StereoSound, conformance};
 use kinora_engine_host::{Confinement, HostOptions, HostedEngine, OpenRequest, SandboxRole};
 use kinora_engine_storyboard::Storyboard;

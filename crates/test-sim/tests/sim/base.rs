@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use kinora_store::{OpenOptions, PostgresOptions, SqliteOptions, StoreHandles, TimeSource, migrate};
+use kinora_store::{
+    OpenOptions, PostgresOptions, SqliteOptions, StoreHandles, TimeSource, migrate,
+};
 use kinora_testkit::postgres::Server;
 
 use crate::clocks::SimClock;

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::VideoSpec;
-use kinora_contract::{Artifact, Failure, TaskPhase, TaskState, Task, TaskId};
-use kinora_store::{ReleasedAttempt, ReferenceFetch, Lease, PostponeRequest, SweepRequest, reference_keys};
+use kinora_contract::{Artifact, Failure, Task, TaskId, TaskPhase, TaskState};
+use kinora_store::{
+    Lease, PostponeRequest, ReferenceFetch, ReleasedAttempt, SweepRequest, reference_keys,
+};
 
 use crate::taken::TakenChores;
 use crate::world::WORKERS;

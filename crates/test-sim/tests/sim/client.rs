@@ -1,7 +1,7 @@
 //! What else clients do through the real router, and what each answer must then be.
 
 use kinora_blobs::measure_bytes;
-use kinora_contract::{FailureCode, TaskPhase, TaskState, TaskId};
+use kinora_contract::{FailureCode, TaskId, TaskPhase, TaskState};
 
 use crate::book::Cause;
 use crate::http::{Answer, Call};

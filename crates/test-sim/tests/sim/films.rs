@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_contract::{Clock, FailureCode};
 use kinora_engine::{EngineDescription, EngineError, Features, FilmEngine, FilmJob, WorkStage};
-use kinora_media::{FilmFormat, FilmOpener, MediaError, PlayedFilm, ProbeInfo, Provenance, Recording};
+use kinora_media::{
+    FilmFormat, FilmOpener, MediaError, PlayedFilm, ProbeInfo, Provenance, Recording,
+};
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 

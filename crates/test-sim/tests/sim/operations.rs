@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kinora_store::faulty::{Injected, StoreMethod, Rates};
+use kinora_store::faulty::{Injected, Rates, StoreMethod};
 
 use crate::moment::at_one_moment;
 use crate::world::{HOUR_MS, LEASE_MS, SWEEP_MS, WORKERS, World, YEAR_MS};

@@ -12,7 +12,8 @@ use kinora_store::StoreHandles;
 use kinora_system::scratch::ScratchFolder;
 use kinora_traces::TaskTracer;
 use kinora_worker::{
-    FaultBackoff, EngineLineup, AnyEngine, WorkerOrigin, WorkerPools, ReferenceGatherer, ServedEngine, WorkerOptions, Shutdown, Worker,
+    AnyEngine, EngineLineup, FaultBackoff, ReferenceGatherer, ServedEngine, Shutdown, Worker,
+    WorkerOptions, WorkerOrigin, WorkerPools,
 };
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, yield_now};
@@ -108,7 +109,12 @@ impl Process {
     }
 
     /// Begins to work on these stores, with files in the making below `folder`.
-    pub(crate) fn begin(&mut self, stores: &StoreHandles, blobs: &Arc<dyn BlobStore>, folder: &Path) {
+    pub(crate) fn begin(
+        &mut self,
+        stores: &StoreHandles,
+        blobs: &Arc<dyn BlobStore>,
+        folder: &Path,
+    ) {
         let pulse = Pulse::of(self.k);
         self.witness.shaken(self.k, false);
         let seen = Arc::new(SeenStore::new(
@@ -117,7 +123,8 @@ impl Process {
             pulse.clone(),
         ));
         let blobs = SeenBlobs::new(blobs.clone(), self.witness.clone(), pulse.clone());
-        let scratch = Arc::new(ScratchFolder::create(&folder.join(format!("work-{}", self.k))).unwrap());
+        let scratch =
+            Arc::new(ScratchFolder::create(&folder.join(format!("work-{}", self.k))).unwrap());
         let studio = Studio::new(self.witness.clone(), pulse.clone());
         let served = ServedEngine {
             engine: AnyEngine::Film(Arc::new(studio)),

@@ -42,7 +42,8 @@ impl World {
 
     /// Lets the workers work until every task is at its end.
     async fn work_off(&mut self) {
-        let unfinished = |phase: TaskPhase| matches!(phase, TaskPhase::Waiting | TaskPhase::Running);
+        let unfinished =
+            |phase: TaskPhase| matches!(phase, TaskPhase::Waiting | TaskPhase::Running);
         let left = || self.book().count(|task| unfinished(task.state.phase()));
         for _ in 0..ROUNDS_MAX {
             if left() == 0 {
@@ -129,7 +130,11 @@ impl World {
         assert_eq!(looks.unwrap().len(), 1, "there is one look for orphans");
         for project in PROJECTS {
             let usage = real.tasks.usage(project).await.unwrap();
-            assert_eq!(usage, QuotaUsage::default(), "{project} is charged for nothing");
+            assert_eq!(
+                usage,
+                QuotaUsage::default(),
+                "{project} is charged for nothing"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which submits are sent: fresh ones, the same again, another under the same key, the final of a
 //! draft, and that again when its draft is gone.
 
-use kinora_contract::{TaskState, Task, TaskId};
+use kinora_contract::{Task, TaskId, TaskState};
 
 use crate::submit::Submit;
 use crate::world::{PROJECTS, World};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::{Task, TaskId};
-use kinora_store::{TaskReader, StoreError, StoreHandles};
+use kinora_store::{StoreError, StoreHandles, TaskReader};
 use tokio::time::sleep;
 
 pub(crate) use blobs::SeenBlobs;

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    FrameSize, VideoInputs, TaskPhase, Priority, VideoLength, Size, TaskState, TaskId, VideoSpec,
+    FrameSize, Priority, Size, TaskId, TaskPhase, TaskState, VideoInputs, VideoLength, VideoSpec,
 };
 use kinora_store::{InsertOutcome, NewTask, QueueBounds};
 use serde_json::json;
@@ -164,7 +164,8 @@ impl World {
                 request: submit.number,
             });
         }
-        let unfinished = |phase: TaskPhase| matches!(phase, TaskPhase::Waiting | TaskPhase::Running);
+        let unfinished =
+            |phase: TaskPhase| matches!(phase, TaskPhase::Waiting | TaskPhase::Running);
         let waiting = self
             .book()
             .count(|task| task.state.phase() == TaskPhase::Waiting);
@@ -274,8 +275,8 @@ impl World {
                 assert!(answer.has("retry-after"), "P12: {answer:?}");
             }
             410 => {
-                let expired =
-                    bound.is_some_and(|key| self.book().phase(key.task) == Some(TaskPhase::Expired));
+                let expired = bound
+                    .is_some_and(|key| self.book().phase(key.task) == Some(TaskPhase::Expired));
                 assert!(expired, "P6: {submit:?}: {answer:?}");
             }
             400 => {

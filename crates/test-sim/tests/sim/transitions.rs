@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use kinora_contract::{FailureCode, TaskPhase, TaskState, Task, VideoSpec};
-use kinora_store::{ReleasedAttempt, PostponedExpiry};
+use kinora_contract::{FailureCode, Task, TaskPhase, TaskState, VideoSpec};
+use kinora_store::{PostponedExpiry, ReleasedAttempt};
 
 use crate::book::{Book, Cause, Held, Known};
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, TOMBSTONE_MS};
@@ -340,7 +340,9 @@ impl Book {
             Cause::Postponed(request) => {
                 let own = (request.from_ms..request.before_ms).contains(&ended_ms);
                 let moved = match request.by {
-                    PostponedExpiry::By(by_ms) => was_ms.max(ended_ms + request.retention_ms + by_ms),
+                    PostponedExpiry::By(by_ms) => {
+                        was_ms.max(ended_ms + request.retention_ms + by_ms)
+                    }
                     PostponedExpiry::From(from_ms) => from_ms + (was_ms - ended_ms),
                 };
                 own && end_ms == moved && before.state != TaskState::Expired
@@ -392,7 +394,10 @@ fn assert_progress(before: &Task, found: &Task) {
         found.progress,
         before.id
     );
-    let whole = matches!(found.state.phase(), TaskPhase::Completed | TaskPhase::Expired);
+    let whole = matches!(
+        found.state.phase(),
+        TaskPhase::Completed | TaskPhase::Expired
+    );
     assert!(
         found.progress < 100 || whole,
         "P2: 100 is for completed tasks: {found:?}"

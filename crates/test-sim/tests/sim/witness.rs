@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kinora_contract::{Clock, ClockReading, TaskState, Task, TaskId};
+use kinora_contract::{Clock, ClockReading, Task, TaskId, TaskState};
 use kinora_store::{Lease, ListOrder, PageRequest, StoreHandles};
 use tokio::sync::watch;
 

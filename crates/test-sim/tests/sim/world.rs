@@ -8,10 +8,10 @@ use axum::Router;
 use kinora_api::{Api, ApiSettings};
 use kinora_blobs::faulty::FaultyBlobs;
 use kinora_blobs::sign::{SigningSecret, UrlSigner};
-use kinora_blobs::{BlobStore, LocalBlobs, DiskReserve};
-use kinora_contract::{ModelCatalog, Clock, KeyText, built_in_cards};
+use kinora_blobs::{BlobStore, DiskReserve, LocalBlobs};
+use kinora_contract::{Clock, KeyText, ModelCatalog, built_in_cards};
 use kinora_store::faulty::FaultyStore;
-use kinora_store::{KeyActor, NewKey, KeyScope, StoreHandles};
+use kinora_store::{KeyActor, KeyScope, NewKey, StoreHandles};
 use tokio_util::sync::CancellationToken;
 
 use crate::base::Base;
@@ -240,7 +240,10 @@ impl World {
             webhooks: real.webhooks.clone(),
             operations: real.operations.clone(),
             blobs: blobs.clone(),
-            availability: kinora_api::ModelAvailability::new(seen.workers.clone(), self.clock.clone()),
+            availability: kinora_api::ModelAvailability::new(
+                seen.workers.clone(),
+                self.clock.clone(),
+            ),
             catalog: Arc::new(ModelCatalog::new(built_in_cards()).unwrap()),
             signer: Arc::new(UrlSigner::new(SigningSecret::new([7; 32]), None)),
             clock: self.clock.clone(),

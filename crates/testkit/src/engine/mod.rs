@@ -5,8 +5,8 @@ mod scenes;
 
 use kinora_contract::{Features, VideoLength, VideoSpec};
 use kinora_engine::{
-    CHANNELS, ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner,
-    SAMPLE_RATE_HZ, ClipSink, WorkStage, refuse_unsupported,
+    CHANNELS, ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, FrameJob,
+    JobControl, JobMaterials, SAMPLE_RATE_HZ, WorkStage, refuse_unsupported,
 };
 
 use scenes::SceneFrames;
@@ -92,7 +92,11 @@ impl Engine for BarsEngine {
 ///
 /// # Errors
 /// As [`Engine::generate`].
-pub fn generate(job: &FrameJob<'_>, sink: &mut dyn ClipSink, control: &JobControl) -> Result<(), EngineError> {
+pub fn generate(
+    job: &FrameJob<'_>,
+    sink: &mut dyn ClipSink,
+    control: &JobControl,
+) -> Result<(), EngineError> {
     control.report(WorkStage::Preparing, 0.0)?;
     if job.clip.audio {
         sink.audio(&sound(job))?;

@@ -86,7 +86,11 @@ fn after_the_age_limit_an_engine_in_use_gets_no_further_task_and_leaves_after_it
     assert_eq!(room.admission(0, at(122)), EngineAdmission::Closed);
     start(&mut room, 1, 122);
     assert_eq!(room.admission(0, at(241)), EngineAdmission::Closed);
-    assert_eq!(room.admission(0, at(242)), EngineAdmission::Full, "now it waits");
+    assert_eq!(
+        room.admission(0, at(242)),
+        EngineAdmission::Full,
+        "now it waits"
+    );
 }
 
 #[test]

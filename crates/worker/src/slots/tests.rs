@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{FrameSize, VideoInputs, Priority, VideoLength, Size, TaskState, TaskId, VideoSpec};
+use kinora_contract::{
+    FrameSize, Priority, Size, TaskId, TaskState, VideoInputs, VideoLength, VideoSpec,
+};
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_blobs::faulty::{BlobMethod, Rates};
-use kinora_contract::{TaskPhase, WorkerReadiness, StandstillReason};
+use kinora_contract::{StandstillReason, TaskPhase, WorkerReadiness};
 use kinora_store::faulty::StoreMethod::Sweep;
 use kinora_worker::FaultBackoff;
 

@@ -10,19 +10,21 @@ use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
 use kinora_blobs::{BlobStore, LocalBlobs};
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Clock, FailureCode, FrameSize, VideoInputs, ManualClock, TaskPhase, Priority, WorkerReadiness,
-    RunningClock, VideoLength, Size, TaskState, Task, TaskId, VideoSpec,
+    Artifact, Clock, FailureCode, FrameSize, ManualClock, Priority, RunningClock, Size, Task,
+    TaskId, TaskPhase, TaskState, VideoInputs, VideoLength, VideoSpec, WorkerReadiness,
 };
 use kinora_media::{InProcessFilms, RecorderOptions};
 use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
-    CancelOutcome, ChoreWork, DeleteOutcome, InsertOutcome, NewTask, OpenOptions, QueueBounds, StoreHandles,
+    CancelOutcome, ChoreWork, DeleteOutcome, InsertOutcome, NewTask, OpenOptions, QueueBounds,
+    StoreHandles,
 };
 use kinora_system::scratch::ScratchFolder;
 use kinora_traces::TaskTracer;
 use kinora_worker::{
-    FaultBackoff, EngineLineup, AnyEngine, WorkerOrigin, WorkerPools, ReferenceGatherer, ServedEngine, WorkerOptions, Shutdown, Worker,
+    AnyEngine, EngineLineup, FaultBackoff, ReferenceGatherer, ServedEngine, Shutdown, Worker,
+    WorkerOptions, WorkerOrigin, WorkerPools,
 };
 use tokio::task::JoinHandle;
 
@@ -237,7 +239,10 @@ impl Bench {
             bounds: QueueBounds::NONE,
         };
         let inserted = self.store.tasks.insert(new).await.unwrap();
-        assert!(matches!(inserted, InsertOutcome::Inserted(_)), "{inserted:?}");
+        assert!(
+            matches!(inserted, InsertOutcome::Inserted(_)),
+            "{inserted:?}"
+        );
         id
     }
 

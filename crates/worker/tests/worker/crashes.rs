@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{FailureCode, TaskPhase, Status, TaskId};
+use kinora_contract::{FailureCode, Status, TaskId, TaskPhase};
 use kinora_store::CancelOutcome;
-use kinora_store::faulty::{StoreMethod, Rates};
+use kinora_store::faulty::{Rates, StoreMethod};
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, CRASHED, PRIVATE, Puppet};
@@ -82,7 +82,9 @@ async fn a_cancel_between_a_crash_and_the_next_attempt_stands() {
     let running = Running::start(bench.worker(&engine));
     let id = bench.submit().await;
     until("the engine works", async || engine.at_work() == 1).await;
-    bench.store_plan.set_of(StoreMethod::Claim, Some(Rates::AWAY));
+    bench
+        .store_plan
+        .set_of(StoreMethod::Claim, Some(Rates::AWAY));
     engine.release_one();
     let task = bench.reaches(id, TaskPhase::Waiting).await;
     assert_eq!(task.attempt, 1);

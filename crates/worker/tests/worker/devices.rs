@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kinora_contract::{Clock, ManualClock, TaskPhase, TaskId};
+use kinora_contract::{Clock, ManualClock, TaskId, TaskPhase};
 use kinora_store::DeviceEngineState;
 use kinora_store::faulty::{Fault, StoreMethod};
-use kinora_worker::{EngineDevice, EngineLineup, AnyEngine, DevicePatience, ServedEngine, SharingEngine, Worker};
+use kinora_worker::{
+    AnyEngine, DevicePatience, EngineDevice, EngineLineup, ServedEngine, SharingEngine, Worker,
+};
 use tokio::sync::Semaphore;
 
 use crate::bench::{Bench, NOW, Running, until};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{FailureCode, Size, VideoSpec, Warning, WarningCode};
 use kinora_engine::{
-    CHANNELS, ClipPlan, JobControl, EngineDescription, Engine, EngineError, Features, FrameJob, JobMaterials, RgbPicture,
-    ClipPlanner, SAMPLE_RATE_HZ, ClipSink, WorkStage,
+    CHANNELS, ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, Features,
+    FrameJob, JobControl, JobMaterials, RgbPicture, SAMPLE_RATE_HZ, WorkStage,
 };
 
 use crate::bench::{DEADLINE, until};
@@ -196,7 +196,12 @@ impl Puppet {
         EngineError::Cancelled
     }
 
-    fn play(&self, act: Act, sink: &mut dyn ClipSink, control: &JobControl) -> Result<(), EngineError> {
+    fn play(
+        &self,
+        act: Act,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
+    ) -> Result<(), EngineError> {
         match act {
             Act::Good | Act::PanicsInPlan | Act::RefusesInPlan => {
                 frames(self.clip.frames, sink, control)
@@ -321,7 +326,10 @@ fn frames(count: u32, sink: &mut dyn ClipSink, control: &JobControl) -> Result<(
     for frame in 0..count {
         let grey = (frame * 40) as u8;
         sink.frame(&vec![grey; FRAME_BYTES])?;
-        control.report(WorkStage::Generating, f64::from(frame + 1) / f64::from(count))?;
+        control.report(
+            WorkStage::Generating,
+            f64::from(frame + 1) / f64::from(count),
+        )?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
-use kinora_worker::{EngineLineup, AnyEngine, ServedEngine};
+use kinora_worker::{AnyEngine, EngineLineup, ServedEngine};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, until};
 use crate::engines::{Act, PRIVATE, Puppet};

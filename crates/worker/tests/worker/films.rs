@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use kinora_contract::{
-    FailureCode, FrameSize, TaskPhase, VideoLength, Size, TaskId, VideoSpec, WarningCode,
+    FailureCode, FrameSize, Size, TaskId, TaskPhase, VideoLength, VideoSpec, WarningCode,
 };
 use kinora_store::faulty::{Fault, StoreMethod};
-use kinora_worker::{EngineLineup, AnyEngine, ServedEngine, Worker};
+use kinora_worker::{AnyEngine, EngineLineup, ServedEngine, Worker};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet};

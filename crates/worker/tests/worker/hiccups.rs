@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX, REFERENCE_TRIES_MAX};
-use kinora_contract::{VideoInputs, TaskPhase, TaskId};
+use kinora_contract::{TaskId, TaskPhase, VideoInputs};
 use kinora_store::faulty::StoreMethod as Store;
 
 use crate::bench::{Bench, MODEL, Running, spec, until};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kinora_contract::{TaskPhase, TaskId};
+use kinora_contract::{TaskId, TaskPhase};
 use kinora_store::faulty::StoreMethod;
 
 use crate::bench::{Running, until};

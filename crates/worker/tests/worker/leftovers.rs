@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use kinora_contract::{Clock, TaskPhase};
 use kinora_engine::{EngineDescription, EngineError, Features, FilmEngine, FilmJob};
 use kinora_store::DeviceEngineState;
-use kinora_worker::{EngineDevice, EngineLineup, AnyEngine, DevicePatience, ServedEngine, SharingEngine};
+use kinora_worker::{
+    AnyEngine, DevicePatience, EngineDevice, EngineLineup, ServedEngine, SharingEngine,
+};
 use tokio::sync::Semaphore;
 
 use crate::bench::{Bench, Running, until};

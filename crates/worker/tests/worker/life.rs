@@ -49,7 +49,9 @@ async fn progress_and_engine_show_while_a_task_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn warnings_of_an_engine_come_with_the_task_although_the_store_fails_for_a_moment() {
     let bench = Bench::new();
-    bench.store_plan.fail_next(StoreMethod::Renew, 1, Fault::Before);
+    bench
+        .store_plan
+        .fail_next(StoreMethod::Renew, 1, Fault::Before);
     let engine = Puppet::new(Act::Good).warning(WARNINGS_MAX + 1);
     let running = Running::start(bench.worker(&Arc::new(engine)));
     let id = bench.submit().await;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use kinora_contract::{ManualClock, VideoSpec, Warning};
 use kinora_engine::{
-    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, FrameJob, JobControl,
+    JobMaterials,
 };
 
 use crate::bench::DEADLINE;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{TaskPhase, TaskId};
+use kinora_contract::{TaskId, TaskPhase};
 use kinora_store::CancelOutcome;
 
 use crate::bench::{Bench, Running, until};

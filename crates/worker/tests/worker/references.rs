@@ -5,9 +5,9 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_blobs::faulty::{Fault, BlobMethod};
+use kinora_blobs::faulty::{BlobMethod, Fault};
 use kinora_blobs::{BlobStore, DiskReserve};
-use kinora_contract::{FrameSize, VideoInputs, TaskPhase, Resolution, VideoLength, Size, TaskId};
+use kinora_contract::{FrameSize, Resolution, Size, TaskId, TaskPhase, VideoInputs, VideoLength};
 use kinora_store::faulty::StoreMethod as Store;
 use kinora_worker::ReferenceGatherer;
 
@@ -136,8 +136,8 @@ async fn p15_below_the_reserve_of_free_space_nothing_is_fetched_and_the_task_wai
     let id = submit(&bench, &url).await;
     let engine = Arc::new(Puppet::new(Act::Good));
     let mut full = bench.worker(&engine);
-    let references =
-        ReferenceGatherer::new(fetcher(), bench.scratch.clone()).with_reserve(DiskReserve::without_room());
+    let references = ReferenceGatherer::new(fetcher(), bench.scratch.clone())
+        .with_reserve(DiskReserve::without_room());
     full.references = Arc::new(references);
     let running = Running::start(full);
     let settled = || bench.store_plan.calls(Store::CompleteFetch);
@@ -249,7 +249,9 @@ async fn a_reference_that_goes_after_it_was_found_is_fetched_again() {
 async fn a_blob_store_that_is_away_holds_up_a_fetch_and_fails_no_task() {
     let bench = Bench::new();
     // Nothing else puts a file meanwhile; looks are also taken for the store's mark.
-    bench.blob_plan.fail_next(BlobMethod::PutFile, 1, Fault::Before);
+    bench
+        .blob_plan
+        .fail_next(BlobMethod::PutFile, 1, Fault::Before);
     let (url, _) = serve(picture());
     let id = submit(&bench, &url).await;
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::TaskPhase;
-use kinora_store::faulty::{StoreMethod, Rates};
-use kinora_store::{WorkerAnnouncement, LivingWorker, StoreError, WorkerState, WorkerDirectory};
+use kinora_store::faulty::{Rates, StoreMethod};
+use kinora_store::{LivingWorker, StoreError, WorkerAnnouncement, WorkerDirectory, WorkerState};
 use kinora_worker::Worker;
 use tokio::sync::Notify;
 

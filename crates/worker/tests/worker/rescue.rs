@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kinora_contract::{
-    Clock, FailureCode, VideoInputs, ManualClock, TaskPhase, WorkerReadiness, StandstillReason, SteadyMs, UnixMs,
+    Clock, FailureCode, ManualClock, StandstillReason, SteadyMs, TaskPhase, UnixMs, VideoInputs,
+    WorkerReadiness,
 };
 use kinora_store::ClaimRequest;
-use kinora_store::faulty::{StoreMethod as Store, Rates};
+use kinora_store::faulty::{Rates, StoreMethod as Store};
 use kinora_worker::{FaultBackoff, Worker};
 
 use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, Running, spec, until};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_contract::TaskPhase;
-use kinora_worker::{EngineLineup, AnyEngine, ServedEngine, Worker};
+use kinora_worker::{AnyEngine, EngineLineup, ServedEngine, Worker};
 use tokio::sync::Semaphore;
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, until};

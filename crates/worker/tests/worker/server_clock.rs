@@ -6,9 +6,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use kinora_contract::{Clock as _, ManualClock, TaskPhase, Priority, TaskId};
+use kinora_contract::{Clock as _, ManualClock, Priority, TaskId, TaskPhase};
 use kinora_store::faulty::StoreMethod;
-use kinora_store::{IdempotencyKey, InsertOutcome, NewTask, OpenOptions, QueueBounds, migrate, open};
+use kinora_store::{
+    IdempotencyKey, InsertOutcome, NewTask, OpenOptions, QueueBounds, migrate, open,
+};
 use kinora_testkit::postgres::Server;
 
 use crate::bench::{Bench, MODEL, NOW, PROJECT, RETENTION_MS, Running, spec, until};

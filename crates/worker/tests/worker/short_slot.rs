@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{TaskPhase, VideoLength, Size, VideoSpec};
+use kinora_contract::{Size, TaskPhase, VideoLength, VideoSpec};
 use kinora_engine::{
-    ClipPlan, JobControl, EngineDescription, Engine, EngineError, Features, FrameJob, JobMaterials, ClipPlanner, ClipSink,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, Features, FrameJob,
+    JobControl, JobMaterials,
 };
-use kinora_worker::{EngineLineup, AnyEngine, ServedEngine, Worker};
+use kinora_worker::{AnyEngine, EngineLineup, ServedEngine, Worker};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet};
@@ -114,7 +115,12 @@ impl ClipPlanner for Sleeper {
 }
 
 impl Engine for Sleeper {
-    fn generate(&self, job: &FrameJob<'_>, sink: &mut dyn ClipSink, _: &JobControl) -> Result<(), EngineError> {
+    fn generate(
+        &self,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        _: &JobControl,
+    ) -> Result<(), EngineError> {
         let VideoLength::Fixed(seconds) = job.spec.seconds else {
             return Err(EngineError::Failed("no length".to_owned()));
         };

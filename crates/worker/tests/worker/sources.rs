@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Artifact, EditSpec, FailureCode, TaskPhase, TaskId, VideoSpec};
+use kinora_contract::{Artifact, EditSpec, FailureCode, TaskId, TaskPhase, VideoSpec};
 use kinora_engine::SCRIPT_LINKS_MAX;
 
 use crate::bench::{Bench, MODEL, RETENTION_MS, Running, spec};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{TaskPhase, Status, TaskId};
-use kinora_store::faulty::{StoreMethod, Rates};
+use kinora_contract::{Status, TaskId, TaskPhase};
+use kinora_store::faulty::{Rates, StoreMethod};
 
 use crate::bench::{Bench, Running, until};
 use crate::engines::{Act, Puppet, is_left};
@@ -113,7 +113,9 @@ async fn past_the_drain_limit_what_still_runs_is_given_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_at_once_does_not_wait_for_a_store_that_stays_away() {
     let bench = Bench::new();
-    bench.store_plan.set_of(StoreMethod::Finish, Some(Rates::AWAY));
+    bench
+        .store_plan
+        .set_of(StoreMethod::Finish, Some(Rates::AWAY));
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     let tried = async || bench.finishes() > 0;

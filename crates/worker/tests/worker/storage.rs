@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_blobs::faulty::{Fault, BlobMethod, Rates};
-use kinora_contract::{TaskPhase, TaskId};
-use kinora_store::faulty::StoreMethod::{Finish, Release, CompleteChores};
-use kinora_worker::{EngineLineup, AnyEngine, ServedEngine};
+use kinora_blobs::faulty::{BlobMethod, Fault, Rates};
+use kinora_contract::{TaskId, TaskPhase};
+use kinora_store::faulty::StoreMethod::{CompleteChores, Finish, Release};
+use kinora_worker::{AnyEngine, EngineLineup, ServedEngine};
 
 use crate::bench::{Bench, MODEL, RETENTION_MS, Running, until};
 use crate::engines::{Act, Puppet};
@@ -35,7 +35,9 @@ async fn a_short_outage_of_the_blob_store_costs_no_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_a_blob_store_that_stays_full_costs_no_task_and_no_attempt_and_keeps_no_part() {
     let bench = Bench::new();
-    bench.blob_plan.set_of(BlobMethod::PutFile, Some(Rates::AWAY));
+    bench
+        .blob_plan
+        .set_of(BlobMethod::PutFile, Some(Rates::AWAY));
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     // An attempt that counted would be the last one.
     worker.settings.attempts_max = 1;
@@ -62,7 +64,9 @@ async fn p11_a_blob_store_that_stays_full_costs_no_task_and_no_attempt_and_keeps
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_a_task_is_given_back_once_the_store_takes_it() {
     let bench = Bench::new();
-    bench.blob_plan.set_of(BlobMethod::PutFile, Some(Rates::AWAY));
+    bench
+        .blob_plan
+        .set_of(BlobMethod::PutFile, Some(Rates::AWAY));
     bench.store_plan.fail_next(Release, 2, Fault::Before);
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
@@ -79,7 +83,9 @@ async fn p11_a_task_is_given_back_once_the_store_takes_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_does_not_wait_for_the_retries_of_a_full_blob_store() {
     let bench = Bench::new();
-    bench.blob_plan.set_of(BlobMethod::PutFile, Some(Rates::AWAY));
+    bench
+        .blob_plan
+        .set_of(BlobMethod::PutFile, Some(Rates::AWAY));
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
     let id = bench.submit().await;
     let begun = async || bench.files_begun() == 1;
@@ -194,7 +200,9 @@ async fn files_that_could_not_be_removed_go_after_a_restart() {
     let first = Running::start(bench.worker(&engine));
     let id = bench.submit().await;
     bench.completes(id).await;
-    bench.blob_plan.set_of(BlobMethod::Delete, Some(Rates::AWAY));
+    bench
+        .blob_plan
+        .set_of(BlobMethod::Delete, Some(Rates::AWAY));
     bench.clock.advance(RETENTION_MS + 1);
     // Three files; and once more after a pause.
     let tries = || bench.blob_plan.calls(BlobMethod::Delete);

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_contract::{WorkerReadiness, StandstillReason, VideoSpec};
+use kinora_contract::{StandstillReason, VideoSpec, WorkerReadiness};
 use kinora_engine::{
-    ClipPlan, JobControl, EngineDescription, Engine, EngineError, FrameJob, JobMaterials, ClipPlanner, ClipSink,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, FrameJob, JobControl,
+    JobMaterials,
 };
 use kinora_worker::FaultBackoff;
 

@@ -214,9 +214,15 @@ fn refused() -> Vec<(String, FramingFault)> {
         "y".repeat(REQUEST_LINE_BYTES_MAX)
     );
     let whole = [
-        ("\nGET / HTTP/1.1\r\nhost: x\r\n\r\n", FramingFault::BareLineFeed),
+        (
+            "\nGET / HTTP/1.1\r\nhost: x\r\n\r\n",
+            FramingFault::BareLineFeed,
+        ),
         ("GET / HTTP/1.1\nhost: x\n\n", FramingFault::BareLineFeed),
-        ("GET / HTTP/1.1\r\nhost: x\r\n\n", FramingFault::BareLineFeed),
+        (
+            "GET / HTTP/1.1\r\nhost: x\r\n\n",
+            FramingFault::BareLineFeed,
+        ),
         (&long, FramingFault::LongRequestLine),
     ];
     let whole = whole.map(|(text, fault)| (text.to_owned(), fault));

@@ -3,7 +3,7 @@
 
 use super::effects::{SmokePuffs, chance, flag, smoke};
 use super::rig::PartPose;
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
@@ -359,7 +359,10 @@ fn fall(pen: &mut Pen, look: &SubjectColours, t: f32) {
         (71.0, 98.0),
         (29.0, 98.0),
     ];
-    pen.shape(&sheet, look.main.mix(look.under_light(Rgb::hex(0x5a_a8cc)), 0.45));
+    pen.shape(
+        &sheet,
+        look.main.mix(look.under_light(Rgb::hex(0x5a_a8cc)), 0.45),
+    );
     for nth in 0..STREAKS {
         let lane = (nth as f32 + 0.5) / STREAKS as f32;
         let speed = 0.75 + 0.5 * chance(nth * 3);

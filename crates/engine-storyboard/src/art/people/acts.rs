@@ -4,7 +4,7 @@
 use std::f32::consts::{PI, TAU};
 
 use super::skeleton::{BodyBuild, LimbPose, Mouth, Posture};
-use crate::art::{HOPS_HZ, ActMoment};
+use crate::art::{ActMoment, HOPS_HZ};
 use crate::subject::Act;
 
 /// The posture of a body of that build.
@@ -42,7 +42,13 @@ pub(super) fn posture(build: &BodyBuild, m: &ActMoment) -> Posture {
     }
 }
 
-fn steps(build: &BodyBuild, m: &ActMoment, gait: HumanGait, drop: f32, bounce: f32) -> (Posture, f32) {
+fn steps(
+    build: &BodyBuild,
+    m: &ActMoment,
+    gait: HumanGait,
+    drop: f32,
+    bounce: f32,
+) -> (Posture, f32) {
     let gait = gait.scaled_to(build);
     // `gone` is in sides of the square, a stride in the units of an unscaled body.
     let phase = gait.phase(m.gone * 100.0 / build.whole);
@@ -120,7 +126,10 @@ fn sleep(build: &BodyBuild, m: &ActMoment) -> Posture {
         hip: (5.0, 98.0 - 8.4 * build.thickness() - build.pelvis_row()),
         lean: -build.stoop - 3.0,
         nod: 8.0,
-        arms: [LimbPose::Turn(3.0 - 1.5 * breath, 24.0), LimbPose::Turn(4.0, 12.0)],
+        arms: [
+            LimbPose::Turn(3.0 - 1.5 * breath, 24.0),
+            LimbPose::Turn(4.0, 12.0),
+        ],
         legs: [LimbPose::Turn(38.0, 62.0), LimbPose::Turn(6.0, 8.0)],
         feet: [6.0, -4.0],
         tip: -88.0,
@@ -137,7 +146,10 @@ fn jump(build: &BodyBuild, m: &ActMoment, turn: f32) -> Posture {
         return Posture {
             hip: (-2.0 * low, 0.5 + 9.0 * low * build.leg),
             lean: 18.0 * low,
-            arms: [LimbPose::Turn(-40.0 * low, 20.0), LimbPose::Turn(-28.0 * low, 20.0)],
+            arms: [
+                LimbPose::Turn(-40.0 * low, 20.0),
+                LimbPose::Turn(-28.0 * low, 20.0),
+            ],
             ..still
         };
     }

@@ -2,10 +2,10 @@
 
 use tiny_skia::Transform;
 
-use super::outfit::{Outfit, GarmentTint};
+use super::outfit::{GarmentTint, Outfit};
 use super::skeleton::{Bone, Mouth, Posture, Skeleton};
 use crate::art::rig::{PartPose, Rig};
-use crate::art::{SubjectColours, ActMoment};
+use crate::art::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::subject::Act;
@@ -97,7 +97,12 @@ impl<'a> PersonFigure<'a> {
     }
 
     /// Draws it with `between` behind the near limbs and before the far ones (a horse, a bicycle).
-    pub(super) fn draw_around(&self, pen: &mut Pen, look: &SubjectColours, between: &dyn Fn(&mut Pen)) {
+    pub(super) fn draw_around(
+        &self,
+        pen: &mut Pen,
+        look: &SubjectColours,
+        between: &dyn Fn(&mut Pen),
+    ) {
         let hair = tinted(look, self.outfit.hair_tint).main;
         let look = &SubjectColours { hair, ..*look };
         pen.within(self.bones.whole, |pen| {
@@ -116,7 +121,12 @@ impl<'a> PersonFigure<'a> {
     }
 
     /// Draws it with `tail` instead of legs.
-    pub(super) fn draw_tailed(&self, pen: &mut Pen, look: &SubjectColours, tail: &dyn Fn(&mut Pen)) {
+    pub(super) fn draw_tailed(
+        &self,
+        pen: &mut Pen,
+        look: &SubjectColours,
+        tail: &dyn Fn(&mut Pen),
+    ) {
         let hair = tinted(look, self.outfit.hair_tint).main;
         let look = &SubjectColours { hair, ..*look };
         pen.within(self.bones.whole, |pen| {

@@ -6,7 +6,7 @@ use super::acts;
 use super::figure::PersonFigure;
 use super::outfit::{Outfit, outfit};
 use super::skeleton::{LimbPose, Posture, Skeleton};
-use crate::art::{SubjectColours, ActMoment};
+use crate::art::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};

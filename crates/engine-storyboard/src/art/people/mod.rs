@@ -14,7 +14,7 @@ mod tests;
 use tiny_skia::Transform;
 
 use super::rig::{PartPose, Rig};
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 use figure::PersonFigure;

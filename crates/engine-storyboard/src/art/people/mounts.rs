@@ -9,7 +9,7 @@ use super::figure::{self, PersonFigure};
 use super::outfit::outfit;
 use super::skeleton::BodyBuild;
 use super::skeleton::{LimbPose, Mouth, Posture, Skeleton};
-use crate::art::{SubjectColours, ActMoment};
+use crate::art::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};

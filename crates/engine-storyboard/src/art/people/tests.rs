@@ -8,7 +8,7 @@ use super::skeleton::{LimbPose, Skeleton};
 use super::{acts, draw, head, outfit::outfit, skeleton::BodyBuild};
 use crate::art::rig::Rig;
 use crate::art::trial::ACTS;
-use crate::art::{SubjectColours, ActMoment, anchor, reach};
+use crate::art::{ActMoment, SubjectColours, anchor, reach};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, BodyKind, Subject};
@@ -74,7 +74,10 @@ fn places(subject: Subject, picture: &[u8], is: impl Fn(&[u8]) -> bool) -> Vec<(
 }
 
 fn bones(act: Act, t: f32) -> Skeleton {
-    Skeleton::new(&BodyBuild::MAN, &acts::posture(&BodyBuild::MAN, &moment(act, t)))
+    Skeleton::new(
+        &BodyBuild::MAN,
+        &acts::posture(&BodyBuild::MAN, &moment(act, t)),
+    )
 }
 
 #[test]

@@ -7,9 +7,9 @@ mod tests;
 
 use std::f32::consts::TAU;
 
-use self::gait::{BOUND, LegBend, GALLOP, FootGait, HOP, TwoBoneLeg, NAMES, Point, TROT, WALK};
+use self::gait::{BOUND, FootGait, GALLOP, HOP, LegBend, NAMES, Point, TROT, TwoBoneLeg, WALK};
 use super::rig::{PartPose, Rig};
-use super::{HOPS_HZ, SubjectColours, ActMoment};
+use super::{ActMoment, HOPS_HZ, SubjectColours};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
@@ -495,7 +495,11 @@ fn eat(figure: &mut AnimalPose, frame: &RestJoints, habit: &AnimalHabit, t: f32)
     // An animal with a short neck bends its fore legs.
     let mut bowed = *figure;
     let mut most = lowered(&bowed, frame, GROUND - 1.5, LEVEL);
-    let most_bent = if habit.sit == SitStyle::Down { 104.0 } else { 54.0 };
+    let most_bent = if habit.sit == SitStyle::Down {
+        104.0
+    } else {
+        54.0
+    };
     // The trunk tips forward just as far as the neck cannot reach by itself.
     while bowed.pitch < 24.0 && most > most_bent {
         bowed.pitch += 2.0;

@@ -19,7 +19,9 @@ pub(super) fn pose(name: &str, m: &ActMoment) -> PartPose {
     }
     let slow = (t * 0.9).sin();
     match name {
-        "figure" if matches!(m.act, Act::Jump | Act::Dance) => PartPose::turned(3.0 * (t * 6.0).sin()),
+        "figure" if matches!(m.act, Act::Jump | Act::Dance) => {
+            PartPose::turned(3.0 * (t * 6.0).sin())
+        }
         // The neck begins where the last ring is.
         "neck" => PartPose {
             shift: (0.0, bend(RINGS, m.gone)),

@@ -2,7 +2,7 @@
 
 use super::figure;
 use super::gait::{BOUND, GALLOP, HOP, NAMES, Point, TROT, WALK};
-use super::{AnimalPose, RestJoints, GROUND, turned};
+use super::{AnimalPose, GROUND, RestJoints, turned};
 use crate::art::ActMoment;
 use crate::art::rig::{PartPose, Rig};
 use crate::subject::{Act, BodyKind, Subject};
@@ -13,7 +13,8 @@ fn walkers() -> impl Iterator<Item = (Subject, &'static Rig, RestJoints)> {
         .filter(|one| !matches!(one, Subject::Snake | Subject::Snail))
         .map(|one| {
             let rig = Rig::named(&crate::art::drawing(one)).unwrap();
-            let frame = RestJoints::from_rig(rig).unwrap_or_else(|| panic!("{one:?} lacks a joint"));
+            let frame =
+                RestJoints::from_rig(rig).unwrap_or_else(|| panic!("{one:?} lacks a joint"));
             (one, rig, frame)
         })
 }

@@ -7,7 +7,7 @@ use tiny_skia::Transform;
 
 use super::effects::chance;
 use super::rig::PartPose;
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::Subject;

@@ -3,7 +3,7 @@
 use tiny_skia::Transform;
 
 use super::rig::PartPose;
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
@@ -297,8 +297,9 @@ fn nth(part: &str) -> f32 {
 }
 
 fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> PartPose {
-    let wave =
-        |degrees: f32, rate: f32, phase: f32| PartPose::turned(degrees * (m.t * rate + phase).sin());
+    let wave = |degrees: f32, rate: f32, phase: f32| {
+        PartPose::turned(degrees * (m.t * rate + phase).sin())
+    };
     match (subject, part) {
         (Subject::Cake, "candles") => PartPose::shown_if(burns(subject, m)),
         (Subject::Cake, "fruit") => PartPose::shown_if(!burns(subject, m)),
@@ -496,8 +497,9 @@ fn flash(m: &ActMoment) -> PartPose {
 }
 
 fn snowman(m: &ActMoment, part: &str) -> PartPose {
-    let wave =
-        |degrees: f32, rate: f32, phase: f32| PartPose::turned(degrees * (m.t * rate + phase).sin());
+    let wave = |degrees: f32, rate: f32, phase: f32| {
+        PartPose::turned(degrees * (m.t * rate + phase).sin())
+    };
     match (part, m.act) {
         ("arm-right", Act::Wave) => PartPose::turned(-30.0 + 18.0 * (m.t * 6.0).sin()),
         ("arm-left", Act::Dance) => wave(24.0, 4.2, 0.0),

@@ -4,7 +4,7 @@
 use tiny_skia::Transform;
 
 use super::pose;
-use crate::art::{SubjectColours, ActMoment, anchor, draw, reach};
+use crate::art::{ActMoment, SubjectColours, anchor, draw, reach};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, BodyKind, Subject};

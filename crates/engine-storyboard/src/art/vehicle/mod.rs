@@ -5,7 +5,7 @@ use tiny_skia::{PathBuilder, Rect, Transform};
 
 use super::effects::{SmokePuffs, flag, flame, smoke};
 use super::rig::PartPose;
-use super::{SubjectColours, ActMoment};
+use super::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};

@@ -58,7 +58,10 @@ fn colours_and_sizes_bind_to_their_nouns() {
     let roles = read("a huge cat beside a tiny house", "").roles;
     assert!(roles[0].size > 1.2 && roles[1].size < 0.8);
     let tints = |text: &str| read(text, "").tints;
-    assert_eq!(tints("a red sky"), [crate::lexicon::ColourTint::Heaven(RED)]);
+    assert_eq!(
+        tints("a red sky"),
+        [crate::lexicon::ColourTint::Heaven(RED)]
+    );
     assert_eq!(tints("red hills"), [crate::lexicon::ColourTint::Place(RED)]);
 }
 

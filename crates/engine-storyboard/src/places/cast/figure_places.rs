@@ -87,7 +87,8 @@ pub(super) fn lay_out(stage: &SceneBuilder<'_>, wanted: FigureMedium) -> Vec<Fig
     for seat in &mut made {
         seat.size *= scale;
     }
-    let middles = slot_columns(stage.width, &made).unwrap_or_else(|| row_columns(stage.width, rows, &made));
+    let middles =
+        slot_columns(stage.width, &made).unwrap_or_else(|| row_columns(stage.width, rows, &made));
     for (index, (seat, middle)) in made.iter_mut().zip(middles).enumerate() {
         // Chance by name and number: one more sheep does not move the dog.
         rng.switch_to(seat.role.subject.facts().noun, f32::from(seat.nth));
@@ -320,7 +321,11 @@ pub(crate) struct PreviousPlace {
 
 impl PreviousPlace {
     /// The place of `seat` at `depth`; `None` for figures that the scene adds.
-    pub(super) fn from_figure(stage: &SceneBuilder<'_>, seat: &FigurePlace, depth: f32) -> Option<Self> {
+    pub(super) fn from_figure(
+        stage: &SceneBuilder<'_>,
+        seat: &FigurePlace,
+        depth: f32,
+    ) -> Option<Self> {
         Some(Self {
             key: seat.key?,
             group: seat.group,
@@ -363,7 +368,8 @@ pub(super) fn is_orb(role: &Role) -> bool {
 /// one empty place, if there is room.
 fn count_places(place: Place, roles: &[Role]) -> Vec<u32> {
     // In the order of the words, until a group is full. Air, ground and water do not compete.
-    let mut left = [FigureMedium::Air, FigureMedium::Ground, FigureMedium::Water].map(|group| (group, GROUP_MAX));
+    let mut left = [FigureMedium::Air, FigureMedium::Ground, FigureMedium::Water]
+        .map(|group| (group, GROUP_MAX));
     let mut give = |role: &Role| {
         let wanted = role.count.clamp(1, KIND_MAX);
         let ours = medium_of(place, role);
@@ -452,7 +458,11 @@ fn restore_places(stage: &SceneBuilder<'_>, seats: &mut [FigurePlace]) {
             ..*kept
         });
     }
-    let mut taken: Vec<FigurePlace> = seats.iter().copied().filter(FigurePlace::has_previous_place).collect();
+    let mut taken: Vec<FigurePlace> = seats
+        .iter()
+        .copied()
+        .filter(FigurePlace::has_previous_place)
+        .collect();
     for seat in seats.iter_mut().filter(|one| !one.has_previous_place()) {
         seat.x = find_free_column(stage, seat, &taken, (0.0, stage.width));
         seat.room = seat.x.min(stage.width - seat.x) * 1.8;

@@ -3,8 +3,8 @@
 mod figure_places;
 
 pub(super) use figure_places::{FigureMedium, FigurePlace, had_pavement};
-pub(crate) use figure_places::{PreviousPlace, FigureShortage, shortages};
-use figure_places::{ROW_MAX, medium_of, lay_out};
+pub(crate) use figure_places::{FigureShortage, PreviousPlace, shortages};
+use figure_places::{ROW_MAX, lay_out, medium_of};
 
 use super::heavens::SkyOrb;
 use super::{SceneBuilder, art, rng};
@@ -113,10 +113,18 @@ pub(super) fn standing_figures(stage: &SceneBuilder<'_>) -> Vec<FigurePlace> {
 }
 
 /// Moves `lay_out` together into a part of the frame's width, `(from, to)`.
-pub(super) fn gather_figures(stage: &SceneBuilder<'_>, seats: &mut [FigurePlace], (from, to): (f32, f32)) {
+pub(super) fn gather_figures(
+    stage: &SceneBuilder<'_>,
+    seats: &mut [FigurePlace],
+    (from, to): (f32, f32),
+) {
     let narrow = (to - from) / stage.width;
     let many = seats.len() > 2;
-    let mut taken: Vec<FigurePlace> = seats.iter().copied().filter(FigurePlace::has_previous_place).collect();
+    let mut taken: Vec<FigurePlace> = seats
+        .iter()
+        .copied()
+        .filter(FigurePlace::has_previous_place)
+        .collect();
     for seat in seats.iter_mut().filter(|seat| !seat.has_previous_place()) {
         seat.x = from + seat.x * narrow;
         if many {
@@ -176,22 +184,33 @@ pub(super) struct WaterArea {
 
 /// Puts the figures of the water onto it, at several distances, smaller when farther; where there is room, not behind
 /// each other nor behind the figures of the `shore`.
-pub(super) fn place_floaters(stage: &mut SceneBuilder<'_>, pool: WaterArea, orb: SkyOrb, shore: &[FigurePlace]) {
+pub(super) fn place_floaters(
+    stage: &mut SceneBuilder<'_>,
+    pool: WaterArea,
+    orb: SkyOrb,
+    shore: &[FigurePlace],
+) {
     let mirrored = orb.x < stage.width * 0.5;
     let mut seats = lay_out(stage, FigureMedium::Water);
     let alone = seats.len() < 2;
     let in_rows = seats.len() > ROW_MAX;
     let (far, near) = pool.rows;
-    let distance = |seat: &FigurePlace| match (seat.previous_level(), seat.role.subject.facts().stance) {
-        (Some(level), _) => ((level - far) / (near - far)).clamp(0.0, 1.0),
-        _ if alone => 0.5,
-        // Heads above the water are small enough.
-        (_, Stance::Swims) => 0.75 + 0.25 * seat.rise,
-        _ => 0.5 + 0.5 * seat.rise,
-    };
+    let distance =
+        |seat: &FigurePlace| match (seat.previous_level(), seat.role.subject.facts().stance) {
+            (Some(level), _) => ((level - far) / (near - far)).clamp(0.0, 1.0),
+            _ if alone => 0.5,
+            // Heads above the water are small enough.
+            (_, Stance::Swims) => 0.75 + 0.25 * seat.rise,
+            _ => 0.5 + 0.5 * seat.rise,
+        };
     seats.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
     let mut taken: Vec<FigurePlace> = shore.to_vec();
-    taken.extend(seats.iter().copied().filter(FigurePlace::has_previous_place));
+    taken.extend(
+        seats
+            .iter()
+            .copied()
+            .filter(FigurePlace::has_previous_place),
+    );
     for mut seat in seats {
         // 0.0 at the far edge of the water, 1.0 at the near one: position, size and depth follow
         // from it.
@@ -270,7 +289,13 @@ pub(super) fn place_extra(
     place_figure(stage, &seat, at, depth, way);
 }
 
-fn place_figure(stage: &mut SceneBuilder<'_>, seat: &FigurePlace, at: (f32, f32), depth: f32, way: FigureMotion) {
+fn place_figure(
+    stage: &mut SceneBuilder<'_>,
+    seat: &FigurePlace,
+    at: (f32, f32),
+    depth: f32,
+    way: FigureMotion,
+) {
     let subject = seat.role.subject;
     let in_place = seat.previous_level().and(seat.previous.as_ref());
     let in_place = in_place.filter(|_| seat.group != FigureMedium::Ground);
@@ -331,7 +356,9 @@ fn bob_and_rock(subject: Subject, act: Act, group: FigureMedium) -> (f32, f32) {
         (Subject::Kite, ..) => (0.05, 9.0),
         (Subject::Plane | Subject::Helicopter | Subject::Drone, ..) => (0.01, 1.0),
         (_, BodyKind::Sky, _) => (0.0, 0.0),
-        (_, BodyKind::Bird | BodyKind::Insect, FigureMedium::Air) if act != Act::Land => (0.03, 2.0),
+        (_, BodyKind::Bird | BodyKind::Insect, FigureMedium::Air) if act != Act::Land => {
+            (0.03, 2.0)
+        }
         (_, BodyKind::Swimmer, FigureMedium::Air) => (0.03, 2.2),
         (_, _, FigureMedium::Water) => (0.012, 2.2),
         (_, _, FigureMedium::Air) => (0.02, 2.0),
@@ -389,7 +416,9 @@ fn figure_colours(stage: &SceneBuilder<'_>, seat: &FigurePlace) -> SubjectColour
         (_, BodyKind::Person) if facts.colour.is_none() && nth > 0 => {
             Rgb::hex(CLOTHES[(cloth + nth) % CLOTHES.len()])
         }
-        (_, BodyKind::Vehicle | BodyKind::Insect | BodyKind::Swimmer) if facts.colour.is_none() && nth > 0 => {
+        (_, BodyKind::Vehicle | BodyKind::Insect | BodyKind::Swimmer)
+            if facts.colour.is_none() && nth > 0 =>
+        {
             Rgb::hex(CLOTHES[(cloth + nth) % CLOTHES.len()])
         }
         _ => facts.colour.unwrap_or(palette.accent),
@@ -517,8 +546,10 @@ fn figure_motion(stage: &SceneBuilder<'_>, seat: &FigurePlace) -> FigureMotion {
     let limit = stage.height * CLIMB_MAX / stage.seconds.max(0.1);
     let rise = rise.min(limit).max(-limit);
     // These have no front and stay as they are drawn.
-    let symmetric = matches!(facts.body, BodyKind::Building | BodyKind::Plant | BodyKind::Sky)
-        || matches!(facts.stance, Stance::Lies);
+    let symmetric = matches!(
+        facts.body,
+        BodyKind::Building | BodyKind::Plant | BodyKind::Sky
+    ) || matches!(facts.stance, Stance::Lies);
     // A figure that stays looks into the frame.
     let left = if along > 0.0 {
         heads_left(stage, seat.group)

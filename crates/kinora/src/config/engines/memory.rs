@@ -92,7 +92,11 @@ impl MemoryNeeds {
     }
 
     /// The quickest settings for a device with so much memory, if any fit.
-    pub(crate) fn proposal(&self, current: WeightPlacement, device_gigabytes: f64) -> Option<WeightPlacement> {
+    pub(crate) fn proposal(
+        &self,
+        current: WeightPlacement,
+        device_gigabytes: f64,
+    ) -> Option<WeightPlacement> {
         // The quickest first: each further offload moves more weights over the bus in every run.
         // Tiles cost little time, so they are tried before the next offload.
         let offloads = [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers];
@@ -124,7 +128,9 @@ impl WeightPlacement {
         });
         Self {
             offload: match (offload, layers) {
-                (Some("sequential"), _) | (Some("group"), Some("leaf_level")) => OffloadMode::Layers,
+                (Some("sequential"), _) | (Some("group"), Some("leaf_level")) => {
+                    OffloadMode::Layers
+                }
                 // Groups of blocks need less than the parts, by their number.
                 (Some("model" | "group"), _) => OffloadMode::Model,
                 _ => OffloadMode::None,

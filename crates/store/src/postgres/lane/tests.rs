@@ -12,7 +12,10 @@ impl LaneStep for Large {
         self.0
     }
 
-    async fn apply(&self, _batch: &mut super::super::batch::LaneTransaction<'_>) -> PostgresResult<()> {
+    async fn apply(
+        &self,
+        _batch: &mut super::super::batch::LaneTransaction<'_>,
+    ) -> PostgresResult<()> {
         Ok(())
     }
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::lifecycle::TaskRecord;
-use kinora_contract::{TaskState, TaskId};
+use kinora_contract::{TaskId, TaskState};
 
-use super::super::change::{RecordChange, QueuePlace};
+use super::super::change::{QueuePlace, RecordChange};
 use super::super::turns::ProjectTurns;
 
 /// Milliseconds per cost unit until a task is measured: the storyboard engine on a small machine.

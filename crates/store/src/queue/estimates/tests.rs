@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kinora_contract::lifecycle::{TaskEvent, StoredLease};
+use kinora_contract::lifecycle::{StoredLease, TaskEvent};
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Clock as _, FrameSize, VideoInputs, ManualClock, Priority, VideoLength, Size, TaskState,
-    StoredFile, Task, TaskId, VideoSpec,
+    Artifact, Clock as _, FrameSize, ManualClock, Priority, Size, StoredFile, Task, TaskId,
+    TaskState, VideoInputs, VideoLength, VideoSpec,
 };
 
 use super::*;
@@ -210,7 +210,8 @@ impl Service {
         };
         if let Some(full) = full {
             let refused = estimates.refuse(project, now_ms, bounds, full);
-            let (InsertOutcome::QueueFull(after) | InsertOutcome::ProjectFull(after)) = refused else {
+            let (InsertOutcome::QueueFull(after) | InsertOutcome::ProjectFull(after)) = refused
+            else {
                 panic!("{refused:?}");
             };
             return Err(after.millis.div_ceil(1000));

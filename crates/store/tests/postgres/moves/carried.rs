@@ -7,8 +7,8 @@ use kinora_contract::ManualClock;
 use kinora_store::conformance::Site;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::{
-    COPIED_AT_ONCE, COPIED_TABLES, CopiedRow, CopiedTable, StoreExport, StoreImport, OpenOptions, open,
-    open_export, open_import,
+    COPIED_AT_ONCE, COPIED_TABLES, CopiedRow, CopiedTable, OpenOptions, StoreExport, StoreImport,
+    open, open_export, open_import,
 };
 
 /// All that an export holds, in its written form: the lines of each table.

@@ -6,7 +6,10 @@ use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{
     NOW, RETENTION_MS, actor, artifact, id, renewal, task, with_images,
 };
-use kinora_store::{ReleasedAttempt, DeleteOutcome, IdempotencyKey, NewKey, NewTask, LeaseRenewal, KeyScope, SecretKey};
+use kinora_store::{
+    DeleteOutcome, IdempotencyKey, KeyScope, LeaseRenewal, NewKey, NewTask, ReleasedAttempt,
+    SecretKey,
+};
 
 use super::told;
 
@@ -98,7 +101,11 @@ pub(super) async fn fill(site: &Site) {
         let claims = site.claim(9).await;
         for claim in claims {
             let is_it = claim.task.id == id(number);
-            let attempt = if is_it { attempt } else { ReleasedAttempt::Forgiven };
+            let attempt = if is_it {
+                attempt
+            } else {
+                ReleasedAttempt::Forgiven
+            };
             match number == 6 && is_it {
                 true => site.renew(&claim.lease, ticket.clone()).await.unwrap(),
                 false => site.work.release(&claim.lease, attempt).await.unwrap(),

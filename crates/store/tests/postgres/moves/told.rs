@@ -6,7 +6,7 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id};
 use kinora_store::{
-    TaskCallback, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery, NewTask,
+    DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery, NewTask, TaskCallback,
     Webhook, WebhookChange,
 };
 

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use kinora_engine_host::{FilmOptions, HostedFilms};
 use kinora_media::{
-    ClipFormat, FilmFormat, FilmOpener, InProcessFilms, MediaError, Recorder, RecorderOptions, UndecodablePolicy,
+    ClipFormat, FilmFormat, FilmOpener, InProcessFilms, MediaError, Recorder, RecorderOptions,
+    UndecodablePolicy,
 };
 use kinora_test_e2e::{DataFolder, Setup, kinora, run, until};
 
@@ -134,7 +135,10 @@ fn a_film_read_in_a_process_of_its_own_is_the_same_film() {
     let path = film(folder.path(), size, seconds * 24);
     let films = hosted_films();
     let start = Instant::now();
-    assert_eq!(films.look(&path).unwrap(), InProcessFilms.look(&path).unwrap());
+    assert_eq!(
+        films.look(&path).unwrap(),
+        InProcessFilms.look(&path).unwrap()
+    );
     println!(
         "a process for one film: {:.1} ms",
         start.elapsed().as_secs_f64() * 1e3
@@ -148,7 +152,8 @@ fn a_film_read_in_a_process_of_its_own_is_the_same_film() {
         rate(here_took),
         rate(there_took)
     );
-    let examine = |films: &dyn FilmOpener| films.examine(&path, &asked(size, seconds), &mut || true);
+    let examine =
+        |films: &dyn FilmOpener| films.examine(&path, &asked(size, seconds), &mut || true);
     let (ours, theirs) = (examine(&InProcessFilms).unwrap(), examine(&films).unwrap());
     assert_eq!(ours.info, theirs.info);
     assert_eq!(ours.poster_webp, theirs.poster_webp);

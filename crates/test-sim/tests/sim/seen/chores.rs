@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::{Clock, ClockReading, Task, TaskId};
 use kinora_store::{
-    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, ChoreStore, ExpiryCursor, PostponeRequest,
-    StoreError, SweepRequest, SweepReport,
+    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreStore, ChoreWork, ExpiryCursor,
+    PostponeRequest, StoreError, SweepReport, SweepRequest,
 };
 
 use super::{SeenStore, told};
@@ -103,7 +103,10 @@ impl ChoreStore for SeenStore {
         self.way.there_and_back(self.sweep_now(request)).await
     }
 
-    async fn postpone(&self, postpone: PostponeRequest) -> Result<Option<ExpiryCursor>, StoreError> {
+    async fn postpone(
+        &self,
+        postpone: PostponeRequest,
+    ) -> Result<Option<ExpiryCursor>, StoreError> {
         let call = async {
             let postponed = self.inner.chores.postpone(postpone).await;
             self.way.tell(&format!("postpone {}", told(&postponed)));
@@ -125,7 +128,9 @@ impl ChoreStore for SeenStore {
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
-        self.way.there_and_back(self.inner.chores.find_tasks(ids)).await
+        self.way
+            .there_and_back(self.inner.chores.find_tasks(ids))
+            .await
     }
 
     fn identity(&self) -> u64 {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, FailureCode, TaskPhase, TaskId};
+use kinora_contract::{Clock, FailureCode, TaskId, TaskPhase};
 use kinora_store::{
-    ReleasedAttempt, CancelOutcome, ClaimedTask, ClaimRequest, ReferenceFetch, FetchRequest, FetchReport, Lease, LeaseLost,
-    RunOutcome, LeaseRenewal, StoreError, SweepRequest, WaitingFrom, WorkerStore,
+    CancelOutcome, ClaimRequest, ClaimedTask, FetchReport, FetchRequest, Lease, LeaseLost,
+    LeaseRenewal, ReferenceFetch, ReleasedAttempt, RunOutcome, StoreError, SweepRequest,
+    WaitingFrom, WorkerStore,
 };
 use tokio::sync::watch;
 
@@ -194,7 +195,10 @@ impl SeenStore {
         witness.book().saw(what.to_owned());
     }
 
-    async fn take_fetches_now(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError> {
+    async fn take_fetches_now(
+        &self,
+        request: FetchRequest,
+    ) -> Result<Vec<ReferenceFetch>, StoreError> {
         let witness = &self.way.witness;
         let taken = self.inner.work.lease_fetches(request).await;
         let fetches = taken.as_deref().unwrap_or_default();
@@ -208,7 +212,11 @@ impl SeenStore {
         taken
     }
 
-    async fn settle_fetch_now(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError> {
+    async fn settle_fetch_now(
+        &self,
+        fetch: &ReferenceFetch,
+        fetched: FetchReport,
+    ) -> Result<(), StoreError> {
         let (witness, id) = (&self.way.witness, fetch.task.id);
         let holds = {
             let mut book = witness.book();
@@ -244,12 +252,19 @@ fn refused_rightly(done: &Result<(), StoreError>, held: bool, lease: &Lease) {
 
 #[async_trait]
 impl WorkerStore for SeenStore {
-    async fn lease_fetches(&self, request: FetchRequest) -> Result<Vec<ReferenceFetch>, StoreError> {
+    async fn lease_fetches(
+        &self,
+        request: FetchRequest,
+    ) -> Result<Vec<ReferenceFetch>, StoreError> {
         let call = self.take_fetches_now(request);
         self.way.there_and_back(call).await
     }
 
-    async fn complete_fetch(&self, fetch: &ReferenceFetch, fetched: FetchReport) -> Result<(), StoreError> {
+    async fn complete_fetch(
+        &self,
+        fetch: &ReferenceFetch,
+        fetched: FetchReport,
+    ) -> Result<(), StoreError> {
         let call = self.settle_fetch_now(fetch, fetched);
         self.way.there_and_back(call).await
     }

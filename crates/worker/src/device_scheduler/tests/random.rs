@@ -127,8 +127,13 @@ impl Watched {
     }
 
     /// Nobody in use leaves, and the longest unused one leaves first; make_way spares those that may have tasks.
-    fn leave(&mut self, decide: fn(&mut DeviceScheduler, Duration) -> Vec<usize>, spares_wanted: bool) {
-        let idle = |room: &DeviceScheduler, engine: usize| room.load_state(engine) == LoadState::Idle;
+    fn leave(
+        &mut self,
+        decide: fn(&mut DeviceScheduler, Duration) -> Vec<usize>,
+        spares_wanted: bool,
+    ) {
+        let idle =
+            |room: &DeviceScheduler, engine: usize| room.load_state(engine) == LoadState::Idle;
         let mut before: Vec<usize> = (0..4).filter(|one| idle(&self.room, *one)).collect();
         let is_wanted = |engine: usize| {
             let used = self.room.tenants[engine].idle();

@@ -115,7 +115,10 @@ fn every_ready_configuration_fits_the_device_that_it_names() {
             continue;
         };
         let placement = WeightPlacement::from_engine(&engine.definition.table);
-        let (needs, device) = (memory.required_gigabytes(placement), memory.device_gigabytes);
+        let (needs, device) = (
+            memory.required_gigabytes(placement),
+            memory.device_gigabytes,
+        );
         assert!(
             memory.fits(placement, device),
             "{name}: {needs} of {device}"
@@ -152,7 +155,8 @@ fn the_page_has_the_figures_of_all_ready_configurations() {
                 "–".to_owned()
             }
         };
-        let [none, model, layers] = [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers].map(needs);
+        let [none, model, layers] =
+            [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers].map(needs);
         let chosen = match placement.offload {
             OffloadMode::None => "none",
             OffloadMode::Model => "model",
