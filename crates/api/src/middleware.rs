@@ -247,7 +247,7 @@ impl RequestLog {
             }
             Some(ServiceFault::Storage(cause)) => storage.record_failure(&cause),
             Some(ServiceFault::Overload) => {
-                self.room.record_failure(&"memory for connections is full")
+                self.room.record_failure(&"memory for connections is full");
             }
             None => {}
         }

@@ -34,14 +34,14 @@ pub struct ValidatedRequest {
 pub enum SubmitIntent {
     /// A new video; the spec is complete.
     New(Box<VideoSpec>),
-    /// The final of a draft: its spec comes from the draft ([`crate::lineage::final_spec`]).
+    /// The final of a draft: its spec comes from the draft ([`crate::derived_spec::final_spec`]).
     FinalOf {
         /// Canonical identifier of the model.
         model: String,
         /// The draft.
         draft: TaskId,
     },
-    /// An edit: its length and size come from the source ([`crate::lineage::edit_spec`]).
+    /// An edit: its length and size come from the source ([`crate::derived_spec::edit_spec`]).
     EditOf(Box<EditRequest>),
 }
 

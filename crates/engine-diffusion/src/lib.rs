@@ -29,5 +29,5 @@ pub use model::Model;
 pub use native::Native;
 pub use settings::{Sampler, Scheduler, Settings, SettingsError};
 
-/// The library's version, which appears in [`kinora_engine::Description::version`].
+/// The library's version, which appears in [`kinora_engine::EngineDescription::version`].
 pub const LIBRARY: &str = "stable-diffusion.cpp-rs-0.1.20";

@@ -3,7 +3,7 @@
 //! It is not a neural network and does not pretend to be one: unless the operator takes it away, a mark says so in
 //! every frame that is not the caller's own.
 //!
-//! A prompt crosses the modules in this order: `script` cuts it into shots and `lexicon` reads each, `scene` and `scenes`
+//! A prompt crosses the modules in this order: `script` cuts it into shots and `lexicon` reads each, `scene` and `places`
 //! build what the words name from the catalogue in `subject`, `art` poses the drawings, `raster` paints pixels, `caption`
 //! sets the words, `sound` accompanies, and `make_clip` delivers frames in order. Edits go through `edit` and `revise`.
 

@@ -41,7 +41,7 @@ pub trait FilmEngine: Send + Sync {
     ///
     /// # Errors
     /// [`EngineError::Cancelled`] after a cancel; [`EngineError::NoPlace`] if no server took the job,
-    /// [`EngineError::JobFailed`] if another server may complete it, otherwise [`EngineError::Told`]. If its ticket
+    /// [`EngineError::JobFailed`] if another server may complete it, otherwise [`EngineError::CodedFailure`]. If its ticket
     /// cannot be stored, the work stops with
     /// [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed). After an error
     /// there is no file.
@@ -52,7 +52,7 @@ pub trait FilmEngine: Send + Sync {
     /// Takes at most 2 s.
     ///
     /// # Errors
-    /// [`EngineError::Told`] if no server could be reached: the work may continue.
+    /// [`EngineError::CodedFailure`] if no server could be reached: the work may continue.
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError>;
 
     /// Has the servers free the memory that they keep between films, so that another engine can use their device; the next
@@ -93,7 +93,7 @@ pub struct FilmJob<'a> {
     /// The requested video. Its size is decided; its length may be left to the engine.
     pub spec: &'a VideoSpec,
     /// The spec's references, in the order of its
-    /// [`references`](kinora_contract::Inputs::references); the caller has checked that they can be
+    /// [`references`](kinora_contract::VideoInputs::references); the caller has checked that they can be
     /// opened.
     pub references: &'a [ReferenceFile],
     /// The video that the spec edits, as this service keeps it.

@@ -67,7 +67,7 @@ pub trait ClipPlanner: Send + Sync {
 /// A generator of video. All workers of a process share one.
 pub trait Engine: ClipPlanner {
     /// Generates the clip of [`ClipPlanner::plan`]: exactly `clip.frames` frames in order, or as many as the engine
-    /// [decided](Planner::decides_length), and sound if `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
+    /// [decided](ClipPlanner::decides_length), and sound if `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
     ///
     /// # Errors
     /// [`EngineError::Cancelled`] after a cancel, the sink's error unchanged, otherwise the cause.

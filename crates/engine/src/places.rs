@@ -30,7 +30,7 @@ pub struct PlaceRules {
     pub failures_max: u32,
     /// The pause after this many failures in a row, counted from 1.
     pub pause: Box<dyn Fn(u32) -> Duration + Send + Sync>,
-    /// Whether a place with too many outages is probed ([`PlaceChoice::PlaceProbe`]) before it gets a job.
+    /// Whether a place with too many outages is probed ([`PlaceChoice::Probe`]) before it gets a job.
     pub probes: bool,
     /// Whether other workers use the same places, as they do servers. Devices belong to one worker.
     pub are_shared: bool,

@@ -47,7 +47,7 @@ impl Downloader {
     /// A downloader with these options.
     ///
     /// # Errors
-    /// [`DownloadError::DownloadOptions`] if the certificates are unusable.
+    /// [`DownloadError::Options`] if the certificates are unusable.
     pub fn new(options: DownloadOptions) -> Result<Self, DownloadError> {
         let token = options.token.clone();
         Ok(Self {

@@ -119,7 +119,7 @@ impl StillCollector {
 /// `[height][width][3] u8`.
 ///
 /// # Errors
-/// [`MediaError::StillPicture`] for an empty picture, or one that does not match its size.
+/// [`MediaError::Picture`] for an empty picture, or one that does not match its size.
 pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaError> {
     let pixels = u64::from(width) * u64::from(height);
     if pixels == 0 || pixels.checked_mul(3) != Some(rgb.len() as u64) {

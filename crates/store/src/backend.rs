@@ -399,10 +399,10 @@ pub(crate) trait StoreBackend: StoreTables {
     /// A number that no other store has.
     fn identity(&self) -> u64;
 
-    /// As [`crate::Work::unclean_starts`].
+    /// As [`crate::WorkerStore::unclean_starts`].
     fn unclean_starts(&self) -> Option<u64>;
 
-    /// As [`crate::Work::settle`].
+    /// As [`crate::WorkerStore::settle`].
     fn confirm_start(&self) -> impl StoreFuture<()>;
 
     /// Whether the last change was stored.
@@ -432,38 +432,38 @@ pub(crate) trait StoreBackend: StoreTables {
     /// The tasks with these ids; `None` for one that does not wait or cannot be read.
     fn find_waiting(&self, ids: &[TaskId]) -> impl StoreFuture<Vec<Option<Arc<TaskRecord>>>>;
 
-    /// As [`crate::Tasks::find_twin`].
+    /// As [`crate::TaskStore::find_twin`].
     fn find_twin(
         &self,
         project: &str,
         idempotency: &IdempotencyKey,
     ) -> impl StoreFuture<Option<Arc<TaskRecord>>>;
 
-    /// As [`crate::Tasks::list`].
+    /// As [`crate::TaskStore::list`].
     fn list(&self, request: PageRequest) -> impl StoreFuture<TaskPage>;
 
-    /// As [`crate::Tasks::glance`].
+    /// As [`crate::TaskStore::glance`].
     fn glance(&self, ids: &[TaskId]) -> impl StoreFuture<Vec<Option<TaskGlance>>>;
 
-    /// As [`crate::Tasks::unfinished`].
+    /// As [`crate::TaskStore::unfinished`].
     fn unfinished(&self, project: &str) -> impl StoreFuture<Vec<TaskGlance>>;
 
-    /// As [`crate::Tasks::ended`].
+    /// As [`crate::TaskStore::ended`].
     fn ended(&self, request: EndedRequest) -> impl StoreFuture<EndedTasks>;
 
-    /// As [`crate::Tasks::preview`].
+    /// As [`crate::TaskStore::preview`].
     fn preview(&self, id: TaskId) -> impl StoreFuture<Option<Arc<[u8]>>>;
 
-    /// As [`crate::Work::put_preview`].
+    /// As [`crate::WorkerStore::put_preview`].
     fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> impl StoreFuture<()>;
 
-    /// As [`crate::Tasks::usage`].
+    /// As [`crate::TaskStore::usage`].
     fn usage(&self, project: &str) -> impl StoreFuture<QuotaUsage>;
 
-    /// As [`crate::Tasks::counts`].
+    /// As [`crate::TaskStore::counts`].
     fn counts(&self) -> impl StoreFuture<QueueCounts>;
 
-    /// As [`crate::Operations::overview`].
+    /// As [`crate::OperatorStore::overview`].
     fn overview(&self) -> impl StoreFuture<ServiceOverview>;
 
     /// Whether there may be a task of these models to claim.

@@ -14,7 +14,7 @@ use crate::StoreError;
 const USE_NOTED_EVERY_MS: u64 = 60_000;
 
 /// The store of API keys. Every change of a key adds an entry to the log
-/// ([`crate::Operations::key_log`]) in the same transaction.
+/// ([`crate::OperatorStore::key_log`]) in the same transaction.
 #[async_trait]
 pub trait KeyStore: Send + Sync + std::fmt::Debug {
     /// Adds a key.

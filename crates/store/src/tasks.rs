@@ -123,7 +123,7 @@ pub trait TaskStore: TaskReader {
     /// [`StoreError`] if the store cannot be written now.
     async fn delete(&self, project: &str, id: TaskId) -> Result<DeleteOutcome, StoreError>;
 
-    /// As [`crate::Chores::settle_chores`], for the chores of a deletion.
+    /// As [`crate::ChoreStore::complete_chores`], for the chores of a deletion.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.

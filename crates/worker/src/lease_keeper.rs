@@ -243,7 +243,7 @@ pub(crate) enum KeeperService {
         ended: CancellationToken,
         thread: Option<JoinHandle<()>>,
     },
-    /// Runs on the runtime of the runs ([`crate::Pools::on_the_spot`]).
+    /// Runs on the runtime of the runs ([`crate::WorkerPools::on_the_spot`]).
     Task(#[expect(dead_code, reason = "ends the task when it is dropped")] JoinSet<()>),
 }
 

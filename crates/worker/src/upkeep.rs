@@ -62,7 +62,7 @@ fn warm_up(worker: &Worker, control: &JobControl) {
     });
 }
 
-/// Probes whenever [`crate::Backoff`] asks for it, until a drain begins.
+/// Probes whenever [`crate::FaultBackoff`] asks for it, until a drain begins.
 pub(crate) async fn probe_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     tokio::select! {
         biased;

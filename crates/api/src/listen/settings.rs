@@ -18,7 +18,7 @@ pub struct ListenSettings {
     pub connections_max: usize,
     /// Limit from the first byte of a request to the end of its headers; also for a TLS handshake.
     pub header_timeout: Duration,
-    /// Maximum time for answers in progress after [`crate::listen::Stop::done`].
+    /// Maximum time for answers in progress after [`crate::listen::ListenerStop::done`].
     pub drain_limit: Duration,
     /// Random bytes that make this process's request ids unique.
     pub request_id_prefix: [u8; 6],

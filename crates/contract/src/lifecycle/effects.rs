@@ -37,7 +37,7 @@ pub struct CallOff {
     pub task: TaskId,
     /// Its model, which determines the engine that understands the ticket.
     pub model: String,
-    /// The engine's own name for the work ([`crate::lifecycle::Renewal::ticket`]).
+    /// The engine's own name for the work ([`crate::lifecycle::LeaseRenewal::ticket`]).
     pub ticket: String,
 }
 

@@ -54,7 +54,7 @@ pub enum TaskEvent {
     },
     /// The lease ran out, or the worker died.
     WorkerLost {
-        /// The verdict on the task ([`crate::lifecycle::judge_death`]).
+        /// The verdict on the task ([`crate::lifecycle::evaluate_death`]).
         verdict: DeathVerdict,
         /// The current time.
         now_ms: UnixMs,

@@ -26,7 +26,7 @@ impl Lease {
     }
 }
 
-/// The fetched references of a task, in the order of [`crate::Inputs::references`]. All attempts
+/// The fetched references of a task, in the order of [`crate::VideoInputs::references`]. All attempts
 /// use them, and they are garbage once the task has ended; those of a completed draft are kept as
 /// long as the draft, for its final.
 #[must_use]

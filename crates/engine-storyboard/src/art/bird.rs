@@ -94,7 +94,7 @@ fn flock(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
             .pre_scale(size, size)
             .pre_translate(-50.0, -50.0);
         pen.within(onto, |pen| {
-            rig.draw(pen, look, &|name| part_pose(&figure, name))
+            rig.draw(pen, look, &|name| part_pose(&figure, name));
         });
     }
 }

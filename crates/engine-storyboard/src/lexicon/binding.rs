@@ -42,7 +42,7 @@ pub(super) fn bind(items: &[ScanItem], text: &TokenText<'_>) -> BoundWords {
                 Meaning::Size(size) => bound.assign_size(items, index, size),
                 Meaning::Colour(colour) => match text.colour_owner(items, index, &bound.mentions) {
                     Some(ColourOwner::Wearer(who)) => {
-                        bound.mentions[who].role.colour = Some(colour)
+                        bound.mentions[who].role.colour = Some(colour);
                     }
                     Some(ColourOwner::Undrawn) => bound.unowned.push(items[index].written.clone()),
                     None => bound.assign_colour(items, index, colour),

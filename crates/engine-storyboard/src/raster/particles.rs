@@ -125,7 +125,7 @@ impl Particles {
                 }
                 ParticleKind::Star => round(u * 0.0021 + 0.25 * pixel, alpha),
                 ParticleKind::Snow if self.wind > 0.5 => {
-                    self.draw_driven_flake(canvas, (x, y), u, speck.near, alpha)
+                    self.draw_driven_flake(canvas, (x, y), u, speck.near, alpha);
                 }
                 ParticleKind::Snow => round(u * 0.0052, alpha),
                 ParticleKind::Firefly => {

@@ -251,7 +251,7 @@ impl EditSplitter {
             match self.state {
                 SplitState::Wanted | SplitState::Replacement(..) => self.new.push_str(word),
                 SplitState::Removed | SplitState::Object(_) | SplitState::Replaced => {
-                    self.old.push_str(word)
+                    self.old.push_str(word);
                 }
             }
         }

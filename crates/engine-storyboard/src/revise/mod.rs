@@ -74,8 +74,8 @@ impl EditChange {
     /// The words that are not drawn as they say.
     pub(crate) fn lost(&self) -> LostWords {
         let mut lost = self.wants.lost.clone();
-        lost.missed.retain(is_content);
-        lost.styles.retain(is_content);
+        lost.missed.retain(|word| is_content(word));
+        lost.styles.retain(|word| is_content(word));
         lost
     }
 
@@ -235,7 +235,7 @@ fn is_orb(role: &Role) -> bool {
 }
 
 /// Whether a word is about the picture, and not only an order.
-fn is_content(word: &String) -> bool {
+fn is_content(word: &str) -> bool {
     !edit_parts::is_order(&word.to_lowercase())
 }
 

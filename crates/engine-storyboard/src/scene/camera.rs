@@ -10,7 +10,7 @@ pub(crate) const REACH: f32 = 0.075;
 /// The strongest magnification of a plane of depth 1.0.
 const ZOOM_MAX: f32 = 1.16;
 
-/// A camera move over a whole shot, in stage units (see `Stage::unit`).
+/// A camera move over a whole shot, in stage units (see `SceneBuilder::unit`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CameraMove {
     pan_from: (f32, f32),

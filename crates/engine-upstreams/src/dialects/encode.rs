@@ -276,7 +276,7 @@ pub struct RemoteRequest {
     /// The requested video; its size must be decided.
     pub spec: VideoSpec,
     /// The fetched reference files, in the order of the spec's
-    /// [`references`](kinora_contract::Inputs::references).
+    /// [`references`](kinora_contract::VideoInputs::references).
     pub references: Vec<ReferenceFile>,
     /// Whether the upstream's model has a switch for sound.
     pub audio_switch: bool,

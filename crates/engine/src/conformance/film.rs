@@ -1,4 +1,4 @@
-//! The contract of every [`FilmEngine`](crate::FilmEngine), checked against a [`FilmSite`] that the
+//! The contract of every [`FilmEngine`], checked against a [`FilmSite`] that the
 //! engine's tests provide: a fake upstream that follows a script and counts requests. Only the
 //! limit on a cancel (2 s) is measured; all other waits end with their event, and time out only in
 //! a failing test.

@@ -1,7 +1,7 @@
 //! One record in the queue: its place among the tasks of its project, and its change in a transaction.
 //!
 //! The place is by priority, then by order of acceptance. Priority has no effect between projects
-//! ([`super::Turns`]), and a task of a lower priority waits for all waiting tasks of its own project with
+//! ([`super::ProjectTurns`]), and a task of a lower priority waits for all waiting tasks of its own project with
 //! a higher one. An order that changed with time would need the same clock in the indexes of every store.
 
 use std::sync::Arc;

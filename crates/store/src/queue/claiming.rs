@@ -1,5 +1,5 @@
 //! One claim: how many tasks a worker gets, and where the claim stops. The store supplies the
-//! running tasks and, repeatedly, the task whose turn it is ([`super::Turns`], [`super::Share`]),
+//! running tasks and, repeatedly, the task whose turn it is ([`super::ProjectTurns`], [`super::SlotShare`]),
 //! and stores the claimed ones.
 //!
 //! A claim stops at a task that must run alone ([`evaluate_death`]): nothing is claimed beside one, and
