@@ -44,7 +44,7 @@ pub(crate) enum HostMessage {
 pub(crate) enum EngineMessage {
     /// The process has confined itself, except for these parts.
     Confined(Vec<String>),
-    /// The engine's description and capabilities, in answer to [`HostMessage::OpenRequest`].
+    /// The engine's description and capabilities, in answer to [`HostMessage::Open`].
     Hello(Box<EngineHello>),
     /// The engine is open.
     Opened,

@@ -122,7 +122,7 @@ pub struct ClipPlan {
     pub size: Size,
     /// Frames per second, constant.
     pub fps: u32,
-    /// Number of frames; at most so many if the engine [decides](Planner::decides_length).
+    /// Number of frames; at most so many if the engine [decides](ClipPlanner::decides_length).
     pub frames: u32,
     /// Whether there is sound: interleaved stereo at [`SAMPLE_RATE_HZ`].
     pub audio: bool,
@@ -141,7 +141,7 @@ pub struct FrameJob<'a> {
 
 /// Receives a clip while it is generated. Blocks when the receiver falls behind.
 pub trait ClipSink {
-    /// Takes the clip's length, if the engine [decides](Planner::decides_length) it: once, before the first frame and
+    /// Takes the clip's length, if the engine [decides](ClipPlanner::decides_length) it: once, before the first frame and
     /// before any sound.
     ///
     /// # Errors
