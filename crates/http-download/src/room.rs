@@ -28,7 +28,7 @@ pub(crate) struct SpaceClaim {
 /// Checks before the first download that the disks can hold all files whose length is known.
 ///
 /// # Errors
-/// [`DownloadError::ClaimedSpace`], or [`DownloadError::File`] if a folder does not exist.
+/// [`DownloadError::Room`], or [`DownloadError::File`] if a folder does not exist.
 pub fn check_room(sources: &[DownloadSource]) -> Result<(), DownloadError> {
     let (room, mut claims) = (ClaimedSpace::default(), Vec::new());
     for source in sources {

@@ -57,7 +57,7 @@ impl TaskRun<'_> {
                 worker.backoff.record_success();
             }
             Err(NoResult::Unprepared { error, failure }) => {
-                self.end_unprepared(&error, failure).await
+                self.end_unprepared(&error, failure).await;
             }
             Err(NoResult::Failed(error)) => self.end_failed(&error).await,
             Err(NoResult::Refused(failure)) => {
