@@ -232,8 +232,8 @@ impl EventStream {
             if self.opening.key.has_ended() {
                 return None;
             }
-            if let Some(letter) = self.letter() {
-                if let Some(event) = self.event_or_retry(letter).await {
+            if let Some(update) = self.update() {
+                if let Some(event) = self.event_or_retry(update).await {
                     return Some(event);
                 }
                 continue;
@@ -255,7 +255,7 @@ impl EventStream {
     }
 
     /// The next task to report.
-    fn letter(&mut self) -> Option<TaskUpdate> {
+    fn update(&mut self) -> Option<TaskUpdate> {
         let mailbox = self.waiter.mailbox();
         let Some(id) = self.beginning.pop_front() else {
             return mailbox.pop();
@@ -273,13 +273,13 @@ impl EventStream {
     }
 
     /// The event for a task; `None` if there is nothing to report.
-    async fn event_or_retry(&mut self, letter: TaskUpdate) -> Option<Bytes> {
-        let id = letter.id;
-        match self.event(letter).await {
+    async fn event_or_retry(&mut self, update: TaskUpdate) -> Option<Bytes> {
+        let id = update.id;
+        match self.event(update).await {
             Ok(event) => event,
             Err(error) => {
                 tracing::debug!(code = ?error.code(), "event delayed: task not read");
-                // The task goes back to the front and is read again: its letter has been taken, and
+                // The task goes back to the front and is read again: its update has been taken, and
                 // nobody else would deliver it.
                 self.beginning.push_front(id);
                 let stopping = self.api.stopping.clone();
@@ -292,9 +292,9 @@ impl EventStream {
         }
     }
 
-    async fn event(&mut self, letter: TaskUpdate) -> Result<Option<Bytes>, ApiError> {
-        let render = async |letter| self.render(letter).await;
-        let Some(rendering) = self.waiter.rendering(letter, render).await? else {
+    async fn event(&mut self, update: TaskUpdate) -> Result<Option<Bytes>, ApiError> {
+        let render = async |update| self.render(update).await;
+        let Some(rendering) = self.waiter.rendering(update, render).await? else {
             if self.of != StreamSubject::Project {
                 self.step = StreamStep::Ended;
             }
@@ -320,12 +320,12 @@ impl EventStream {
     }
 
     /// Renders a task for all streams of the project; `None` if there is nothing to report.
-    async fn render(&self, letter: TaskUpdate) -> Result<Option<RenderedTask>, ApiError> {
-        let task = match letter.task {
+    async fn render(&self, update: TaskUpdate) -> Result<Option<RenderedTask>, ApiError> {
+        let task = match update.task {
             Some(task) => Some(task),
             None => {
                 let tasks = &self.api.tasks;
-                tasks.get(&self.opening.project, letter.id).await?
+                tasks.get(&self.opening.project, update.id).await?
             }
         };
         let seen =

@@ -20,7 +20,7 @@ use crate::state::SharedApi;
 /// Health status.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Health)]
-pub(crate) struct Sign {
+pub(crate) struct HealthStatus {
     /// Always `ok`.
     #[schema(example = "ok")]
     status: &'static str,
@@ -31,16 +31,18 @@ pub(crate) struct Sign {
     get,
     path = "/healthz",
     tag = "health",
-    responses((status = 200, description = "The process runs.", body = Sign), OfAlive)
+    responses((status = 200, description = "The process runs.", body = HealthStatus), OfAlive)
 )]
-pub(crate) async fn alive(State(api): State<SharedApi>) -> Result<JsonResponse<Sign>, ApiError> {
+pub(crate) async fn alive(
+    State(api): State<SharedApi>,
+) -> Result<JsonResponse<HealthStatus>, ApiError> {
     living(&api.readiness, &api.stopping)
 }
 
-/// Like [`register_part`], for a process that runs tasks and serves no client.
+/// Like [`alive`], for a process that runs tasks and serves no client.
 pub(crate) async fn worker_alive(
     State(health): State<HealthState>,
-) -> Result<JsonResponse<Sign>, ApiError> {
+) -> Result<JsonResponse<HealthStatus>, ApiError> {
     living(&health.readiness, &health.stopping)
 }
 
@@ -48,12 +50,12 @@ pub(crate) async fn worker_alive(
 fn living(
     readiness: &WorkerReadiness,
     stopping: &CancellationToken,
-) -> Result<JsonResponse<Sign>, ApiError> {
+) -> Result<JsonResponse<HealthStatus>, ApiError> {
     if readiness.standstill() == Some(StandstillReason::Worker) && !stopping.is_cancelled() {
         let message = "The worker of this process has died; restart the process.";
         return Err(ApiError::new(ErrorCode::InternalError, message));
     }
-    Ok(JsonResponse(Sign { status: "ok" }))
+    Ok(JsonResponse(HealthStatus { status: "ok" }))
 }
 
 /// Whether tasks can be submitted and run.
@@ -61,9 +63,11 @@ fn living(
     get,
     path = "/readyz",
     tag = "health",
-    responses((status = 200, description = "Tasks can be submitted and run.", body = Sign), OfReady)
+    responses((status = 200, description = "Tasks can be submitted and run.", body = HealthStatus), OfReady)
 )]
-pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<JsonResponse<Sign>, ApiError> {
+pub(crate) async fn ready(
+    State(api): State<SharedApi>,
+) -> Result<JsonResponse<HealthStatus>, ApiError> {
     let health = HealthState {
         tasks: api.tasks.clone(),
         reserve: api.settings.reserve.clone(),
@@ -76,7 +80,7 @@ pub(crate) async fn ready(State(api): State<SharedApi>) -> Result<JsonResponse<S
 /// Readiness of a process that runs tasks but serves no clients.
 pub(crate) async fn worker_ready(
     State(health): State<HealthState>,
-) -> Result<JsonResponse<Sign>, ApiError> {
+) -> Result<JsonResponse<HealthStatus>, ApiError> {
     health.ready().await
 }
 
@@ -94,7 +98,7 @@ pub struct HealthState {
 }
 
 impl HealthState {
-    async fn ready(&self) -> Result<JsonResponse<Sign>, ApiError> {
+    async fn ready(&self) -> Result<JsonResponse<HealthStatus>, ApiError> {
         if self.stopping.is_cancelled() {
             return Err(ApiError::shutting_down("The service is stopping."));
         }
@@ -104,7 +108,7 @@ impl HealthState {
         // No project has an empty name: this queries the store and finds nothing.
         let none = TaskId::from_parts(0, [0; 10]);
         self.tasks.get("", none).await?;
-        Ok(JsonResponse(Sign { status: "ok" }))
+        Ok(JsonResponse(HealthStatus { status: "ok" }))
     }
 
     /// Why the service cannot work. The first two cases refuse submits; the others accept them.

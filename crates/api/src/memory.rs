@@ -241,7 +241,7 @@ impl Drop for ReservedMemory {
     }
 }
 
-/// The size below which a head, body or answer is not counted.
+/// A head, body or answer that counts for less than this, copies included, is free.
 const FREE_BYTES: u64 = 16 * 1024;
 /// Counted for a connection that reads more than that: hyper's buffer at its maximum, and the
 /// smaller buffer it grew from.
@@ -403,8 +403,8 @@ impl BodyMemory {
     /// Takes memory for a piece of `bytes`.
     pub(super) fn reserve(&self, bytes: usize) -> Result<(), LimitReached> {
         // Example: a body of 1 MB in pieces of 16 KB counts as 2 MB and 4 KB for the client, and
-        // 128 KiB for the connection, whose buffers have grown. Bodies up to 16 KiB in all count as
-        // nothing.
+        // 128 KiB for the connection, whose buffers have grown. Bodies up to about 8 KiB count as
+        // nothing: with their copies they stay below `FREE_BYTES`.
         let more = bytes as u64 * BODY_COPIES + PIECE_BYTES;
         let mut taken = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, held) = &mut *taken;

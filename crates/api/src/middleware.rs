@@ -100,8 +100,6 @@ impl Middleware {
 async fn guarded(mut router: Router, request: Request<Body>) -> Response {
     // Unwind safety: the router and its state are shared by reference count and locks recover from
     // poisoning, so a panic leaves nothing half done that the next request would see.
-    // The router shares its state by reference count, and its locks recover from poisoning, so the
-    // next request finds it usable.
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
     match answered {
         Ok(Ok(response)) => response,

@@ -126,11 +126,11 @@ async fn next_change(
     let mailbox = waiter.mailbox();
     loop {
         mailbox.moved().await;
-        // No letter: the service stops, and the client gets the state as it is.
-        let Some(letter) = mailbox.pop() else {
+        // No update: the service stops, and the client gets the state as it is.
+        let Some(update) = mailbox.pop() else {
             return api.find_task(project, id).await;
         };
-        let task = match letter.task {
+        let task = match update.task {
             Some(task) => task,
             None => api.find_task(project, id).await?,
         };

@@ -102,7 +102,7 @@ pub(crate) async fn create_task(
     let checked = async {
         // 1. Validate.
         let new = validate_task(api, key, request, endpoint.source).await?;
-        // 2. Check the policy. Last, because it asks another service, and may cost money.
+        // 2. Check the policy. Last of the checks, because it asks another service, and may cost money.
         if let Some(gate) = &api.gate {
             gate.check(&new).await?;
         }

@@ -107,28 +107,28 @@ impl TaskWaiter {
         }
     }
 
-    /// The rendering of the task of this letter, after its change. The clients of a project take
+    /// The rendering of the task of this update, after its change. The clients of a project take
     /// turns here: the first one calls `render`, and the others get the result.
     pub(crate) async fn rendering<E>(
         &self,
-        letter: TaskUpdate,
+        update: TaskUpdate,
         render: impl AsyncFnOnce(TaskUpdate) -> Result<Option<RenderedTask>, E>,
     ) -> Result<Option<RenderedTask>, E> {
         let mut renderings = self.project.renderings.lock().await;
-        let (id, change) = (letter.id, letter.change);
+        let (id, change) = (update.id, update.change);
         if let Some(rendering) = renderings.after(id, change) {
             return Ok(rendering);
         }
         // A rendering may be reused for every change that it shows. A task that came with the
-        // letter shows that change. One that `render` reads shows at least all changes up to now,
+        // update shows that change. One that `render` reads shows at least all changes up to now,
         // so the number is taken before the read; a later change may be in it too, and then is
         // rendered once more for nothing.
-        let covers = match &letter.task {
+        let covers = match &update.task {
             // As it was read when the change was delivered.
             Some(_) => change,
             None => self.project.hub().changes(),
         };
-        let rendering = render(letter).await?;
+        let rendering = render(update).await?;
         renderings.put(id, covers, rendering.clone());
         Ok(rendering)
     }

@@ -1,4 +1,4 @@
-//! Selects a blob store by its URL. A new implementation is a variant of [`StoreTarget`]; the compiler then
+//! Selects a blob store by its URL. A new implementation is a variant of [`BlobTarget`]; the compiler then
 //! asks for its arms. URLs may contain secrets: errors name only the scheme, and people see [`display_location`].
 
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::s3::BucketAddress;
 use crate::{BlobError, BlobStore, LocalBlobs, S3Blobs, S3Options};
 
 /// The target of a store's URL.
-enum StoreTarget {
+enum BlobTarget {
     Folder(PathBuf),
     Bucket(BucketAddress),
 }
@@ -21,8 +21,8 @@ enum StoreTarget {
 /// [`BlobError::UnknownScheme`], [`BlobError::Misconfigured`], or the error of opening the store.
 pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(match parse_target(url)? {
-        StoreTarget::Folder(root) => Arc::new(LocalBlobs::open(root)?),
-        StoreTarget::Bucket(address) => Arc::new(S3Blobs::new(address, s3, false)?),
+        BlobTarget::Folder(root) => Arc::new(LocalBlobs::open(root)?),
+        BlobTarget::Bucket(address) => Arc::new(S3Blobs::new(address, s3, false)?),
     })
 }
 
@@ -33,8 +33,8 @@ pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> 
 /// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
 pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
     Ok(match parse_target(url)? {
-        StoreTarget::Folder(root) => Arc::new(LocalBlobs::beside(root)),
-        StoreTarget::Bucket(address) => Arc::new(S3Blobs::new(address, s3, true)?),
+        BlobTarget::Folder(root) => Arc::new(LocalBlobs::beside(root)),
+        BlobTarget::Bucket(address) => Arc::new(S3Blobs::new(address, s3, true)?),
     })
 }
 
@@ -44,22 +44,22 @@ pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, Blob
 /// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
 pub fn local_root(url: &str) -> Result<Option<PathBuf>, BlobError> {
     Ok(match parse_target(url)? {
-        StoreTarget::Folder(root) => Some(root),
-        StoreTarget::Bucket(_) => None,
+        BlobTarget::Folder(root) => Some(root),
+        BlobTarget::Bucket(_) => None,
     })
 }
 
-fn parse_target(url: &str) -> Result<StoreTarget, BlobError> {
+fn parse_target(url: &str) -> Result<BlobTarget, BlobError> {
     match url.split_once(':') {
         Some(("file", path)) => {
             let path = path.strip_prefix("//").unwrap_or(path);
-            Ok(StoreTarget::Folder(path.into()))
+            Ok(BlobTarget::Folder(path.into()))
         }
-        Some(("s3", rest)) => Ok(StoreTarget::Bucket(BucketAddress::parse(rest)?)),
+        Some(("s3", rest)) => Ok(BlobTarget::Bucket(BucketAddress::parse(rest)?)),
         // After the known schemes: anything that looks like a URL is an error, so a mistyped
         // `s3:` does not become a folder of that name.
         Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(scheme.to_owned())),
-        _ => Ok(StoreTarget::Folder(url.into())),
+        _ => Ok(BlobTarget::Folder(url.into())),
     }
 }
 

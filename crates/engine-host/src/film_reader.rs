@@ -68,7 +68,7 @@ impl HostedFilms {
         }
     }
 
-    /// Starts a process that executes `send` on the film at `path`, with frames of `frame_bytes`.
+    /// Starts a process that executes `order` on the film at `path`, with frames of `frame_bytes`.
     fn start(
         &self,
         path: &Path,

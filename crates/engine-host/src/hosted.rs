@@ -186,7 +186,7 @@ impl HostedEngine {
             }
             match heard {
                 Received::Message(EngineMessage::Confined(lacking)) => {
-                    self.log_confinement(&lacking)
+                    self.log_confinement(&lacking);
                 }
                 Received::Message(EngineMessage::Hello(told)) => {
                     self.check_hello(&told)?;
@@ -529,7 +529,7 @@ fn reaches_progress(
             ) => return Ok(true),
             Received::Message(EngineMessage::Play(number)) => playing.start(number, job)?,
             Received::Message(EngineMessage::Next(number)) => {
-                process.send(playing.answer_next(number))
+                process.send(playing.answer_next(number));
             }
             Received::Message(EngineMessage::Close(number)) => playing.end(number),
             Received::Message(_) | Received::Silence => {}

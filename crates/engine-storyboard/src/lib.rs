@@ -5,7 +5,7 @@
 //!
 //! A prompt crosses the modules in this order: `script` cuts it into shots and `lexicon` reads each, `scene` and `places`
 //! build what the words name from the catalogue in `subject`, `art` poses the drawings, `raster` paints pixels, `caption`
-//! sets the words, `sound` accompanies, and `make_clip` delivers frames in order. Edits go through `edit` and `revise`.
+//! sets the words, `sound` accompanies, and `clip` delivers frames in order. Edits go through `edit` and `revise`.
 
 #![forbid(unsafe_code)]
 

@@ -19,7 +19,7 @@ pub(crate) enum ReferenceKind {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FileSort {
+enum FileCategory {
     Image,
     Sound,
     Video,
@@ -28,106 +28,121 @@ enum FileSort {
 }
 
 /// Name, sort, and the bytes at an offset by which it is recognised.
-type SignatureRow = (&'static str, FileSort, usize, &'static [u8]);
+type SignatureRow = (&'static str, FileCategory, usize, &'static [u8]);
 
 /// The first matching row wins.
 const TABLE: &[SignatureRow] = &[
-    ("JPEG", FileSort::Image, 0, b"\xff\xd8\xff"),
-    ("PNG", FileSort::Image, 0, b"\x89PNG\r\n\x1a\n"),
-    ("GIF", FileSort::Image, 0, b"GIF8"),
-    ("WebP", FileSort::Image, 8, b"WEBP"),
-    ("HEIC", FileSort::Image, 4, b"ftyphe"),
-    ("AVIF", FileSort::Image, 4, b"ftypavi"),
-    ("HEIC or AVIF", FileSort::Image, 4, b"ftypmif1"),
-    ("HEIC or AVIF", FileSort::Image, 4, b"ftypmsf1"),
-    ("Canon raw", FileSort::Image, 4, b"ftypcrx"),
-    ("TIFF or camera raw", FileSort::Image, 0, b"II*\0"),
-    ("TIFF or camera raw", FileSort::Image, 0, b"MM\0*"),
-    ("TIFF", FileSort::Image, 0, b"II+\0"),
-    ("TIFF", FileSort::Image, 0, b"MM\0+"),
-    ("BMP", FileSort::Image, 6, b"\0\0\0\0"),
-    ("JPEG 2000", FileSort::Image, 0, b"\0\0\0\x0cjP  \r\n\x87\n"),
-    ("JPEG 2000", FileSort::Image, 0, b"\xff\x4f\xff\x51"),
-    ("JPEG XL", FileSort::Image, 0, b"\0\0\0\x0cJXL \r\n\x87\n"),
-    ("JPEG XL", FileSort::Image, 0, b"\xff\x0a"),
-    ("ICO", FileSort::Image, 0, b"\0\0\x01\0"),
-    ("ICNS", FileSort::Image, 0, b"icns"),
-    ("PSD", FileSort::Image, 0, b"8BPS"),
-    ("XCF", FileSort::Image, 0, b"gimp xcf"),
-    ("OpenEXR", FileSort::Image, 0, b"\x76\x2f\x31\x01"),
-    ("Radiance HDR", FileSort::Image, 0, b"#?RADIANCE"),
-    ("DDS", FileSort::Image, 0, b"DDS "),
-    ("QOI", FileSort::Image, 0, b"qoif"),
-    ("PBM", FileSort::Image, 0, b"P4\n"),
-    ("PGM", FileSort::Image, 0, b"P5\n"),
-    ("PPM", FileSort::Image, 0, b"P6\n"),
-    ("WAV", FileSort::Sound, 8, b"WAVE"),
-    ("AVI", FileSort::Video, 8, b"AVI "),
-    ("FLAC", FileSort::Sound, 0, b"fLaC"),
-    ("Ogg", FileSort::Sound, 0, b"OggS"),
-    ("MP3", FileSort::Sound, 0, b"ID3"),
-    ("M4A", FileSort::Sound, 4, b"ftypM4A"),
-    ("M4B", FileSort::Sound, 4, b"ftypM4B"),
-    ("MOV", FileSort::Video, 4, b"ftypqt  "),
-    ("MP4", FileSort::Video, 4, b"ftyp"),
-    ("MOV", FileSort::Video, 4, b"moov"),
-    ("MOV", FileSort::Video, 4, b"mdat"),
-    ("MOV", FileSort::Video, 4, b"wide"),
-    ("WebM or Matroska", FileSort::Video, 0, b"\x1aE\xdf\xa3"),
-    ("FLV", FileSort::Video, 0, b"FLV\x01"),
-    ("MPEG", FileSort::Video, 0, b"\0\0\x01\xba"),
-    ("MPEG", FileSort::Video, 0, b"\0\0\x01\xb3"),
-    ("MPEG-TS", FileSort::Video, 188, b"\x47"),
+    ("JPEG", FileCategory::Image, 0, b"\xff\xd8\xff"),
+    ("PNG", FileCategory::Image, 0, b"\x89PNG\r\n\x1a\n"),
+    ("GIF", FileCategory::Image, 0, b"GIF8"),
+    ("WebP", FileCategory::Image, 8, b"WEBP"),
+    ("HEIC", FileCategory::Image, 4, b"ftyphe"),
+    ("AVIF", FileCategory::Image, 4, b"ftypavi"),
+    ("HEIC or AVIF", FileCategory::Image, 4, b"ftypmif1"),
+    ("HEIC or AVIF", FileCategory::Image, 4, b"ftypmsf1"),
+    ("Canon raw", FileCategory::Image, 4, b"ftypcrx"),
+    ("TIFF or camera raw", FileCategory::Image, 0, b"II*\0"),
+    ("TIFF or camera raw", FileCategory::Image, 0, b"MM\0*"),
+    ("TIFF", FileCategory::Image, 0, b"II+\0"),
+    ("TIFF", FileCategory::Image, 0, b"MM\0+"),
+    ("BMP", FileCategory::Image, 6, b"\0\0\0\0"),
+    (
+        "JPEG 2000",
+        FileCategory::Image,
+        0,
+        b"\0\0\0\x0cjP  \r\n\x87\n",
+    ),
+    ("JPEG 2000", FileCategory::Image, 0, b"\xff\x4f\xff\x51"),
+    (
+        "JPEG XL",
+        FileCategory::Image,
+        0,
+        b"\0\0\0\x0cJXL \r\n\x87\n",
+    ),
+    ("JPEG XL", FileCategory::Image, 0, b"\xff\x0a"),
+    ("ICO", FileCategory::Image, 0, b"\0\0\x01\0"),
+    ("ICNS", FileCategory::Image, 0, b"icns"),
+    ("PSD", FileCategory::Image, 0, b"8BPS"),
+    ("XCF", FileCategory::Image, 0, b"gimp xcf"),
+    ("OpenEXR", FileCategory::Image, 0, b"\x76\x2f\x31\x01"),
+    ("Radiance HDR", FileCategory::Image, 0, b"#?RADIANCE"),
+    ("DDS", FileCategory::Image, 0, b"DDS "),
+    ("QOI", FileCategory::Image, 0, b"qoif"),
+    ("PBM", FileCategory::Image, 0, b"P4\n"),
+    ("PGM", FileCategory::Image, 0, b"P5\n"),
+    ("PPM", FileCategory::Image, 0, b"P6\n"),
+    ("WAV", FileCategory::Sound, 8, b"WAVE"),
+    ("AVI", FileCategory::Video, 8, b"AVI "),
+    ("FLAC", FileCategory::Sound, 0, b"fLaC"),
+    ("Ogg", FileCategory::Sound, 0, b"OggS"),
+    ("MP3", FileCategory::Sound, 0, b"ID3"),
+    ("M4A", FileCategory::Sound, 4, b"ftypM4A"),
+    ("M4B", FileCategory::Sound, 4, b"ftypM4B"),
+    ("MOV", FileCategory::Video, 4, b"ftypqt  "),
+    ("MP4", FileCategory::Video, 4, b"ftyp"),
+    ("MOV", FileCategory::Video, 4, b"moov"),
+    ("MOV", FileCategory::Video, 4, b"mdat"),
+    ("MOV", FileCategory::Video, 4, b"wide"),
+    ("WebM or Matroska", FileCategory::Video, 0, b"\x1aE\xdf\xa3"),
+    ("FLV", FileCategory::Video, 0, b"FLV\x01"),
+    ("MPEG", FileCategory::Video, 0, b"\0\0\x01\xba"),
+    ("MPEG", FileCategory::Video, 0, b"\0\0\x01\xb3"),
+    ("MPEG-TS", FileCategory::Video, 188, b"\x47"),
     (
         "WMA or WMV",
-        FileSort::Sound,
+        FileCategory::Sound,
         0,
         b"\x30\x26\xb2\x75\x8e\x66\xcf\x11",
     ),
-    ("AIFF", FileSort::Sound, 8, b"AIFF"),
-    ("AIFF", FileSort::Sound, 8, b"AIFC"),
-    ("AMR", FileSort::Sound, 0, b"#!AMR"),
-    ("MIDI", FileSort::Sound, 0, b"MThd"),
-    ("CAF", FileSort::Sound, 0, b"caff"),
-    ("W64", FileSort::Sound, 0, b"riff\x2e\x91\xcf\x11"),
-    ("AU", FileSort::Sound, 0, b".snd"),
-    ("RIFX", FileSort::Sound, 0, b"RIFX"),
-    ("AC-3", FileSort::Sound, 0, b"\x0b\x77"),
-    ("DSF", FileSort::Sound, 0, b"DSD "),
-    ("Monkey's Audio", FileSort::Sound, 0, b"MAC "),
-    ("WavPack", FileSort::Sound, 0, b"wvpk"),
-    ("Musepack", FileSort::Sound, 0, b"MPCK"),
-    ("RealAudio", FileSort::Sound, 0, b".ra\xfd"),
-    ("a PDF", FileSort::Other, 0, b"%PDF"),
-    ("PostScript", FileSort::Other, 0, b"%!PS"),
-    ("a ZIP archive", FileSort::Other, 0, b"PK\x03\x04"),
-    ("a ZIP archive", FileSort::Other, 0, b"PK\x05\x06"),
-    ("a gzip archive", FileSort::Other, 0, b"\x1f\x8b"),
-    ("a 7-Zip archive", FileSort::Other, 0, b"7z\xbc\xaf\x27\x1c"),
-    ("a RAR archive", FileSort::Other, 0, b"Rar!\x1a\x07"),
+    ("AIFF", FileCategory::Sound, 8, b"AIFF"),
+    ("AIFF", FileCategory::Sound, 8, b"AIFC"),
+    ("AMR", FileCategory::Sound, 0, b"#!AMR"),
+    ("MIDI", FileCategory::Sound, 0, b"MThd"),
+    ("CAF", FileCategory::Sound, 0, b"caff"),
+    ("W64", FileCategory::Sound, 0, b"riff\x2e\x91\xcf\x11"),
+    ("AU", FileCategory::Sound, 0, b".snd"),
+    ("RIFX", FileCategory::Sound, 0, b"RIFX"),
+    ("AC-3", FileCategory::Sound, 0, b"\x0b\x77"),
+    ("DSF", FileCategory::Sound, 0, b"DSD "),
+    ("Monkey's Audio", FileCategory::Sound, 0, b"MAC "),
+    ("WavPack", FileCategory::Sound, 0, b"wvpk"),
+    ("Musepack", FileCategory::Sound, 0, b"MPCK"),
+    ("RealAudio", FileCategory::Sound, 0, b".ra\xfd"),
+    ("a PDF", FileCategory::Other, 0, b"%PDF"),
+    ("PostScript", FileCategory::Other, 0, b"%!PS"),
+    ("a ZIP archive", FileCategory::Other, 0, b"PK\x03\x04"),
+    ("a ZIP archive", FileCategory::Other, 0, b"PK\x05\x06"),
+    ("a gzip archive", FileCategory::Other, 0, b"\x1f\x8b"),
+    (
+        "a 7-Zip archive",
+        FileCategory::Other,
+        0,
+        b"7z\xbc\xaf\x27\x1c",
+    ),
+    ("a RAR archive", FileCategory::Other, 0, b"Rar!\x1a\x07"),
     (
         "a Zstandard archive",
-        FileSort::Other,
+        FileCategory::Other,
         0,
         b"\x28\xb5\x2f\xfd",
     ),
-    ("an XZ archive", FileSort::Other, 0, b"\xfd7zXZ\0"),
-    ("a bzip2 archive", FileSort::Other, 0, b"BZh"),
-    ("a TAR archive", FileSort::Other, 257, b"ustar"),
+    ("an XZ archive", FileCategory::Other, 0, b"\xfd7zXZ\0"),
+    ("a bzip2 archive", FileCategory::Other, 0, b"BZh"),
+    ("a TAR archive", FileCategory::Other, 257, b"ustar"),
     (
         "an Office document",
-        FileSort::Other,
+        FileCategory::Other,
         0,
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
     ),
     (
         "an SQLite database",
-        FileSort::Other,
+        FileCategory::Other,
         0,
         b"SQLite format 3\0",
     ),
-    ("a program", FileSort::Other, 0, b"\x7fELF"),
-    ("a DICOM file", FileSort::Other, 128, b"DICM"),
+    ("a program", FileCategory::Other, 0, b"\x7fELF"),
+    ("a DICOM file", FileCategory::Other, 128, b"DICM"),
 ];
 
 /// Prefixes required in addition, for signatures that are too short or not at the start.
@@ -151,18 +166,18 @@ pub fn is_reference(bytes: &[u8]) -> bool {
         || bytes.starts_with(b"ID3")
 }
 
-/// Whether `copy_head` begins a file that this crate reads as what is wanted.
+/// Whether `head` begins a file that this crate reads as what is wanted.
 pub(crate) fn is_supported(head: &[u8], wanted: ReferenceKind) -> bool {
     match wanted {
         ReferenceKind::Image => ImageFormat::of(head).is_some(),
         ReferenceKind::Sound => {
-            let is_image = matches!(binary(head), Some((_, FileSort::Image)));
+            let is_image = matches!(binary(head), Some((_, FileCategory::Image)));
             is_reference(head) && !is_image
         }
     }
 }
 
-/// Says what the file that begins with `copy_head` is, and what to send instead: a sentence that
+/// Says what the file that begins with `head` is, and what to send instead: a sentence that
 /// begins in lower case and ends with a full stop.
 pub(crate) fn describe(head: &[u8], wanted: ReferenceKind) -> String {
     let send = match wanted {
@@ -174,27 +189,28 @@ pub(crate) fn describe(head: &[u8], wanted: ReferenceKind) -> String {
     }
     if let Some((name, sort)) = binary(head) {
         return match (sort, wanted) {
-            (FileSort::Image, ReferenceKind::Image) | (FileSort::Sound, ReferenceKind::Sound) => {
+            (FileCategory::Image, ReferenceKind::Image)
+            | (FileCategory::Sound, ReferenceKind::Sound) => {
                 if is_supported(head, wanted) {
                     format!("the {name} is damaged or of a kind that is not read; save it anew.")
                 } else {
                     format!("the file is {name}; {send}.")
                 }
             }
-            (FileSort::Image, ReferenceKind::Sound) => {
+            (FileCategory::Image, ReferenceKind::Sound) => {
                 format!("the file is a picture ({name}); {send}.")
             }
-            (FileSort::Sound, ReferenceKind::Image) => {
+            (FileCategory::Sound, ReferenceKind::Image) => {
                 format!("the file is sound ({name}); {send}.")
             }
-            (FileSort::Video, ReferenceKind::Image) => {
+            (FileCategory::Video, ReferenceKind::Image) => {
                 format!("the file is a video ({name}); {send}.")
             }
-            (FileSort::Video, ReferenceKind::Sound) => format!(
+            (FileCategory::Video, ReferenceKind::Sound) => format!(
                 "the file is a video ({name}) without sound, or with sound of a kind that is not \
                  read; {send}."
             ),
-            (FileSort::Other, _) => format!("the file is {name}; {send}."),
+            (FileCategory::Other, _) => format!("the file is {name}; {send}."),
         };
     }
     match text(head) {
@@ -209,7 +225,7 @@ pub(crate) fn describe(head: &[u8], wanted: ReferenceKind) -> String {
     }
 }
 
-fn binary(head: &[u8]) -> Option<(&'static str, FileSort)> {
+fn binary(head: &[u8]) -> Option<(&'static str, FileCategory)> {
     // The order of the table matters: special brands stand before the general `ftyp`.
     let listed = TABLE.iter().find(|&&(name, _, at, magic)| {
         let mut first = FIRST.iter().filter(|(of, _)| *of == name);
@@ -221,11 +237,11 @@ fn binary(head: &[u8]) -> Option<(&'static str, FileSort)> {
     }
     // Streams without a header of their own.
     if matches!(head, &[0xff, second, ..] if second & 0xe6 == 0xe4) {
-        return Some(("MP2", FileSort::Sound));
+        return Some(("MP2", FileCategory::Sound));
     }
     match SoundContainer::of(head)? {
-        SoundContainer::Mp3 => Some(("MP3", FileSort::Sound)),
-        SoundContainer::Adts => Some(("AAC", FileSort::Sound)),
+        SoundContainer::Mp3 => Some(("MP3", FileCategory::Sound)),
+        SoundContainer::Adts => Some(("AAC", FileCategory::Sound)),
         _ => None,
     }
 }

@@ -48,7 +48,7 @@ fn frame_side(frame: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], 0]) + 1
 }
 
-/// The chunks in `table_bytes_of_code`, with their kinds; the last may be truncated.
+/// The chunks in `bytes`, with their kinds; the last may be truncated.
 fn chunks(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || {
         let kind = bytes.get(..4)?;

@@ -17,7 +17,7 @@ use crate::operations::claim::ChargeReferences;
 use crate::operations::claim::IsClaimable;
 use crate::operations::submit::{SubmitOutcome, SubmitTask};
 use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
-use crate::tables::keys::{ReplaceSigningKey, StoreSigningKey, signing_key};
+use crate::tables::keys::{AddSigningKey, ReplaceSigningKey, signing_key};
 use crate::tables::{keys, operators, webhooks};
 use crate::work::{LeaseAction, LeasedChange};
 use crate::{
@@ -340,7 +340,7 @@ impl<B: StoreBackend> SecretStore for B {
     }
 
     async fn store_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError> {
-        self.commit(StoreSigningKey(offered)).await
+        self.commit(AddSigningKey(offered)).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The seam between operations and databases. An [`StoreOperation`] is one change of the store, written
+//! The seam between operations and databases. A [`StoreOperation`] is one change of the store, written
 //! once; a [`StoreTransaction`] is what it needs of a database to make that change, and SQLite and
 //! PostgreSQL each provide one.
 //!
@@ -402,7 +402,7 @@ pub(crate) trait StoreBackend: StoreTables {
     /// As [`crate::WorkerStore::unclean_starts`].
     fn unclean_starts(&self) -> Option<u64>;
 
-    /// As [`crate::WorkerStore::settle`].
+    /// As [`crate::WorkerStore::confirm_start`].
     fn confirm_start(&self) -> impl StoreFuture<()>;
 
     /// Whether the last change was stored.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{KeyAction, LivingWorker, StoreError};
 
-/// How far back an [`ServiceOverview`] counts ended tasks.
+/// How far back a [`ServiceOverview`] counts ended tasks.
 pub const LATELY_MS: u64 = 60_000;
 
 /// Queries for operators.

@@ -197,10 +197,10 @@ fn queue_order(queues: &[EngineQueue], now: Duration) -> Vec<usize> {
     // Smaller keys come first: subtracting from the maximum puts the longest wait at the front. The
     // sort is stable, so among equals the rotation of the queues decides.
     places.sort_by_cached_key(|place| {
-        let Some(berth) = &queues[*place].berth else {
+        let Some(placement) = &queues[*place].placement else {
             return (1, Duration::ZERO);
         };
-        match (berth.urgency(now), berth.admission(now)) {
+        match (placement.urgency(now), placement.admission(now)) {
             (Some(passed), _) => (0, Duration::MAX.saturating_sub(passed)),
             (None, EngineAdmission::Open) => (1, Duration::ZERO),
             (None, _) => (2, Duration::ZERO),
@@ -212,17 +212,17 @@ fn queue_order(queues: &[EngineQueue], now: Duration) -> Vec<usize> {
 /// Whether the engine of a queue has room. If others must leave first, and a task waits for it, they begin to: it is
 /// claimed in a later turn, so that no task is held while an engine leaves.
 async fn has_room(worker: &Worker, queue: &EngineQueue, one: &ClaimRequest) -> bool {
-    let Some(berth) = &queue.berth else {
+    let Some(placement) = &queue.placement else {
         return true;
     };
-    match berth.admission(worker.patience.steady()) {
+    match placement.admission(worker.patience.steady()) {
         EngineAdmission::Open => return true,
         EngineAdmission::Closed => return false,
         EngineAdmission::Full => {}
     }
     match worker.work.has_claimable(one).await {
-        Ok(true) => berth.invite(worker.patience.steady()),
-        Ok(false) => berth.record_turn(worker.patience.steady()),
+        Ok(true) => placement.invite(worker.patience.steady()),
+        Ok(false) => placement.record_turn(worker.patience.steady()),
         Err(error) => tracing::debug!(%error, "waiting tasks of an engine without room not read"),
     }
     false

@@ -319,7 +319,7 @@ impl EnginePlacement {
     pub(crate) fn hold(&self, clock: &Arc<dyn Clock>) -> Option<RoomReservation> {
         let is_held = self.device.room().reserve(self.index, clock.steady());
         is_held.then(|| RoomReservation {
-            berth: self.clone(),
+            placement: self.clone(),
             clock: clock.clone(),
             has_run: false,
         })
@@ -328,7 +328,7 @@ impl EnginePlacement {
 
 /// The room of a run's engine; the engine stays loaded while it is held.
 pub(crate) struct RoomReservation {
-    berth: EnginePlacement,
+    placement: EnginePlacement,
     clock: Arc<dyn Clock>,
     has_run: bool,
 }
@@ -337,7 +337,7 @@ impl RoomReservation {
     /// Records that there is a run, which loads its engine if it is not loaded yet.
     pub(crate) fn begin(&mut self) {
         self.has_run = true;
-        let EnginePlacement { device, index } = &self.berth;
+        let EnginePlacement { device, index } = &self.placement;
         if !device.room().begin_run(*index, self.clock.steady()) {
             return;
         }
@@ -352,7 +352,7 @@ impl RoomReservation {
 impl Drop for RoomReservation {
     fn drop(&mut self) {
         let now = self.clock.steady();
-        let EnginePlacement { device, index } = &self.berth;
+        let EnginePlacement { device, index } = &self.placement;
         device.room().release(*index, self.has_run, now);
     }
 }

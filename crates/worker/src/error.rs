@@ -328,7 +328,7 @@ impl StopReason {
 }
 
 /// Why a run has no result.
-pub(crate) enum NoResult {
+pub(crate) enum RunEnd {
     /// The engine has not started.
     Unprepared {
         error: PrepareError,
@@ -343,7 +343,7 @@ pub(crate) enum NoResult {
     Stopped(StopReason),
 }
 
-impl NoResult {
+impl RunEnd {
     /// A stable code, for traces.
     pub(crate) fn code(&self) -> String {
         match self {
@@ -354,13 +354,13 @@ impl NoResult {
     }
 }
 
-impl From<StopReason> for NoResult {
+impl From<StopReason> for RunEnd {
     fn from(stop: StopReason) -> Self {
         Self::Stopped(stop)
     }
 }
 
-impl<E: Into<RecordError>> From<E> for NoResult {
+impl<E: Into<RecordError>> From<E> for RunEnd {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }

@@ -17,7 +17,7 @@ use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{NoResult, RecordError, StopReason};
+use crate::error::{RecordError, RunEnd, StopReason};
 use crate::prepare::OpenedReference;
 use crate::record::{RecordedVideo, ScratchFile};
 use crate::retry::retry_unavailable;
@@ -46,12 +46,11 @@ pub(crate) struct FilmOrder {
 pub(crate) async fn make_film(
     order: FilmOrder,
     run: &TaskRun<'_>,
-) -> Result<RecordedVideo, NoResult> {
+) -> Result<RecordedVideo, RunEnd> {
     make(&order, run).await?;
     let spec = order.spec.clone();
-    // Set when this future completes or is dropped.
-    // Examining a long film takes seconds on a thread that no drop can end. The flag ends it at its
-    // next frame.
+    // Examining a long film takes seconds on a thread that no drop can end. A flag, set when this
+    // future ends or is dropped, ends it at its next frame.
     let stopped = StopOnDrop::default();
     let (stop, films) = (stopped.0.clone(), run.worker.films.clone());
     let files = &run.worker.pools.files;
@@ -67,7 +66,7 @@ pub(crate) async fn make_film(
     Ok(recorded)
 }
 
-async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), NoResult> {
+async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), RunEnd> {
     let references: Vec<_> = order
         .references
         .iter()

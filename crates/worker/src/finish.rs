@@ -17,7 +17,7 @@ use kinora_store::{LeaseLost, LeaseRenewal, ReleasedAttempt, StoreError, WorkerS
 use serde::{Deserialize, Serialize};
 
 use crate::error::{
-    NoResult, PrepareError, RecordError, StopReason, is_engines_fault, is_machine_fault,
+    PrepareError, RecordError, RunEnd, StopReason, is_engines_fault, is_machine_fault,
 };
 use crate::publish;
 use crate::task_run::TaskRun;
@@ -48,7 +48,7 @@ impl TaskRun<'_> {
     /// | stopped: lease lost | belongs to another run, or has ended |
     /// | stopped: otherwise | returns to the queue |
     /// | published | completes |
-    pub(crate) async fn finish(self, result: Result<Artifact, NoResult>) {
+    pub(crate) async fn finish(self, result: Result<Artifact, RunEnd>) {
         let worker = self.worker;
         match result {
             Ok(artifact) => {
@@ -56,16 +56,16 @@ impl TaskRun<'_> {
                 self.store_outcome(Ok(artifact)).await;
                 worker.backoff.record_success();
             }
-            Err(NoResult::Unprepared { error, failure }) => {
+            Err(RunEnd::Unprepared { error, failure }) => {
                 self.end_unprepared(&error, failure).await;
             }
-            Err(NoResult::Failed(error)) => self.end_failed(&error).await,
-            Err(NoResult::Refused(failure)) => {
+            Err(RunEnd::Failed(error)) => self.end_failed(&error).await,
+            Err(RunEnd::Refused(failure)) => {
                 // The place has made a video; the policy's verdict is not its fault.
                 self.control.place.record_success();
                 self.store_outcome(Err(failure)).await;
             }
-            Err(NoResult::Stopped(stop)) => self.end_stopped(stop).await,
+            Err(RunEnd::Stopped(stop)) => self.end_stopped(stop).await,
         }
     }
 
@@ -253,7 +253,8 @@ enum StoreAttempt {
 
 /// The terminal state.
 impl TaskRun<'_> {
-    /// Stores the outcome; retries while the store is unavailable and the lease may still hold.
+    /// Stores the outcome. Retries until the store answers or the process stops; the store's answer
+    /// says whether the lease still held.
     async fn store_outcome(mut self, outcome: Result<Artifact, Failure>) {
         if let Err(failure) = &outcome {
             self.span.fail(failure.code.clone());

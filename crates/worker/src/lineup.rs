@@ -39,7 +39,7 @@ pub(crate) struct EngineQueue {
     /// All seats of the engine, free or not, if it has a limit.
     pub(crate) seats_max: Option<usize>,
     /// The engine's place on the device that it shares with others.
-    pub(crate) berth: Option<EnginePlacement>,
+    pub(crate) placement: Option<EnginePlacement>,
 }
 
 /// A task's seat at its engine, if the engine has a limit, and the engine's room, if it shares a device.
@@ -79,12 +79,12 @@ impl EngineQueue {
     fn for_engine(
         models: Vec<String>,
         served: Option<&ServedEngine>,
-        berth: Option<EnginePlacement>,
+        placement: Option<EnginePlacement>,
     ) -> Self {
         let seats = served.and_then(|served| served.seats.clone());
         Self {
             places: served.and_then(counted),
-            berth,
+            placement,
             ..Self::new(models, seats)
         }
     }
@@ -97,7 +97,7 @@ impl EngineQueue {
             seats_max: seats.as_ref().map(|seats| seats.available_permits()),
             seats,
             places: None,
-            berth: None,
+            placement: None,
         }
     }
 
@@ -113,9 +113,9 @@ impl EngineQueue {
                 None => None,
                 Some(seats) => Some(seats.clone().try_acquire_owned().ok()?),
             };
-            let room = match &self.berth {
+            let room = match &self.placement {
                 None => None,
-                Some(berth) => Some(berth.hold(clock)?),
+                Some(placement) => Some(placement.hold(clock)?),
             };
             Some(EngineSeat {
                 _permit: permit,
@@ -132,15 +132,15 @@ impl EngineQueue {
 
     /// Records that the store was asked for the queue's tasks.
     pub(crate) fn record_turn(&self, now: Duration) {
-        if let Some(berth) = &self.berth {
-            berth.record_turn(now);
+        if let Some(placement) = &self.placement {
+            placement.record_turn(now);
         }
     }
 
     /// Whether the engine of the queue is the one of `served`, or neither has a limit.
     fn shares(&self, served: &ServedEngine) -> bool {
         let places = self.places.as_ref().map(|(places, _)| places);
-        self.berth.is_none()
+        self.placement.is_none()
             && is_same(self.seats.as_ref(), served.seats.as_ref())
             && is_same(places, served.engine.places())
     }

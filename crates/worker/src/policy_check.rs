@@ -1,5 +1,5 @@
 //! The third step of a run: asks the operator's policy service about a result before any part of it
-//! is published. Only a [`ApprovedRecording`] result can be published, so an unchecked one never is, even if
+//! is published. Only an [`ApprovedRecording`] can be published, so an unchecked one never is, even if
 //! the process dies.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use kinora_contract::limits::POLICY_RESULT_SECONDS;
 use kinora_contract::{Failure, FailureCode, Stopwatch};
 use kinora_policy::{PolicyError, PolicyService, PolicyVerdict, QuestionSubject, ResultSummary};
 
-use crate::error::NoResult;
+use crate::error::RunEnd;
 use crate::record::RecordedVideo;
 use crate::task_run::TaskRun;
 
@@ -29,7 +29,7 @@ impl ApprovedRecording {
 pub(crate) async fn clear(
     recorded: RecordedVideo,
     run: &TaskRun<'_>,
-) -> Result<ApprovedRecording, NoResult> {
+) -> Result<ApprovedRecording, RunEnd> {
     let Some(policy) = &run.worker.policy else {
         return Ok(ApprovedRecording(recorded));
     };
@@ -40,14 +40,14 @@ pub(crate) async fn clear(
         Ok(PolicyVerdict::Allowed) => Ok(ApprovedRecording(recorded)),
         Ok(PolicyVerdict::Refused(reason)) => {
             tracing::info!("result refused by policy");
-            Err(NoResult::Refused(Failure::new(
+            Err(RunEnd::Refused(Failure::new(
                 FailureCode::ContentPolicy,
                 reason,
             )))
         }
         Err(error) => {
             tracing::error!(%error, "policy service did not answer; task failed");
-            Err(NoResult::Refused(FailureCode::PolicyUnavailable.into()))
+            Err(RunEnd::Refused(FailureCode::PolicyUnavailable.into()))
         }
     }
 }

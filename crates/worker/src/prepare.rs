@@ -96,9 +96,8 @@ pub(crate) async fn prepare(
     };
     let script = source.as_ref().map(|source| &*source.script);
     let provenance = provenance(task, maker.describe(), script);
-    // The semaphore is never closed.
     // A large picture takes 150 MB while it is decoded. One turn for the whole process bounds that,
-    // however many slots there are.
+    // however many slots there are. The semaphore is never closed.
     let turn = worker.references.decoding.clone().acquire_owned().await;
     let (spec, films) = (task.spec.clone(), worker.films.clone());
     let opened = worker.pools.files.run(move || {

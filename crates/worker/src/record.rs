@@ -281,7 +281,7 @@ fn broken(what: &str) -> EngineError {
 pub struct WatermarkPainter(Arc<dyn Fn(Size) -> Option<WatermarkImage> + Send + Sync>);
 
 impl WatermarkPainter {
-    /// Creates a marker that uses `draw`.
+    /// Creates a painter that uses `draw`.
     pub fn new(draw: impl Fn(Size) -> Option<WatermarkImage> + Send + Sync + 'static) -> Self {
         Self(Arc::new(draw))
     }
@@ -293,7 +293,7 @@ impl WatermarkPainter {
 
 impl fmt::Debug for WatermarkPainter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Marker")
+        f.write_str("WatermarkPainter")
     }
 }
 

@@ -64,10 +64,9 @@ impl ReferenceChecker {
         reference: ReferenceItem<'_>,
         path: &Path,
     ) -> Result<(u64, String), GatherError> {
-        // None of these semaphores is ever closed.
         // Three gates, from the narrowest to the widest, so that nobody holds a wide one while it
         // waits for a narrow one: one file of this task, one arriving file of the process, one
-        // decoder of the process, for which runs compete too.
+        // decoder of the process, for which runs compete too. None of them is ever closed.
         let _own = self.own.acquire().await;
         let arrival = self.arrivals.clone().acquire_owned().await;
         let turn = self.decoding.clone().acquire_owned().await;

@@ -1,6 +1,7 @@
-//! The run of one claimed task, in five steps: prepare, make, clear, publish, finish. Each step is a
-//! method below and enters one module of the same name (`record` and `make_film` for the second). Any step
-//! may be repeated from the claim, and a run writes nothing once it has lost its lease.
+//! The run of one claimed task, in five steps: prepare, make, clear, publish, finish. Steps 1 to 4
+//! are methods below; they enter `prepare`, `record` or `film`, `policy_check` and `publish`. Step 5
+//! is in `finish`. Any step may be repeated from the claim, and a run writes nothing once it has
+//! lost its lease.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use kinora_store::ClaimedTask;
 use kinora_traces::{SpanParent, TaskSpan};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{NoResult, PrepareError, RecordError};
+use crate::error::{PrepareError, RecordError, RunEnd};
 use crate::film::{FilmOrder, make_film};
 use crate::finish::FailedRuns;
 use crate::lease_keeper::LeaseKeeper;
@@ -120,7 +121,7 @@ impl TaskRun<'_> {
 
     /// Step 1. Also stores what preparation decided or found out, so that clients see it while the
     /// task runs.
-    async fn prepare(&self) -> Result<PreparedTask, NoResult> {
+    async fn prepare(&self) -> Result<PreparedTask, RunEnd> {
         let (task, lease) = (&self.claim.task, &self.claim.lease);
         let (engine, trail) = (self.served.engine.clone(), self.span.trail());
         let preparing = timed(
@@ -133,7 +134,7 @@ impl TaskRun<'_> {
         // The race is outside of the span: a preparation that is stopped has not failed, so its span
         // ends without an error.
         let prepared = self.unless_stopped(None, preparing).await?;
-        let prepared = prepared.map_err(|error| NoResult::Unprepared {
+        let prepared = prepared.map_err(|error| RunEnd::Unprepared {
             failure: error.failure(&task.spec),
             error,
         })?;
@@ -151,9 +152,9 @@ impl TaskRun<'_> {
         &self,
         prepared: PreparedTask,
         permits: EnginePermits,
-    ) -> Result<RecordedVideo, NoResult> {
+    ) -> Result<RecordedVideo, RunEnd> {
         let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, RunStage::Make, NoResult::code, |trail| {
+        timed(worker, &trail, RunStage::Make, RunEnd::code, |trail| {
             self.make_traced(prepared, permits, trail)
         })
         .await
@@ -164,7 +165,7 @@ impl TaskRun<'_> {
         prepared: PreparedTask,
         permits: EnginePermits,
         trail: SpanParent,
-    ) -> Result<RecordedVideo, NoResult> {
+    ) -> Result<RecordedVideo, RunEnd> {
         let PreparedTask {
             spec,
             work,
@@ -231,9 +232,9 @@ impl TaskRun<'_> {
     }
 
     /// Step 3. Without a policy service, every recording is cleared.
-    async fn clear(&self, recorded: RecordedVideo) -> Result<ApprovedRecording, NoResult> {
+    async fn clear(&self, recorded: RecordedVideo) -> Result<ApprovedRecording, RunEnd> {
         let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, RunStage::Clear, NoResult::code, |_| {
+        timed(worker, &trail, RunStage::Clear, RunEnd::code, |_| {
             clear(recorded, self)
         })
         .await
@@ -245,9 +246,9 @@ impl TaskRun<'_> {
         &self,
         cleared: ApprovedRecording,
         slot: &mut SlotHold,
-    ) -> Result<Artifact, NoResult> {
+    ) -> Result<Artifact, RunEnd> {
         let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, RunStage::Publish, NoResult::code, |_| {
+        timed(worker, &trail, RunStage::Publish, RunEnd::code, |_| {
             self.publish_until_stop(cleared, slot)
         })
         .await
@@ -257,7 +258,7 @@ impl TaskRun<'_> {
         &self,
         cleared: ApprovedRecording,
         slot: &mut SlotHold,
-    ) -> Result<Artifact, NoResult> {
+    ) -> Result<Artifact, RunEnd> {
         let stopped = CancellationToken::new();
         let publishing = publish(&*self.worker.blobs, &self.claim.lease, cleared, &stopped);
         tokio::pin!(publishing);

@@ -91,17 +91,17 @@ type Sha256 = [u8; 32];
 
 /// The keys in use by waiting clients. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WatchedKeys(Arc<Mutex<KeysInUse>>);
+pub(crate) struct WatchedKeys(Arc<Mutex<WatchedKeysState>>);
 
 #[derive(Debug, Default)]
-struct KeysInUse {
-    keys: HashMap<Sha256, KeyInUse>,
+struct WatchedKeysState {
+    keys: HashMap<Sha256, WatchedKey>,
     /// Whether they are being checked.
     is_checked: bool,
 }
 
 #[derive(Debug, Default)]
-struct KeyInUse {
+struct WatchedKey {
     ended: CancellationToken,
     /// Number of clients.
     holds: usize,
@@ -138,12 +138,12 @@ impl WatchedKeys {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, KeysInUse> {
+    fn lock(&self) -> MutexGuard<'_, WatchedKeysState> {
         lock(&self.0)
     }
 }
 
-fn lock(held: &Mutex<KeysInUse>) -> MutexGuard<'_, KeysInUse> {
+fn lock(held: &Mutex<WatchedKeysState>) -> MutexGuard<'_, WatchedKeysState> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -172,7 +172,11 @@ impl Drop for KeyHold {
 }
 
 /// Checks all keys regularly, until no client waits.
-async fn check(held: Weak<Mutex<KeysInUse>>, store: Arc<dyn KeyStore>, clock: Arc<dyn Clock>) {
+async fn check(
+    held: Weak<Mutex<WatchedKeysState>>,
+    store: Arc<dyn KeyStore>,
+    clock: Arc<dyn Clock>,
+) {
     loop {
         sleep(CHECK_EVERY).await;
         let Some(held) = held.upgrade() else {

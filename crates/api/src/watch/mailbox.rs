@@ -9,7 +9,7 @@ use kinora_contract::limits::EVENTS_UNREAD_MAX;
 use kinora_contract::{Task, TaskId};
 use tokio::sync::Notify;
 
-/// Capacity that an empty mailbox keeps, in letters.
+/// Capacity that an empty mailbox keeps, in updates.
 const EMPTY_CAPACITY: usize = 8;
 
 /// A changed task.
@@ -23,16 +23,16 @@ pub(crate) struct TaskUpdate {
     pub(crate) change: u64,
 }
 
-/// The letters for one reader.
+/// The updates for one reader.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    letters: Mutex<UnreadUpdates>,
+    updates: Mutex<UnreadUpdates>,
     moved: Notify,
 }
 
 #[derive(Debug, Default)]
 struct UnreadUpdates {
-    /// Unread letters, ordered by the first change of their tasks.
+    /// Unread updates, ordered by the first change of their tasks.
     waiting: BTreeMap<u64, TaskUpdate>,
     /// The places of the tasks in it.
     places: HashMap<TaskId, u64>,
@@ -41,72 +41,72 @@ struct UnreadUpdates {
 }
 
 impl Mailbox {
-    /// Adds a changed task. Only the first letter carries the task itself: the others would hold
+    /// Adds a changed task. Only the first update carries the task itself: the others would hold
     /// memory for a reader that does not read.
     pub(super) fn put(&self, id: TaskId, task: Option<&Arc<Task>>, change: u64) {
-        let mut letters = self.lock();
-        if letters.is_over {
+        let mut updates = self.lock();
+        if updates.is_over {
             return;
         }
-        let first = letters.waiting.first_key_value();
+        let first = updates.waiting.first_key_value();
         let is_first = first.is_none_or(|(_, first)| first.id == id);
         let task = task.filter(|_| is_first).cloned();
-        let letter = TaskUpdate { id, task, change };
-        let place = letters.places.get(&id).copied();
-        if place.is_none() && letters.waiting.len() >= EVENTS_UNREAD_MAX {
-            letters.end();
+        let update = TaskUpdate { id, task, change };
+        let place = updates.places.get(&id).copied();
+        if place.is_none() && updates.waiting.len() >= EVENTS_UNREAD_MAX {
+            updates.end();
         } else {
             // A task that changes again keeps the place of its first change: otherwise one that
             // reports progress every second would never get to the front of a slow reader's
             // mailbox.
-            let place = place.unwrap_or(letters.next);
-            letters.next = letters.next.max(place + 1);
-            letters.places.insert(id, place);
-            letters.waiting.insert(place, letter);
+            let place = place.unwrap_or(updates.next);
+            updates.next = updates.next.max(place + 1);
+            updates.places.insert(id, place);
+            updates.waiting.insert(place, update);
         }
-        drop(letters);
+        drop(updates);
         self.moved.notify_one();
     }
 
-    /// Closes the mailbox to new letters; the remaining ones can still be taken.
+    /// Closes the mailbox to new updates; the remaining ones can still be taken.
     pub(super) fn close(&self) {
         self.lock().is_over = true;
         self.moved.notify_one();
     }
 
-    /// The next letter.
+    /// The next update.
     pub(crate) fn pop(&self) -> Option<TaskUpdate> {
-        let mut letters = self.lock();
-        let (_, next) = letters.waiting.pop_first()?;
-        letters.places.remove(&next.id);
-        if letters.places.is_empty() {
-            letters.places.shrink_to(EMPTY_CAPACITY);
+        let mut updates = self.lock();
+        let (_, next) = updates.waiting.pop_first()?;
+        updates.places.remove(&next.id);
+        if updates.places.is_empty() {
+            updates.places.shrink_to(EMPTY_CAPACITY);
         }
         Some(next)
     }
 
-    /// Removes the letter about this task, which its reader is about to read anyway.
+    /// Removes the update about this task, which its reader is about to read anyway.
     pub(crate) fn remove(&self, id: TaskId) {
-        let mut letters = self.lock();
-        if let Some(place) = letters.places.remove(&id) {
-            letters.waiting.remove(&place);
+        let mut updates = self.lock();
+        if let Some(place) = updates.places.remove(&id) {
+            updates.waiting.remove(&place);
         }
     }
 
-    /// Whether there is no letter.
+    /// Whether there is no update.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().waiting.is_empty()
     }
 
-    /// Whether no more letters will come: the service stops, or the reader fell too far behind.
+    /// Whether no more updates will come: the service stops, or the reader fell too far behind.
     pub(crate) fn is_over(&self) -> bool {
         self.lock().is_over
     }
 
-    /// Waits until there is a letter, or no more will come.
+    /// Waits until there is an update, or no more will come.
     pub(crate) async fn moved(&self) {
         loop {
-            // Before the check: a letter that is put between the check and the wait then ends the
+            // Before the check: an update that is put between the check and the wait then ends the
             // wait.
             let moved = self.moved.notified();
             if !self.is_empty() || self.is_over() {
@@ -117,12 +117,12 @@ impl Mailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, UnreadUpdates> {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+        self.updates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl UnreadUpdates {
-    /// Closes the mailbox and drops its letters; a client that reconnects receives their tasks
+    /// Closes the mailbox and drops its updates; a client that reconnects receives their tasks
     /// then.
     fn end(&mut self) {
         self.waiting = BTreeMap::new();
@@ -148,7 +148,7 @@ mod tests {
         mailbox.remove(id(3));
         mailbox.moved().await;
         let taken: Vec<_> = std::iter::from_fn(|| mailbox.pop()).collect();
-        let ids: Vec<_> = taken.into_iter().map(|letter| letter.id).collect();
+        let ids: Vec<_> = taken.into_iter().map(|update| update.id).collect();
         assert_eq!(ids, [1, 2].map(id));
         assert!(mailbox.is_empty() && !mailbox.is_over());
     }

@@ -1,6 +1,6 @@
 //! Sums over ended tasks, by project, model and day, and the part that one task adds when it ends. The
 //! sums outlive the tasks, and show how much video was made and how long engines worked for it. Each task
-//! is counted once: only the change that ends it has an [`TallyEntry`].
+//! is counted once: only the change that ends it has a [`TallyEntry`].
 
 use std::time::Duration;
 

@@ -122,7 +122,7 @@ impl PartPose {
         }
     }
 
-    /// At rest if `under_light`, otherwise hidden.
+    /// At rest if `shown`, otherwise hidden.
     pub(super) const fn shown_if(shown: bool) -> Self {
         if shown { Self::REST } else { Self::HIDDEN }
     }

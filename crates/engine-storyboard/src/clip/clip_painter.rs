@@ -442,7 +442,7 @@ impl<'a> ClipLetters<'a> {
         }
     }
 
-    /// Lays the caption of `frame` over the picture. `boxes_to_avoid` gives the boxes that the caption of a line must not
+    /// Lays the caption of `frame` over the picture. `avoid` gives the boxes that the caption of a line must not
     /// cover: left, top, right and bottom as shares of the frame.
     fn draw_captions(
         &self,

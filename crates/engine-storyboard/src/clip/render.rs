@@ -23,13 +23,13 @@ struct PainterLane {
 }
 
 /// A painter's ends of the channels.
-struct PainterEnds {
+struct PainterChannels {
     out: SyncSender<Vec<u8>>,
     spent: Receiver<Vec<u8>>,
     sources: Receiver<Vec<u8>>,
 }
 
-fn painter_channels() -> (PainterLane, PainterEnds) {
+fn painter_channels() -> (PainterLane, PainterChannels) {
     // A painter holds one finished frame and paints another: with a slow sink it blocks, and memory
     // is bounded by the number of painters.
     let (out, frames) = sync_channel(1);
@@ -42,7 +42,7 @@ fn painter_channels() -> (PainterLane, PainterEnds) {
         spent,
         sources,
     };
-    let seat = PainterEnds {
+    let seat = PainterChannels {
         out,
         spent: back,
         sources: needed,
@@ -51,7 +51,13 @@ fn painter_channels() -> (PainterLane, PainterEnds) {
 }
 
 /// Paints runs `first`, `first + step`, … until the last one, or until the receiver is gone.
-fn paint_runs(film: &ClipPainter<'_>, first: u32, step: usize, blends: bool, seat: &PainterEnds) {
+fn paint_runs(
+    film: &ClipPainter<'_>,
+    first: u32,
+    step: usize,
+    blends: bool,
+    seat: &PainterChannels,
+) {
     let mut easel = film.painter_memory();
     let runs = film.clip.frames.div_ceil(film.hold());
     // Every `step`-th run is this painter's, so that the other side knows without a queue whose

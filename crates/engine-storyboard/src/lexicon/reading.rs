@@ -262,7 +262,7 @@ pub(super) struct BoundWords {
     pub(super) unowned: Vec<String>,
 }
 
-/// The action of `subject` for a prompt that asks for `assign_loose_acts`; `None` if it cannot do it.
+/// The action of `subject` for a prompt that asks for `act`; `None` if it cannot do it.
 pub(crate) fn possible_act(subject: Subject, act: Act) -> Option<Act> {
     let facts = subject.facts();
     let (body, stance) = (facts.body, facts.stance);

@@ -203,7 +203,7 @@ fn verb<'a>(
     (living && agrees).then_some(meanings)
 }
 
-/// Reads `tokenize` in `language`.
+/// Reads `tokens` in `language`.
 pub(super) fn scan_phrases(tokens: &[WordToken], language: Language) -> PhraseScan {
     let words = LanguageWords::for_language(language);
     let mut scan = PhraseScan::default();

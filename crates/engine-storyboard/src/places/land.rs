@@ -266,7 +266,7 @@ pub(super) fn paint_grass(stage: &mut SceneBuilder<'_>) {
 /// The crest of a piece of ground: stage row by stage column.
 pub(super) type GroundCrest = Box<dyn Fn(f32) -> f32>;
 
-/// A pine with its foot at `(x, foot)`, `is_portrait` pixels high, with `snow` on its tiers where it lies.
+/// A pine with its foot at `(x, foot)`, `tall` pixels high, with `snow` on its tiers where it lies.
 fn pine(
     pen: &mut Pen,
     (x, foot, tall): (f32, f32, f32),

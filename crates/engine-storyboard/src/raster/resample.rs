@@ -19,7 +19,7 @@ pub(crate) struct RowCache {
 }
 
 impl RowCache {
-    /// Row `upper` and the same or the next row `lower`, `width` pixels each; `sample` gives those
+    /// Row `upper` and the same or the next row `lower`, `width` pixels each; `read` gives those
     /// that are not held.
     pub(crate) fn rows(
         &mut self,
@@ -114,7 +114,7 @@ impl<'a> RowSampler<'a> {
         (from as usize, (to as usize).min(width))
     }
 
-    /// Blends linearly between neighbours in `texel_range`, the first of which is the row's texel
+    /// Blends linearly between neighbours in `texels`, the first of which is the row's texel
     /// `from`; its ends are repeated. Writes pixels from `first` on, as many as `out` has.
     pub(crate) fn sample(self, texels: &[Texel], from: usize, first: usize, out: &mut [Texel]) {
         if texels.len() < 2 {

@@ -375,7 +375,7 @@ impl<'a> FlatElement<'a> {
     }
 }
 
-/// Draws `flats`, back to front; the first of them is the scene's element `view_at`. In row `y` it skips
+/// Draws `flats`, back to front; the first of them is the scene's element `at`. In row `y` it skips
 /// those before element `first[y]`.
 fn draw_flats(
     flats: &mut [FlatElement<'_>],

@@ -250,7 +250,7 @@ pub struct WorkflowDescription {
     pub size_multiple: u32,
     /// The lengths that the model makes.
     #[serde(default)]
-    pub frames: FrameSteps,
+    pub frames: LengthSteps,
     /// Whether the pictures come from a trained model.
     #[serde(default = "yes")]
     pub is_trained: bool,
@@ -262,7 +262,7 @@ pub struct WorkflowDescription {
 /// `{ step = 4, offset = 1 }`: films have 4 n + 1 frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FrameSteps {
+pub struct LengthSteps {
     /// See above; at least 1.
     pub step: u32,
     /// See above.
@@ -270,7 +270,7 @@ pub struct FrameSteps {
     pub offset: u32,
 }
 
-impl Default for FrameSteps {
+impl Default for LengthSteps {
     fn default() -> Self {
         Self { step: 1, offset: 0 }
     }

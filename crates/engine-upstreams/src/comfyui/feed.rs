@@ -213,12 +213,12 @@ fn read_binary(message: &Bytes) -> Option<ComfyEvent> {
 
 /// The progress of a job by its nodes. One with `steps` counts as many times as it has steps.
 #[derive(Clone, Debug)]
-pub(crate) struct JobProgress {
+pub(crate) struct NodeProgress {
     weights: BTreeMap<String, f64>,
     done: BTreeMap<String, f64>,
 }
 
-impl JobProgress {
+impl NodeProgress {
     pub(crate) fn of(workflow: &Workflow) -> Self {
         Self {
             weights: workflow
@@ -302,7 +302,7 @@ mod tests {
             "3": {"class_type": "KSampler", "inputs": {"steps": 18}},
             "9": {"class_type": "Save", "inputs": {}},
         });
-        let mut progress = JobProgress::of(&Workflow::read(graph.to_string().as_bytes()).unwrap());
+        let mut progress = NodeProgress::of(&Workflow::read(graph.to_string().as_bytes()).unwrap());
         let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
         assert!(near(progress.record(vec![("1".to_owned(), 1.0)]), 0.05));
         assert!(near(

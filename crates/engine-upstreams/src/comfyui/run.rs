@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::answer::{FilmLocation, FilmSearch, JobAnswer, JobState, film_of};
 use super::card::{FileUpload, UploadedFiles, read_files};
 use super::error::ComfyError;
-use super::feed::{ComfyEvent, EventFeed, JobProgress};
+use super::feed::{ComfyEvent, EventFeed, NodeProgress};
 use super::server::{ComfyServer, SubmitAnswer};
 use super::shared::{ComfyServers, ComfyShared};
 use crate::servers::{CallError, PatienceError, TaskPatience, chain};
@@ -42,7 +42,7 @@ impl ComfyServers {
             patience: TaskPatience::new(&*self.0.timer, job.cancel, options.limits, job.key),
             view: ProgressView {
                 control: job.control,
-                progress: JobProgress::of(self.0.card.workflow()),
+                progress: NodeProgress::of(self.0.card.workflow()),
                 fraction: 0.0,
             },
             at: None,
@@ -179,7 +179,7 @@ struct JobAttempt<'a> {
 /// What the task's client sees of the work.
 struct ProgressView<'a> {
     pub(crate) control: &'a JobControl,
-    pub(crate) progress: JobProgress,
+    pub(crate) progress: NodeProgress,
     /// The fraction done; never decreases.
     pub(crate) fraction: f64,
 }

@@ -4,7 +4,7 @@
 use crate::servers::shown;
 use serde_json::{Map, Value};
 
-use super::dialect::{ServerDialect, TaskPhase};
+use super::dialect::{ServerDialect, UpstreamPhase};
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;
@@ -15,7 +15,7 @@ pub struct TaskSnapshot {
     /// The upstream's identifier of the task.
     pub id: String,
     /// The state of the task.
-    pub phase: TaskPhase,
+    pub phase: UpstreamPhase,
     /// The upstream's own status word.
     pub word: String,
     /// The fraction done, 0.0 to 1.0, if reported.
@@ -122,7 +122,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             (seen.id.as_str(), seen.phase),
-            ("video_1", TaskPhase::Running)
+            ("video_1", UpstreamPhase::Running)
         );
         assert_eq!(seen.progress, Some(0.42));
         assert_eq!(
@@ -147,7 +147,7 @@ mod tests {
         ] {
             let body = format!(r#"{{"id":"a","status":"failed","error":{error}}}"#);
             let seen = read(&body).unwrap();
-            assert_eq!(seen.phase, TaskPhase::Failed);
+            assert_eq!(seen.phase, UpstreamPhase::Failed);
             assert_eq!(seen.error_code.as_deref(), code, "{error}");
             assert_eq!(seen.error_message.as_deref(), message, "{error}");
         }
@@ -159,10 +159,10 @@ mod tests {
             let body = format!(r#"{{"id":"a","status":"{word}"}}"#);
             TaskSnapshot::read(body.as_bytes(), dialect).unwrap().phase
         };
-        assert_eq!(phase("succeeded", &OPENAI), TaskPhase::Completed);
-        assert_eq!(phase("succeeded", &KINORA), TaskPhase::Unknown);
-        assert_eq!(phase("deleted", &SGLANG), TaskPhase::Failed);
-        assert_eq!(phase("cancelling", &SGLANG), TaskPhase::Unknown);
+        assert_eq!(phase("succeeded", &OPENAI), UpstreamPhase::Completed);
+        assert_eq!(phase("succeeded", &KINORA), UpstreamPhase::Unknown);
+        assert_eq!(phase("deleted", &SGLANG), UpstreamPhase::Failed);
+        assert_eq!(phase("cancelling", &SGLANG), UpstreamPhase::Unknown);
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
                 "id": id, "status": "queued", "progress": progress, "error": error,
             });
             let seen = TaskSnapshot::read(body.to_string().as_bytes(), &KINORA).unwrap();
-            prop_assert!(is_bounded(&seen) && seen.id == id && seen.phase == TaskPhase::Queued);
+            prop_assert!(is_bounded(&seen) && seen.id == id && seen.phase == UpstreamPhase::Queued);
         }
     }
 }

@@ -11,7 +11,7 @@ pub struct ServerDialect {
     /// The form of a submit's body.
     pub form: BodyForm,
     /// The supported fields, with their names and shapes.
-    pub fields: &'static [(RequestField, &'static str, FieldShape)],
+    pub fields: &'static [(WireField, &'static str, FieldShape)],
     /// Whether the server may choose the length.
     pub auto_seconds: bool,
     /// What to do when it is unknown whether a submit was accepted.
@@ -21,7 +21,7 @@ pub struct ServerDialect {
     /// Where to get the result.
     pub result: ResultLocation,
     /// Its status words. Other words do not count as a sign of life.
-    pub statuses: &'static [(&'static str, TaskPhase)],
+    pub statuses: &'static [(&'static str, UpstreamPhase)],
     /// Whether its `error.code` values mean the same as ours.
     pub shares_failure_codes: bool,
 }
@@ -39,7 +39,7 @@ pub enum BodyForm {
 
 /// A field of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestField {
+pub enum WireField {
     /// The upstream's name of the model.
     Model,
     /// The prompt.
@@ -126,7 +126,7 @@ pub enum ResultLocation {
 
 /// The state of a task at its upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskPhase {
+pub enum UpstreamPhase {
     /// Waiting.
     Queued,
     /// In progress.
@@ -139,11 +139,11 @@ pub enum TaskPhase {
     Unknown,
 }
 
-const OPENAI_STATUSES: &[(&str, TaskPhase)] = &[
-    ("queued", TaskPhase::Queued),
-    ("in_progress", TaskPhase::Running),
-    ("completed", TaskPhase::Completed),
-    ("failed", TaskPhase::Failed),
+const OPENAI_STATUSES: &[(&str, UpstreamPhase)] = &[
+    ("queued", UpstreamPhase::Queued),
+    ("in_progress", UpstreamPhase::Running),
+    ("completed", UpstreamPhase::Completed),
+    ("failed", UpstreamPhase::Failed),
 ];
 
 /// Another Kinora.
@@ -151,33 +151,21 @@ pub const KINORA: ServerDialect = ServerDialect {
     name: "kinora",
     form: BodyForm::Json,
     fields: &[
-        (RequestField::Model, "model", FieldShape::Text),
-        (RequestField::Prompt, "prompt", FieldShape::Text),
+        (WireField::Model, "model", FieldShape::Text),
+        (WireField::Prompt, "prompt", FieldShape::Text),
         (
-            RequestField::NegativePrompt,
+            WireField::NegativePrompt,
             "negative_prompt",
             FieldShape::Text,
         ),
-        (RequestField::Seconds, "seconds", FieldShape::Text),
-        (RequestField::Size, "size", FieldShape::Text),
-        (RequestField::Seed, "seed", FieldShape::Number),
-        (
-            RequestField::AudioSwitch,
-            "generate_audio",
-            FieldShape::Flag,
-        ),
-        (RequestField::FirstFrame, "first_frame", FieldShape::Url),
-        (RequestField::LastFrame, "last_frame", FieldShape::Url),
-        (
-            RequestField::Images,
-            "reference_images",
-            FieldShape::Urls(9),
-        ),
-        (
-            RequestField::Audios,
-            "reference_audios",
-            FieldShape::Urls(3),
-        ),
+        (WireField::Seconds, "seconds", FieldShape::Text),
+        (WireField::Size, "size", FieldShape::Text),
+        (WireField::Seed, "seed", FieldShape::Number),
+        (WireField::AudioSwitch, "generate_audio", FieldShape::Flag),
+        (WireField::FirstFrame, "first_frame", FieldShape::Url),
+        (WireField::LastFrame, "last_frame", FieldShape::Url),
+        (WireField::Images, "reference_images", FieldShape::Urls(9)),
+        (WireField::Audios, "reference_audios", FieldShape::Urls(3)),
     ],
     auto_seconds: true,
     resubmit: ResubmitRule::WithKey("idempotency-key"),
@@ -193,29 +181,25 @@ pub const OPENAI: ServerDialect = ServerDialect {
     name: "openai",
     form: BodyForm::Multipart,
     fields: &[
-        (RequestField::Model, "model", FieldShape::Text),
-        (RequestField::Prompt, "prompt", FieldShape::Text),
-        (RequestField::Seconds, "seconds", FieldShape::Text),
-        (RequestField::Size, "size", FieldShape::Text),
-        (
-            RequestField::FirstFrame,
-            "input_reference",
-            FieldShape::Upload,
-        ),
+        (WireField::Model, "model", FieldShape::Text),
+        (WireField::Prompt, "prompt", FieldShape::Text),
+        (WireField::Seconds, "seconds", FieldShape::Text),
+        (WireField::Size, "size", FieldShape::Text),
+        (WireField::FirstFrame, "input_reference", FieldShape::Upload),
     ],
     auto_seconds: false,
     resubmit: ResubmitRule::Never,
     cancel: CancelMethod::Delete,
     result: ResultLocation::Content,
     statuses: &[
-        ("queued", TaskPhase::Queued),
-        ("in_progress", TaskPhase::Running),
-        ("running", TaskPhase::Running),
-        ("completed", TaskPhase::Completed),
-        ("succeeded", TaskPhase::Completed),
-        ("failed", TaskPhase::Failed),
-        ("expired", TaskPhase::Failed),
-        ("cancelled", TaskPhase::Failed),
+        ("queued", UpstreamPhase::Queued),
+        ("in_progress", UpstreamPhase::Running),
+        ("running", UpstreamPhase::Running),
+        ("completed", UpstreamPhase::Completed),
+        ("succeeded", UpstreamPhase::Completed),
+        ("failed", UpstreamPhase::Failed),
+        ("expired", UpstreamPhase::Failed),
+        ("cancelled", UpstreamPhase::Failed),
     ],
     shares_failure_codes: false,
 };
@@ -225,33 +209,25 @@ pub const VLLM_OMNI: ServerDialect = ServerDialect {
     name: "vllm-omni",
     form: BodyForm::Multipart,
     fields: &[
-        (RequestField::Model, "model", FieldShape::Text),
-        (RequestField::Prompt, "prompt", FieldShape::Text),
+        (WireField::Model, "model", FieldShape::Text),
+        (WireField::Prompt, "prompt", FieldShape::Text),
         (
-            RequestField::NegativePrompt,
+            WireField::NegativePrompt,
             "negative_prompt",
             FieldShape::Text,
         ),
-        (RequestField::Seconds, "seconds", FieldShape::Text),
-        (RequestField::Size, "size", FieldShape::Text),
-        (RequestField::Seed, "seed", FieldShape::Number),
+        (WireField::Seconds, "seconds", FieldShape::Text),
+        (WireField::Size, "size", FieldShape::Text),
+        (WireField::Seed, "seed", FieldShape::Number),
+        (WireField::AudioSwitch, "generate_sound", FieldShape::Flag),
+        (WireField::FirstFrame, "input_reference", FieldShape::Upload),
         (
-            RequestField::AudioSwitch,
-            "generate_sound",
-            FieldShape::Flag,
-        ),
-        (
-            RequestField::FirstFrame,
-            "input_reference",
-            FieldShape::Upload,
-        ),
-        (
-            RequestField::Images,
+            WireField::Images,
             "image_reference",
             FieldShape::DataUrl("image_url"),
         ),
         (
-            RequestField::Audios,
+            WireField::Audios,
             "audio_reference",
             FieldShape::DataUrl("audio_url"),
         ),
@@ -270,32 +246,28 @@ pub const SGLANG: ServerDialect = ServerDialect {
     name: "sglang",
     form: BodyForm::JsonUnlessUpload,
     fields: &[
-        (RequestField::Model, "model", FieldShape::Text),
-        (RequestField::Prompt, "prompt", FieldShape::Text),
+        (WireField::Model, "model", FieldShape::Text),
+        (WireField::Prompt, "prompt", FieldShape::Text),
         (
-            RequestField::NegativePrompt,
+            WireField::NegativePrompt,
             "negative_prompt",
             FieldShape::Text,
         ),
-        (RequestField::Seconds, "seconds", FieldShape::Number),
-        (RequestField::Size, "size", FieldShape::Text),
-        (RequestField::Seed, "seed", FieldShape::Number),
-        (
-            RequestField::FirstFrame,
-            "input_reference",
-            FieldShape::Upload,
-        ),
+        (WireField::Seconds, "seconds", FieldShape::Number),
+        (WireField::Size, "size", FieldShape::Text),
+        (WireField::Seed, "seed", FieldShape::Number),
+        (WireField::FirstFrame, "input_reference", FieldShape::Upload),
     ],
     auto_seconds: false,
     resubmit: ResubmitRule::Freely,
     cancel: CancelMethod::Delete,
     result: ResultLocation::UrlElseContent,
     statuses: &[
-        ("queued", TaskPhase::Queued),
-        ("in_progress", TaskPhase::Running),
-        ("completed", TaskPhase::Completed),
-        ("failed", TaskPhase::Failed),
-        ("deleted", TaskPhase::Failed),
+        ("queued", UpstreamPhase::Queued),
+        ("in_progress", UpstreamPhase::Running),
+        ("completed", UpstreamPhase::Completed),
+        ("failed", UpstreamPhase::Failed),
+        ("deleted", UpstreamPhase::Failed),
     ],
     shares_failure_codes: false,
 };
@@ -318,27 +290,27 @@ impl ServerDialect {
         };
         Features {
             text_to_video: true,
-            first_frame: self.wire(RequestField::FirstFrame).is_some(),
-            last_frame: self.wire(RequestField::LastFrame).is_some(),
-            reference_images_max: references(RequestField::Images),
-            reference_audios_max: references(RequestField::Audios),
-            audio_output: self.wire(RequestField::AudioSwitch).is_some(),
+            first_frame: self.wire(WireField::FirstFrame).is_some(),
+            last_frame: self.wire(WireField::LastFrame).is_some(),
+            reference_images_max: references(WireField::Images),
+            reference_audios_max: references(WireField::Audios),
+            audio_output: self.wire(WireField::AudioSwitch).is_some(),
             auto_duration: self.auto_seconds,
-            negative_prompt: self.wire(RequestField::NegativePrompt).is_some(),
+            negative_prompt: self.wire(WireField::NegativePrompt).is_some(),
             draft: false,
             edit: false,
         }
     }
 
     /// The name and shape of `field`.
-    pub(crate) fn wire(&self, field: RequestField) -> Option<(&'static str, FieldShape)> {
+    pub(crate) fn wire(&self, field: WireField) -> Option<(&'static str, FieldShape)> {
         let row = self.fields.iter().find(|(one, _, _)| *one == field);
         row.map(|(_, name, shape)| (*name, *shape))
     }
 
-    pub(crate) fn phase(&self, word: &str) -> TaskPhase {
+    pub(crate) fn phase(&self, word: &str) -> UpstreamPhase {
         let row = self.statuses.iter().find(|(one, _)| *one == word);
-        row.map_or(TaskPhase::Unknown, |(_, phase)| *phase)
+        row.map_or(UpstreamPhase::Unknown, |(_, phase)| *phase)
     }
 }
 

@@ -9,7 +9,7 @@ use kinora_engine::ReferenceFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{BodyForm, FieldShape, RequestField, ServerDialect};
+use super::dialect::{BodyForm, FieldShape, ServerDialect, WireField};
 use super::error::RemoteError;
 use crate::servers::{EncodedBody, FormPart, PartContent, encode_form, file_ending, is_media_type};
 
@@ -52,12 +52,12 @@ impl DialectEncoder {
         let spec = &request.spec;
         refuse_chains(spec)?;
         if let Some(model) = &request.model {
-            self.say(RequestField::Model, "a model name", json!(model))?;
+            self.say(WireField::Model, "a model name", json!(model))?;
         }
-        self.say(RequestField::Prompt, "a prompt", json!(spec.prompt))?;
+        self.say(WireField::Prompt, "a prompt", json!(spec.prompt))?;
         if let Some(negative) = &spec.negative_prompt {
             self.say(
-                RequestField::NegativePrompt,
+                WireField::NegativePrompt,
                 "a negative prompt",
                 json!(negative),
             )?;
@@ -67,20 +67,16 @@ impl DialectEncoder {
             VideoLength::Auto if self.dialect.auto_seconds => json!("auto"),
             VideoLength::Auto => return Err(RemoteError::Unsupported("an automatic length")),
         };
-        self.say(RequestField::Seconds, "a length", seconds)?;
+        self.say(WireField::Seconds, "a length", seconds)?;
         let Some(size) = spec.render_size() else {
             return Err(RemoteError::Unsupported("an undecided size"));
         };
-        self.say(RequestField::Size, "a size", json!(size.to_string()))?;
-        if self.dialect.wire(RequestField::Seed).is_some() {
-            self.say(RequestField::Seed, "a seed", json!(spec.seed))?;
+        self.say(WireField::Size, "a size", json!(size.to_string()))?;
+        if self.dialect.wire(WireField::Seed).is_some() {
+            self.say(WireField::Seed, "a seed", json!(spec.seed))?;
         }
         if request.audio_switch {
-            self.say(
-                RequestField::AudioSwitch,
-                "sound",
-                json!(spec.generate_audio),
-            )?;
+            self.say(WireField::AudioSwitch, "sound", json!(spec.generate_audio))?;
         } else if spec.generate_audio {
             return Err(RemoteError::Unsupported("sound"));
         }
@@ -89,7 +85,7 @@ impl DialectEncoder {
 
     fn say(
         &mut self,
-        field: RequestField,
+        field: WireField,
         what: &'static str,
         value: Value,
     ) -> Result<(), RemoteError> {
@@ -121,16 +117,16 @@ impl DialectEncoder {
             VideoInputs::Text => Ok(()),
             VideoInputs::Frames { .. } => {
                 let (first, last) = all.split_at(1);
-                self.say_items(RequestField::FirstFrame, "a first frame", first)
+                self.say_items(WireField::FirstFrame, "a first frame", first)
                     .await?;
-                self.say_items(RequestField::LastFrame, "a last frame", last)
+                self.say_items(WireField::LastFrame, "a last frame", last)
                     .await
             }
             VideoInputs::References { images, .. } => {
                 let (images, audios) = all.split_at(images.len());
-                self.say_items(RequestField::Images, "so many reference images", images)
+                self.say_items(WireField::Images, "so many reference images", images)
                     .await?;
-                self.say_items(RequestField::Audios, "so much reference sound", audios)
+                self.say_items(WireField::Audios, "so much reference sound", audios)
                     .await
             }
         }
@@ -138,7 +134,7 @@ impl DialectEncoder {
 
     async fn say_items(
         &mut self,
-        field: RequestField,
+        field: WireField,
         what: &'static str,
         items: &[(&str, &ReferenceFile)],
     ) -> Result<(), RemoteError> {

@@ -15,7 +15,7 @@ use kinora_engine::{
 };
 use serde::Deserialize;
 
-use super::dialect::{RequestField, ServerDialect};
+use super::dialect::{ServerDialect, WireField};
 use super::encode::{RemoteRequest, RemoteTicket};
 use super::error::RemoteError;
 use super::options::{RemoteOptions, UpstreamOptions};
@@ -84,7 +84,7 @@ impl FilmEngine for RemoteEngine {
     }
 
     fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
-        match self.remote.dialect().wire(RequestField::Seed) {
+        match self.remote.dialect().wire(WireField::Seed) {
             Some(_) => Vec::new(),
             None => vec![WarningCode::SeedIgnored.into()],
         }

@@ -12,7 +12,7 @@ use kinora_engine::places::{PlaceVisit, Places};
 use url::Url;
 
 use super::answer::{AnswerError, TaskSnapshot};
-use super::dialect::{CancelMethod, ResultLocation, TaskPhase};
+use super::dialect::{CancelMethod, ResultLocation, UpstreamPhase};
 use super::encode::RemoteTicket;
 use super::error::RemoteError;
 use super::options::RemoteOptions;
@@ -102,7 +102,7 @@ impl RemoteJob {
         });
         match seen {
             // Some servers answer for a failed task with the status of its failure.
-            Ok(snapshot) if reply.is_success() || snapshot.phase == TaskPhase::Failed => {
+            Ok(snapshot) if reply.is_success() || snapshot.phase == UpstreamPhase::Failed => {
                 self.shared.places.record_answer(self.visit.index);
                 let after = options.poll_wait(poll_after(&reply.headers));
                 Ok(PollAnswer { snapshot, after })

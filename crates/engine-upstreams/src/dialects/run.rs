@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::TaskSnapshot;
-use super::dialect::{ResubmitRule, TaskPhase};
+use super::dialect::{ResubmitRule, UpstreamPhase};
 use super::encode::{RemoteRequest, RemoteTicket, encode};
 use super::error::RemoteError;
 use super::job::RemoteJob;
@@ -212,10 +212,12 @@ impl RemoteRun<'_> {
                     (failures, missing) = (0, 0);
                     let snapshot = poll.snapshot;
                     match snapshot.phase {
-                        TaskPhase::Completed => return self.fetch(job, &snapshot, to).await,
-                        TaskPhase::Failed => return Err(job.failure(&snapshot)),
-                        TaskPhase::Queued | TaskPhase::Running => self.hear(snapshot.progress),
-                        TaskPhase::Unknown => {
+                        UpstreamPhase::Completed => return self.fetch(job, &snapshot, to).await,
+                        UpstreamPhase::Failed => return Err(job.failure(&snapshot)),
+                        UpstreamPhase::Queued | UpstreamPhase::Running => {
+                            self.hear(snapshot.progress);
+                        }
+                        UpstreamPhase::Unknown => {
                             let unknown = CallError::Word(snapshot.word);
                             self.patience.wait_left(unknown).map(drop)?;
                         }

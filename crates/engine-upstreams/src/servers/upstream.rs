@@ -208,7 +208,7 @@ impl ServerAnswer {
     }
 }
 
-/// Limits and trust of an [`ServerClient`].
+/// Limits and trust of a [`ServerClient`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerClientOptions<'a> {
     /// Maximum time for a connection, without the TLS handshake.

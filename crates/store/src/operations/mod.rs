@@ -1,5 +1,5 @@
 //! The changes of the store, written once for all databases: which rows a change needs
-//! ([`crate::backend::Operation::needs`]), and how it changes records by the transitions of
+//! ([`crate::backend::StoreOperation::needs`]), and how it changes records by the transitions of
 //! [`kinora_contract::lifecycle`] and the turns of [`crate::queue`]. An operation knows no database; it
 //! speaks to a [`crate::backend::StoreTransaction`].
 

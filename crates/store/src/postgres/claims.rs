@@ -225,7 +225,7 @@ async fn load_running(
 }
 
 /// For each project and model with more tasks in the table than were read: the number of readable tasks
-/// that were read. Only those that a claim of `load_claimable` tasks could use up.
+/// that were read. Only those that a claim of `reach` tasks could use up.
 fn count_truncated(
     found: &[Row],
     index: &QueueIndex,

@@ -66,7 +66,7 @@ impl WriteLane {
         answer.await.map_err(|_| closed_error())?
     }
 
-    /// As [`Self::job_for`], with a time limit for clients. After a timeout the operation may still be done, as
+    /// As [`Self::call`], with a time limit for clients. After a timeout the operation may still be done, as
     /// after any lost answer.
     pub(super) async fn call_with_limit<O: LaneStep>(
         &self,
@@ -171,7 +171,7 @@ impl LaneStep for WriteProbe {
     }
 }
 
-/// A change by a lane, which can be retried after a rollback: an [`StoreOperation`], or what only this
+/// A change by a lane, which can be retried after a rollback: a [`StoreOperation`], or what only this
 /// database does. A failed one has changed nothing in the batch.
 pub(super) trait LaneStep: Send + Sync + 'static {
     type Output: Send + 'static;
@@ -271,10 +271,10 @@ fn undo_jobs<O: LaneStep>(unclaimed: O::Output) -> Vec<Box<dyn LaneJob>> {
 }
 
 /// The channel for the answer to an operation.
-type JobAnswer<T> = oneshot::Receiver<Result<T, StoreError>>;
+type LaneAnswer<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// A job, and its answer.
-fn job_for<O: LaneStep>(operation: O) -> (Box<dyn LaneJob>, JobAnswer<O::Output>) {
+fn job_for<O: LaneStep>(operation: O) -> (Box<dyn LaneJob>, LaneAnswer<O::Output>) {
     let (reply, answer) = oneshot::channel();
     let call = LaneCall {
         operation,

@@ -53,7 +53,7 @@ impl ServerClock {
         (self.time == TimeSource::Clock).then(|| PresentTime::steady(self.clock.read()))
     }
 
-    /// The present time, from the server's answer `wall_ms` to a request that was sent at `start_reading`.
+    /// The present time, from the server's answer `wall_ms` to a request that was sent at `asked`.
     pub(super) fn present(&self, wall_ms: UnixMs, asked: SteadyMs) -> PresentTime {
         if let Some(own) = self.local_present() {
             return own;

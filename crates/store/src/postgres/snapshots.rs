@@ -24,10 +24,10 @@ const READ_MAX: u64 = 5_000;
 /// Age of a reading at which the next one starts, as a multiple of the time that it took.
 const REST: u32 = 10;
 
-/// Time of the last reading of the queue.
+/// Decides when to read the queue again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SnapshotRefresher {
-    last: Arc<Mutex<Option<LastReading>>>,
+    last: Arc<Mutex<Option<QueueReadingTime>>>,
     /// One reads at a time.
     reading: Arc<ReadingLock>,
 }
@@ -36,7 +36,7 @@ type ReadingLock = tokio::sync::Mutex<()>;
 
 /// A reading of the queue.
 #[derive(Clone, Debug)]
-struct LastReading {
+struct QueueReadingTime {
     since: Stopwatch,
     took: Duration,
 }
@@ -96,14 +96,15 @@ impl SnapshotRefresher {
         let snapshot = read_queue(reader).await?;
         shared.estimates.replace(snapshot);
         let took = since.elapsed();
-        *self.last() = Some(LastReading { since, took });
+        *self.last() = Some(QueueReadingTime { since, took });
         Ok(())
     }
 
     fn age(&self, shared: &SharedState) -> ReadingAge {
         let age_max = Duration::from_millis(shared.options.positions_ms_max);
         let last = self.last();
-        let Some(LastReading { since, took }) = last.as_ref().filter(|_| !age_max.is_zero()) else {
+        let Some(QueueReadingTime { since, took }) = last.as_ref().filter(|_| !age_max.is_zero())
+        else {
             return ReadingAge::Old;
         };
         // A queue that takes 2 s to read is read every 20 s, whatever the setting: the database spends at most
@@ -118,7 +119,7 @@ impl SnapshotRefresher {
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<LastReading>> {
+    fn last(&self) -> MutexGuard<'_, Option<QueueReadingTime>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
-//! A lane's [`LaneTransaction`] as operations use it. Rows that [`Operation::needs`] names are answered from
+//! A lane's [`LaneTransaction`] as operations use it. Rows that [`StoreOperation::needs`] names are answered from
 //! memory; searches send statements.
 //!
-//! [`Operation::needs`]: crate::backend::Operation::needs
+//! [`StoreOperation::needs`]: crate::backend::StoreOperation::needs
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -167,7 +167,7 @@ impl ProjectShares {
         }
     }
 
-    /// Waits for a place of `project`, and runs `read_page` there. The read keeps its place until it
+    /// Waits for a place of `project`, and runs `read` there. The read keeps its place until it
     /// ends, even if the caller has gone: hanging up gains a client nothing.
     pub(super) async fn run<T: Send + 'static>(
         &self,

@@ -51,13 +51,13 @@ pub(super) struct UndoPoint {
 impl<'a> WriterTransaction<'a> {
     pub(super) fn new(
         conn: &'a mut Connection,
-        standing: &'a mut WriterState,
+        state: &'a mut WriterState,
         now: ClockReading,
     ) -> Self {
         Self {
             conn,
             now: PresentTime::steady(now),
-            state: standing,
+            state,
             changes: Vec::new(),
             charges: Vec::new(),
             endings: Vec::new(),
@@ -336,7 +336,7 @@ impl<'a> WriterTransaction<'a> {
         }
     }
 
-    /// Undoes all changes since `undo_point`, newest first.
+    /// Undoes all changes since `mark`, newest first.
     pub(super) fn undo_to(&mut self, mark: UndoPoint) {
         for change in self.changes.drain(mark.changes..).rev() {
             self.state.queue.undo(&change);

@@ -47,18 +47,18 @@ pub(super) enum WriterHandle {
 impl WriterHandle {
     pub(super) fn start(
         conn: Connection,
-        standing: WriterState,
+        writer_state: WriterState,
         memory: Arc<StoreMemory>,
-        kept: WriterResources,
+        resources: WriterResources,
         clock: Arc<dyn Clock>,
         options: &SqliteOptions,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUED_MAX);
         let state = CommitLoop {
             conn,
-            state: standing,
+            state: writer_state,
             memory: memory.clone(),
-            resources: kept,
+            resources,
             writes: WriteHealth::new(clock.clone(), memory),
             clock,
             runtime: Handle::try_current().ok().filter(|_| !options.on_the_spot),
@@ -561,11 +561,11 @@ impl Drop for InlineQueue {
 
 impl fmt::Debug for InlineWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Spot")
+        f.write_str("InlineWriter")
     }
 }
 
-/// A change by the writer, which can be retried after an undo: an [`StoreOperation`], or what only this
+/// A change by the writer, which can be retried after an undo: a [`StoreOperation`], or what only this
 /// database does.
 pub(super) trait WriterStep: Send + 'static {
     type Output: Send + 'static;

@@ -344,9 +344,9 @@ pub(crate) fn insert_signing_key(key: &SecretKey) -> SqlQuery {
 
 /// Keeps a key that signs result addresses, if there is none.
 #[derive(Debug)]
-pub(crate) struct StoreSigningKey(pub(crate) SecretKey);
+pub(crate) struct AddSigningKey(pub(crate) SecretKey);
 
-impl SqlScript for StoreSigningKey {
+impl SqlScript for AddSigningKey {
     type Output = SecretKey;
 
     fn statements(&self, _: UnixMs) -> Vec<SqlQuery> {

@@ -423,7 +423,7 @@ pub(in crate::places) fn had_pavement(stage: &SceneBuilder<'_>) -> Option<bool> 
     Some(kept.paved)
 }
 
-/// Gives the `lay_out` of one group their old places, and new figures free places.
+/// Gives the `seats` of one group their old places, and new figures free places.
 fn restore_places(stage: &SceneBuilder<'_>, seats: &mut [FigurePlace]) {
     if stage.previous_places.is_empty() {
         return;

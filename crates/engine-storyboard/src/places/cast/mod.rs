@@ -14,7 +14,7 @@ use crate::raster::colour::Rgb;
 use crate::scene::actor::Actor;
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
-/// Whether `medium_of` carries any figure in this scene.
+/// Whether `group` carries any figure in this scene.
 pub(super) fn has_figures(stage: &SceneBuilder<'_>, group: FigureMedium) -> bool {
     !lay_out(stage, group).is_empty()
 }
@@ -112,7 +112,7 @@ pub(super) fn standing_figures(stage: &SceneBuilder<'_>) -> Vec<FigurePlace> {
     seats
 }
 
-/// Moves `lay_out` together into a part of the frame's width, `(from, to)`.
+/// Moves `seats` together into a part of the frame's width, `(from, to)`.
 pub(super) fn gather_figures(
     stage: &SceneBuilder<'_>,
     seats: &mut [FigurePlace],
@@ -139,7 +139,7 @@ pub(super) fn gather_figures(
     }
 }
 
-/// Makes those of `lay_out` whose subject is `wanted` as large as if they filled the frame's height alone by
+/// Makes those of `seats` whose subject is `wanted` as large as if they filled the frame's height alone by
 /// `share`, grown-ups being a third of a stage unit.
 pub(super) fn enlarge_figures(
     stage: &SceneBuilder<'_>,
@@ -153,7 +153,7 @@ pub(super) fn enlarge_figures(
     }
 }
 
-/// Puts those of `lay_out` whose subject is `wanted` onto the ground at `ground(x)`.
+/// Puts those of `seats` whose subject is `wanted` onto the ground at `ground(x)`.
 pub(super) fn place_standing(
     stage: &mut SceneBuilder<'_>,
     seats: &[FigurePlace],
@@ -508,7 +508,7 @@ fn figure_act(seat: &FigurePlace) -> Act {
     }
 }
 
-/// Whether the moving figures of `medium_of` go to the left: all go the same way, so that none walks through another.
+/// Whether the moving figures of `group` go to the left: all go the same way, so that none walks through another.
 fn heads_left(stage: &SceneBuilder<'_>, group: FigureMedium) -> bool {
     let mut rng = stage.rng.clone();
     rng.switch_to("heading", group as u8 as f32);
