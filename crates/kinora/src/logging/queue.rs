@@ -283,7 +283,7 @@ mod tests {
                 .with_writer(own.clone());
             let log = tracing_subscriber::registry().with(lines);
             tracing::subscriber::with_default(log, || {
-                own.write_batches(SlowReader { takes, taken })
+                own.write_batches(SlowReader { takes, taken });
             });
         });
         (queue, (take, read))
