@@ -6,6 +6,6 @@ import { readFileSync } from "node:fs";
 const [page, body] = process.argv.slice(2);
 // All that these functions know of a browser.
 globalThis.document = { baseURI: page };
-const file = new URL("../../pages/assets/core/snippets.js", import.meta.url);
+const file = new URL("../../studio/assets/core/snippets.js", import.meta.url);
 const { LANGUAGES } = await import(`data:text/javascript,${encodeURIComponent(readFileSync(file, "utf8"))}`);
 console.log(JSON.stringify(LANGUAGES.map(({ name, text }) => [name, text(JSON.parse(body))])));
