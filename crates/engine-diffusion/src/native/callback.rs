@@ -12,7 +12,7 @@ use diffusion_rs_sys::{
     sd_set_progress_callback,
 };
 use kinora_contract::Size;
-use kinora_engine::Picture;
+use kinora_engine::RgbPicture;
 
 use super::listener::{Level, Listener};
 
@@ -135,7 +135,7 @@ unsafe extern "C" fn picture(
     };
     let rgb = rgb.to_vec();
     // SAFETY: as in `log`.
-    unsafe { tell(data, |listener| listener.preview(Picture { size, rgb })) };
+    unsafe { tell(data, |listener| listener.preview(RgbPicture { size, rgb })) };
 }
 
 /// An image's size and bytes, `[height][width][3] u8`; `None` for an unexpected kind of image.

@@ -1,7 +1,7 @@
 //! The pictures of a job at the rendered size. A control video is held in memory as a whole,
 //! because the library requires it.
 
-use kinora_engine::{Control, EngineError, Footage, Materials, Picture, Stage};
+use kinora_engine::{EngineError, JobControl, JobMaterials, RgbPicture, SourceVideo, WorkStage};
 
 use crate::generation::{Generation, Given};
 use crate::picture;
@@ -9,16 +9,16 @@ use crate::picture;
 /// Pictures for the library, each of size [`Generation::rendered`].
 #[derive(Debug)]
 pub(super) struct Pictures {
-    pub initial: Option<Picture>,
-    pub end: Option<Picture>,
-    pub control: Vec<Picture>,
+    pub initial: Option<RgbPicture>,
+    pub end: Option<RgbPicture>,
+    pub control: Vec<RgbPicture>,
 }
 
 impl Pictures {
     pub(super) fn of(
         made: &Generation,
-        materials: &Materials,
-        control: &Control,
+        materials: &JobMaterials,
+        control: &JobControl,
     ) -> Result<Self, EngineError> {
         let given = |given: Option<Given>| {
             let picture = given.and_then(|given| given.of(materials));
@@ -44,11 +44,11 @@ fn broken() -> EngineError {
 
 fn frames(
     made: &Generation,
-    source: &dyn Footage,
-    control: &Control,
-) -> Result<Vec<Picture>, EngineError> {
+    source: &dyn SourceVideo,
+    control: &JobControl,
+) -> Result<Vec<RgbPicture>, EngineError> {
     let mut playback = source.play()?;
-    let mut frames: Vec<Picture> = Vec::with_capacity(made.frames as usize);
+    let mut frames: Vec<RgbPicture> = Vec::with_capacity(made.frames as usize);
     let mut next = 0;
     for index in 0..made.frames {
         let wanted = made.control_frame(index, source.fps(), source.frames());
@@ -65,13 +65,13 @@ fn frames(
             shown = playback.next_frame()?;
             next += 1;
         }
-        let picture = Picture {
+        let picture = RgbPicture {
             size: source.size(),
             rgb: shown.ok_or_else(broken)?,
         };
         frames.push(picture::fit(&picture, made.crop, made.rendered)?);
         let share = f64::from(index + 1) / f64::from(made.frames);
-        control.report(Stage::Preparing, share)?;
+        control.report(WorkStage::Preparing, share)?;
     }
     Ok(frames)
 }

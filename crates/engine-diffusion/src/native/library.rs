@@ -13,7 +13,7 @@ use diffusion_rs_sys::{
     str_to_scheduler,
 };
 use kinora_contract::Size;
-use kinora_engine::Picture;
+use kinora_engine::RgbPicture;
 
 use super::callback::pixels;
 use super::inputs::Pictures;
@@ -170,7 +170,7 @@ fn no_image() -> sd_image_t {
 }
 
 /// The library's view of a picture; despite the mutable pointer, the library only reads it.
-fn image(picture: &Picture) -> sd_image_t {
+fn image(picture: &RgbPicture) -> sd_image_t {
     sd_image_t {
         width: picture.size.width,
         height: picture.size.height,

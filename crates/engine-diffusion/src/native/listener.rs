@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kinora_engine::{Control, EngineError, Picture, Stage};
+use kinora_engine::{EngineError, JobControl, RgbPicture, WorkStage};
 
 use crate::progress::Tracker;
 
@@ -22,7 +22,7 @@ pub(super) enum Level {
 
 /// The listener of one call, used from any of the library's threads.
 pub(super) struct Listener<'a> {
-    control: &'a Control,
+    control: &'a JobControl,
     tracker: Mutex<Tracker>,
     complaints: Mutex<VecDeque<String>>,
 }
@@ -33,7 +33,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'a> Listener<'a> {
     /// A listener for a call with `steps` denoising steps.
-    pub(super) fn new(steps: u32, control: &'a Control) -> Self {
+    pub(super) fn new(steps: u32, control: &'a JobControl) -> Self {
         Self {
             control,
             tracker: Mutex::new(Tracker::new(steps)),
@@ -77,13 +77,15 @@ impl<'a> Listener<'a> {
         self.report(&tracker);
     }
 
-    pub(super) fn preview(&self, picture: Picture) {
+    pub(super) fn preview(&self, picture: RgbPicture) {
         self.control.preview.show(picture);
     }
 
     /// A cancel has no effect here; the caller checks for it when the library returns.
     fn report(&self, tracker: &Tracker) {
-        let _ = self.control.report(Stage::Generating, tracker.fraction());
+        let _ = self
+            .control
+            .report(WorkStage::Generating, tracker.fraction());
     }
 
     /// The error of a failed call: `what`, with the last warnings.
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_failure_that_reports_exhausted_memory_is_one_of_memory() {
-        let control = Control::default();
+        let control = JobControl::default();
         let said = |line: &str| {
             let listener = Listener::new(1, &control);
             listener.line(Level::Error, line);
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn only_the_last_complaints_are_kept() {
-        let control = Control::default();
+        let control = JobControl::default();
         let listener = Listener::new(1, &control);
         for number in 0..50 {
             listener.line(Level::Warning, &format!("w{number}"));

@@ -14,12 +14,13 @@ use std::thread;
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
+    ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, FrameJob, JobControl,
+    JobMaterials, WorkStage,
 };
 
 use crate::generation::Generation;
 use crate::progress::HANDING_OVER;
-use crate::{Model, Settings, picture, sound};
+use crate::{Model, Settings, sound};
 use callback::Previews;
 use inputs::Pictures;
 use library::{Context, Output};
@@ -52,7 +53,7 @@ impl Native {
                 processor; leave it out, or run the VAEs on an accelerator";
             return Err(EngineError::Failed(why.to_owned()));
         }
-        let control = Control::default();
+        let control = JobControl::default();
         let listener = Listener::new(1, &control);
         let context = on_deep_stack(|| {
             callback::during(&listener, None, || Context::open(model.settings()))
@@ -78,7 +79,7 @@ impl Native {
         &self,
         made: &Generation,
         pictures: &Pictures,
-        control: &Control,
+        control: &JobControl,
     ) -> Result<Output, EngineError> {
         let mut context = self.context.lock().unwrap_or_else(PoisonError::into_inner);
         let previews = match self.model.settings().taesd {
@@ -107,16 +108,16 @@ impl Native {
     }
 }
 
-impl Planner for Native {
-    fn describe(&self) -> &Description {
+impl ClipPlanner for Native {
+    fn describe(&self) -> &EngineDescription {
         self.model.describe()
     }
 
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+    fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         self.model.plan(spec, materials)
     }
 
-    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+    fn warnings(&self, spec: &VideoSpec, materials: &JobMaterials) -> Vec<Warning> {
         self.model.warnings(spec, materials)
     }
 }
@@ -127,22 +128,22 @@ impl Engine for Native {
     /// latents, or at the rendered size with `taesd`.
     fn generate(
         &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
+        job: &FrameJob<'_>,
+        sink: &mut dyn ClipSink,
+        control: &JobControl,
     ) -> Result<(), EngineError> {
-        control.report(Stage::Preparing, 0.0)?;
+        control.report(WorkStage::Preparing, 0.0)?;
         let made = self.model.generation(job.spec, job.materials)?;
         if made.clip() != job.clip {
             let why = "the clip does not match its plan";
             return Err(EngineError::Failed(why.to_owned()));
         }
         let pictures = Pictures::of(&made, job.materials, control)?;
-        control.report(Stage::Preparing, 1.0)?;
+        control.report(WorkStage::Preparing, 1.0)?;
         let output = self.render(&made, &pictures, control)?;
-        control.report(Stage::Generating, HANDING_OVER.start)?;
+        control.report(WorkStage::Generating, HANDING_OVER.start)?;
         hand_over(&output, &made, sink, control)?;
-        control.report(Stage::Finishing, 1.0)
+        control.report(WorkStage::Finishing, 1.0)
     }
 }
 
@@ -190,8 +191,8 @@ fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, EngineEr
 fn hand_over(
     output: &Output,
     made: &Generation,
-    sink: &mut dyn Sink,
-    control: &Control,
+    sink: &mut dyn ClipSink,
+    control: &JobControl,
 ) -> Result<(), EngineError> {
     let clip = made.clip();
     if clip.audio {
@@ -213,7 +214,7 @@ fn hand_over(
         sink.frame(&frame)?;
         let share = f64::from(index + 1) / f64::from(clip.frames);
         let whole = HANDING_OVER.end - HANDING_OVER.start;
-        control.report(Stage::Generating, HANDING_OVER.start + share * whole)?;
+        control.report(WorkStage::Generating, HANDING_OVER.start + share * whole)?;
     }
     Ok(())
 }
