@@ -337,11 +337,11 @@ impl ReferenceFetcher {
         };
         let saved = async {
             let mut received = 0;
-            let mut count = |bytes| {
+            let saved = save(body, saving, &mut |bytes| {
                 received += bytes;
                 reserved.count(bytes);
-            };
-            let saved = save(body, saving, &mut count).await;
+            })
+            .await;
             saved.map_err(|error| save_failure(error, received, declared))
         };
         let limit = declared.map(|bytes| self.options.time_for(bytes));

@@ -138,9 +138,11 @@ fn record_blocking(job: RecordJob) -> Result<RecordedVideo, RecordError> {
     sink.span = job.trail.span("encode");
     job.control.report(WorkStage::Finishing, 0.5)?;
     let (mut recording, mut written) = sink.recorder.finish()?;
-    let mut go_on = || job.control.report(WorkStage::Finishing, 0.5).is_ok();
-    let path = job.staged.path();
-    if sign(job.signer.as_deref(), path, &job.provenance, &mut go_on)? {
+    let (signer, path) = (job.signer.as_deref(), job.staged.path());
+    let is_signed = sign(signer, path, &job.provenance, &mut || {
+        job.control.report(WorkStage::Finishing, 0.5).is_ok()
+    })?;
+    if is_signed {
         // The signature is inside the file, so length and hash are those of the signed one.
         written = measured(path)?;
         recording.info.file_bytes = written.bytes;
@@ -324,9 +326,8 @@ fn check_signed(unsigned: &Path, signed: &Path) -> Result<(), String> {
     if !fs::symlink_metadata(signed).is_ok_and(|found| found.is_file()) {
         return Err("the signer wrote no file".to_owned());
     }
-    let read = |path: &Path| probe(path).map_err(|error| error.to_string());
-    let before = read(unsigned)?;
-    let after = read(signed).map_err(|why| format!("the signed file is no MP4: {why}"))?;
+    let before = probe(unsigned).map_err(|error| error.to_string())?;
+    let after = probe(signed).map_err(|why| format!("the signed file is no MP4: {why}"))?;
     let file_bytes = before.file_bytes;
     if (ProbeInfo {
         file_bytes,
