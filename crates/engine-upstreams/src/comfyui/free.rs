@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::servers::{CallError, chain};
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::error::ComfyError;
 use super::server::ComfyServer;
