@@ -168,12 +168,12 @@ impl TokenBucket {
         if missing == 0 {
             self.level -= REQUEST;
         }
-        let wait_ms = |missing: u64| missing.div_ceil(limit.into());
         RateLimitStatus {
             limit,
             remaining: u32::try_from(self.level / REQUEST).unwrap_or(u32::MAX),
-            reset_ms: wait_ms(self.capacity() - self.level),
-            retry_after_seconds: (missing > 0).then(|| wait_ms(missing).div_ceil(1000)),
+            reset_ms: (self.capacity() - self.level).div_ceil(limit.into()),
+            retry_after_seconds: (missing > 0)
+                .then(|| missing.div_ceil(limit.into()).div_ceil(1000)),
         }
     }
 }

@@ -38,11 +38,12 @@ impl VideoSpec {
 
     /// The rendered size; for an adaptive shape, the widescreen size of its resolution.
     fn cost_size(&self) -> Size {
-        let widescreen = |resolution: Resolution| resolution.size(AspectRatio::R16x9);
         match (self.render_size(), self.frame) {
             (Some(size), _) | (None, FrameSize::Fixed(size)) => size,
-            (None, FrameSize::Adaptive(_)) if self.draft => widescreen(Resolution::P480),
-            (None, FrameSize::Adaptive(resolution)) => widescreen(resolution),
+            (None, FrameSize::Adaptive(_)) if self.draft => {
+                Resolution::P480.size(AspectRatio::R16x9)
+            }
+            (None, FrameSize::Adaptive(resolution)) => resolution.size(AspectRatio::R16x9),
         }
     }
 }

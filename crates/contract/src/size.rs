@@ -143,12 +143,12 @@ impl Resolution {
         // Both sides are scaled by the same ratio and rounded up to even, so the shorter one is
         // exactly that of the resolution, and the shape is off by less than two pixels.
         let short = u64::from(size.width.min(size.height).max(1));
-        let scaled = |side: u32| {
+        let [width, height] = [size.width, size.height].map(|side| {
             let exact = u64::from(side) * u64::from(self.short_side());
             let rounded = exact.div_ceil(short).next_multiple_of(2);
             u32::try_from(rounded).unwrap_or(u32::MAX)
-        };
-        Size::new(scaled(size.width), scaled(size.height))
+        });
+        Size::new(width, height)
     }
 
     /// The size of this resolution whose aspect ratio is nearest (in the logarithm, so that

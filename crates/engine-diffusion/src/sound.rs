@@ -23,13 +23,12 @@ pub(crate) fn for_clip(made: Made<'_>, clip: &ClipPlan) -> Vec<f32> {
     let length = u64::from(clip.frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(clip.fps.max(1));
     let length = length as usize;
     let channels = made.channels.max(1);
-    let side = |channel: usize| -> Vec<f32> {
-        let channel = channel.min(channels - 1);
+    let [left, right] = [0, 1].map(|side: usize| {
+        let channel = side.min(channels - 1);
         let samples = made.pcm.iter().skip(channel).step_by(channels);
         let clean = samples.map(|sample| if sample.is_finite() { *sample } else { 0.0 });
         resampled(&clean.collect::<Vec<f32>>(), made.rate_hz, length)
-    };
-    let (left, right) = (side(0), side(1));
+    });
     left.into_iter()
         .zip(right)
         .flat_map(<[f32; 2]>::from)

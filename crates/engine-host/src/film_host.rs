@@ -79,16 +79,15 @@ fn examine(
     clock: &Arc<dyn Clock>,
 ) -> Result<(), OrderError> {
     let (mut told, mut unheard) = (Stopwatch::start(clock), None);
-    let mut go_on = || {
-        // `examine` calls this for each decoded frame. The service takes silence for a hang, so
-        // the process must prove its life, but not at the rate of the frames.
+    let examined = InProcessFilms.examine(path, asked, &mut || {
+        // Called for each decoded frame. The service takes silence for a hang, so the process must
+        // prove its life, but not at the rate of the frames.
         if told.elapsed() >= KEEP_ALIVE_INTERVAL {
             told.restart();
             unheard = FilmResponse::Alive.write(to).err();
         }
         unheard.is_none()
-    };
-    let examined = InProcessFilms.examine(path, asked, &mut go_on);
+    });
     if let Some(error) = unheard {
         return Err(OrderError::ServiceGone(error));
     }

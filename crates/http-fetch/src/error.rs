@@ -10,7 +10,6 @@ use std::time::Duration;
 use kinora_contract::{Failure, FailureCode};
 use tokio_rustls::rustls;
 
-use crate::body::SaveError;
 use crate::reached::FetchProgress;
 use crate::resolve::LookupError;
 
@@ -321,25 +320,4 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
     error
         .raw_os_error()
         .is_some_and(|number| numbers.contains(&number))
-}
-
-impl FetchError {
-    /// For a body of which `bytes` arrived.
-    pub(crate) fn from_save(error: SaveError, bytes: u64, declared: Option<u64>) -> Self {
-        match error {
-            SaveError::TooLarge => Self::TooLarge,
-            SaveError::TooSlow(pace) => Self::Timeout(FetchCause::Rate {
-                bytes_min: pace.bytes_min,
-                window_ms: pace.window.as_millis(),
-            }),
-            SaveError::Broken(source) => Self::Unreachable(FetchCause::Body {
-                bytes,
-                declared,
-                source,
-            }),
-            SaveError::Encoded(name) => Self::Unreachable(FetchCause::Encoding(name)),
-            SaveError::Damaged(error) => Self::Unreachable(FetchCause::Damaged(error)),
-            SaveError::Storage(error) => Self::Storage(error),
-        }
-    }
 }

@@ -8,9 +8,9 @@
 //!    answer.
 //! 3. `policy`: decides: what the operator lists (`network`), what is local (`surroundings`), what
 //!    is public (`address`, [`classify`]).
-//! 4. `connect`: TCP and TLS to exactly a permitted address, within one deadline.
-//! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
-//! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate, and undoes their
+//! 4. `fetcher`: TCP and TLS to exactly a permitted address, within one deadline; one request, one
+//!    bounded response head; redirects go back to 2.
+//! 5. `body`: saves the bytes to a new file, counted, never below the minimum rate, and undoes their
 //!    `coding`.
 //!
 //! `error` has the errors, `reached` how far the fetch got. [`SystemResolver`] also resolves for clients in
@@ -25,9 +25,7 @@ mod address;
 mod body;
 mod budget;
 mod coding;
-mod connect;
 mod error;
-mod exchange;
 mod fetcher;
 mod lookups;
 mod network;

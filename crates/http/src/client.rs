@@ -155,12 +155,12 @@ impl HttpClient {
         request: Request<Bytes>,
         limit: Duration,
     ) -> Result<Response<Incoming>, ExchangeError> {
-        let body = |bytes| {
+        let request = request.map(|bytes| {
             Full::new(bytes)
                 .map_err(|never| match never {})
                 .boxed_unsync()
-        };
-        let opened = timeout(limit, self.send(request.map(body))).await;
+        });
+        let opened = timeout(limit, self.send(request)).await;
         opened.unwrap_or(Err(ExchangeError::Timeout(limit)))
     }
 

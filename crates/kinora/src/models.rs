@@ -2,7 +2,6 @@
 //! model uses stay, and so do those that `kinora models pull` could not bring back.
 
 mod check;
-mod download_board;
 mod pull;
 
 use std::fs;

@@ -1,22 +1,23 @@
 //! `kinora top`: an overview of a service, beside its processes. On a terminal it refreshes every
-//! second until q or Ctrl-C; elsewhere it prints once.
+//! second until q or Ctrl-C, on a separate screen that it restores afterwards; elsewhere it prints
+//! once.
 
-mod view;
-
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read, Write};
 use std::time::Duration;
 
 use kinora_api::Operations as Shown;
-use kinora_store::OperatorStore;
+use kinora_store::{LivingWorker, OperatorStore, RunningTask, ServiceOverview, SharedDevice};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use crate::cli::TopArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{aligned, date, print, printable};
 use crate::store_access;
-use view::{KeyPresses, OverviewReading, TerminalScreen};
+use crate::workers::{place_rows, served_parts};
 
 /// Refresh interval.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
                 overview: &overview,
                 trouble: None,
             };
-            print(&view::lines(&reading, None).join("\n"));
+            print(&lines(&reading, None).join("\n"));
             print("\n");
         }
         Ok(())
@@ -124,7 +125,7 @@ async fn watch(operations: &dyn OperatorStore, place: &str) -> Result<(), Failur
             overview: &overview,
             trouble: trouble.as_deref(),
         };
-        screen.draw(&view::lines(&reading, Some(screen.size())));
+        screen.draw(&lines(&reading, Some(screen.size())));
         match events.next().await {
             ViewEvent::End => return Ok(()),
             ViewEvent::Resized => {}
@@ -136,5 +137,446 @@ async fn watch(operations: &dyn OperatorStore, place: &str) -> Result<(), Failur
                 }
             }
         }
+    }
+}
+
+/// Minimum number of lines for running tasks, however small the terminal is.
+const RUNNING_MIN: usize = 1;
+
+/// The contents of the view.
+struct OverviewReading<'a> {
+    /// The name of the store.
+    place: &'a str,
+    overview: &'a ServiceOverview,
+    /// Why later readings of the store failed, if they did.
+    trouble: Option<&'a str>,
+}
+
+/// The lines, uncut, or cut to a terminal of this size.
+fn lines(reading: &OverviewReading<'_>, size: Option<ScreenSize>) -> Vec<String> {
+    let overview = reading.overview;
+    let mut above = head(reading);
+    above.extend(section(&queue(overview)));
+    let mut workers = section(&workers(&overview.workers));
+    let devices = devices(&overview.workers);
+    // Few services share a device.
+    if devices.len() > 1 {
+        workers.extend(section(&devices));
+    }
+    let places = place_rows(&overview.workers);
+    if places.len() > 1 {
+        workers.extend(section(&places));
+    }
+    let mut running = section(&running(&overview.running));
+    let Some(size) = size else {
+        return [above, running, workers].concat();
+    };
+    // Tasks give way to workers: there may be many, and the queue counts them.
+    let room = size.rows.saturating_sub(above.len() + workers.len());
+    let room = room.max(RUNNING_MIN + 2);
+    if running.len() > room {
+        let left_out = running.len() - room + 1;
+        running.truncate(room - 1);
+        running.push(format!("and {left_out} more"));
+    }
+    let mut lines = [above, running, workers].concat();
+    lines.truncate(size.rows);
+    lines
+        .iter()
+        .map(|line| cut_to_columns(line, size.columns))
+        .collect()
+}
+
+fn head(reading: &OverviewReading<'_>) -> Vec<String> {
+    let overview = reading.overview;
+    let waiting: u64 = overview.models.iter().map(|model| model.waiting).sum();
+    let running: u64 = overview.models.iter().map(|model| model.running).sum();
+    let mut lines = vec![
+        format!(
+            "{} UTC  {}",
+            date_and_seconds(overview.now_ms),
+            printable(reading.place)
+        ),
+        format!(
+            "{waiting} waiting, {running} running; last minute: {} completed, {} failed",
+            overview.completed_lately, overview.failed_lately
+        ),
+    ];
+    if let Some(trouble) = reading.trouble {
+        lines.push(format!("Not read since then: {}", printable(trouble)));
+    }
+    lines
+}
+
+fn date_and_seconds(time_ms: u64) -> String {
+    format!("{}:{:02}", date(time_ms), time_ms / 1000 % 60)
+}
+
+/// A table after an empty line.
+fn section<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let table = aligned(rows);
+    let lines = table.lines().map(str::to_owned);
+    [String::new()].into_iter().chain(lines).collect()
+}
+
+fn queue(overview: &ServiceOverview) -> Vec<[String; 4]> {
+    let heads = ["MODEL", "WAITING", "RUNNING", "OLDEST"];
+    let mut rows = vec![heads.map(str::to_owned)];
+    for model in &overview.models {
+        let oldest = model.oldest_waiting_ms;
+        rows.push([
+            printable(&model.model),
+            model.waiting.to_string(),
+            model.running.to_string(),
+            oldest.map_or_else(|| "-".to_owned(), duration_text),
+        ]);
+    }
+    rows
+}
+
+fn running(tasks: &[RunningTask]) -> Vec<[String; 6]> {
+    let heads = ["PROGRESS", "TIME", "MODEL", "PROJECT", "TASK", "WORKER"];
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(tasks.iter().map(|task| {
+        [
+            format!("{:>3} %", task.progress),
+            duration_text(task.since_ms),
+            printable(&task.model),
+            printable(&task.project),
+            task.id.to_string(),
+            printable(&task.worker),
+        ]
+    }));
+    rows
+}
+
+fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
+    let heads = [
+        "WORKER", "HOST", "STATE", "BUSY", "SEEN", "ENGINES", "DEVICES",
+    ];
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(living.iter().map(|one| {
+        let worker = &one.worker;
+        [
+            printable(&worker.id),
+            printable(&worker.host),
+            worker.state.name().to_owned(),
+            format!("{}/{}", one.running, worker.slots),
+            format!("{} s ago", one.seen_ms_ago / 1000),
+            served_parts(&worker.models, |served| &served.engine),
+            served_parts(&worker.models, |served| {
+                served.device.as_deref().unwrap_or("auto")
+            }),
+        ]
+    }));
+    rows
+}
+
+/// A shared device, with the engines that are loaded on it.
+fn device_row(one: &LivingWorker, device: &SharedDevice) -> [String; 5] {
+    let there = device.engines.iter().filter(|one| one.state.is_there());
+    let there = there.map(|one| format!("{} ({})", one.engine, one.state.name()));
+    let there: Vec<String> = there.collect();
+    let loaded = if there.is_empty() {
+        "-".to_owned()
+    } else {
+        printable(&there.join(", "))
+    };
+    [
+        printable(&device.name),
+        printable(&one.worker.id),
+        format!("{}/{}", device.used_megabytes(), device.memory_megabytes),
+        device.swaps.to_string(),
+        loaded,
+    ]
+}
+
+/// The devices that engines share.
+fn devices(living: &[LivingWorker]) -> Vec<[String; 5]> {
+    let heads = ["DEVICE", "WORKER", "MEGABYTES", "SWAPS", "LOADED"];
+    let mut rows = vec![heads.map(str::to_owned)];
+    for one in living {
+        rows.extend(
+            one.worker
+                .devices
+                .iter()
+                .map(|device| device_row(one, device)),
+        );
+    }
+    rows
+}
+
+/// `1:05`, and from an hour on `2:01:05`.
+fn duration_text(millis: u64) -> String {
+    let seconds = millis / 1000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// The start of the line; the last column stays free, because some terminals wrap there.
+fn cut_to_columns(line: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(1);
+    if line.chars().count() <= room {
+        return line.to_owned();
+    }
+    let kept = line.chars().take(room.saturating_sub(1));
+    kept.chain((room > 0).then_some('…')).collect()
+}
+
+/// Size of a terminal that does not report one.
+const COLUMNS: u16 = 80;
+const ROWS: u16 = 24;
+/// Alternate screen, no cursor, and no line wrapping, since some characters are wider than one
+/// column.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+/// The screen; restored when dropped.
+struct TerminalScreen {
+    /// The previous modes of the keyboard.
+    before: Option<Termios>,
+}
+
+/// Columns and rows.
+#[derive(Clone, Copy, Debug)]
+struct ScreenSize {
+    columns: usize,
+    rows: usize,
+}
+
+impl TerminalScreen {
+    /// Takes over the screen, with unbuffered keys.
+    fn open() -> Self {
+        // Standard input may be a pipe, as in `kinora top < /dev/null`: then there are no modes to
+        // change, and Ctrl-C still quits.
+        let before = tcgetattr(std::io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut modes = before.clone();
+            modes
+                .local_modes
+                .remove(LocalModes::ICANON | LocalModes::ECHO);
+            // Without it, q needs Enter.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &modes);
+        }
+        write(ENTER);
+        Self { before }
+    }
+
+    /// Current size of the terminal.
+    fn size(&self) -> ScreenSize {
+        let size = tcgetwinsize(std::io::stdout()).ok();
+        let known =
+            |part: Option<u16>, default| usize::from(part.filter(|n| *n > 0).unwrap_or(default));
+        ScreenSize {
+            columns: known(size.map(|size| size.ws_col), COLUMNS),
+            rows: known(size.map(|size| size.ws_row), ROWS),
+        }
+    }
+
+    /// Draws lines over the previous ones, without flicker.
+    fn draw(&self, lines: &[String]) {
+        // Overwrites from the top, and clears only what is left of each line and below the last.
+        // Clearing the screen first would make it flicker.
+        let mut out = String::from("\x1b[H");
+        for (number, line) in lines.iter().enumerate() {
+            if number > 0 {
+                out.push_str("\r\n");
+            }
+            out.push_str(line);
+            out.push_str("\x1b[K");
+        }
+        out.push_str("\x1b[J");
+        write(&out);
+    }
+}
+
+impl Drop for TerminalScreen {
+    fn drop(&mut self) {
+        write(LEAVE);
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+fn write(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // If the terminal is gone, SIGHUP follows.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Keys, read on a separate thread that ends with the process.
+struct KeyPresses(mpsc::Receiver<u8>);
+
+impl KeyPresses {
+    fn listen() -> Self {
+        let (pressed, keys) = mpsc::channel(16);
+        std::thread::spawn(move || {
+            for key in std::io::stdin().lock().bytes() {
+                let Ok(key) = key else { return };
+                if pressed.blocking_send(key).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(keys)
+    }
+
+    /// Waits until q is pressed; for ever if there is no keyboard.
+    async fn wait_for_quit(&mut self) {
+        loop {
+            match self.0.recv().await {
+                Some(b'q' | b'Q') => return,
+                Some(_) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::TaskId;
+    use kinora_store::{
+        DeviceEngine, DeviceEngineState, ModelQueue, ServedModel, WorkerAnnouncement, WorkerState,
+    };
+
+    use super::*;
+
+    fn overview(tasks: usize) -> ServiceOverview {
+        let task = |number: usize| RunningTask {
+            id: TaskId::from_parts(1_795_319_100_000, [u8::try_from(number).unwrap(); 10]),
+            project: "shop\u{1b}[2J".to_owned(),
+            model: "kinora-a1".to_owned(),
+            progress: 40,
+            attempt: 1,
+            since_ms: 65_000,
+            worker: "gpu-1-4711".to_owned(),
+        };
+        let served = ServedModel {
+            model: "kinora-a1".to_owned(),
+            engine: "storyboard/7".to_owned(),
+            device: Some("cuda0".to_owned()),
+            is_available: true,
+        };
+        let worker = WorkerAnnouncement {
+            id: "gpu-1-4711".to_owned(),
+            host: "gpu-1".to_owned(),
+            pid: 4711,
+            version: "0.1.0".to_owned(),
+            models: vec![served],
+            slots: 2,
+            started_at_ms: 0,
+            state: WorkerState::Serving,
+            devices: Vec::new(),
+            places: Vec::new(),
+        };
+        ServiceOverview {
+            now_ms: 1_795_319_107_000,
+            models: vec![ModelQueue {
+                model: "kinora-a1".to_owned(),
+                waiting: 12,
+                running: 2,
+                oldest_waiting_ms: Some(7_265_000),
+            }],
+            running: (0..tasks).map(task).collect(),
+            completed_lately: 3,
+            failed_lately: 1,
+            workers: vec![LivingWorker {
+                worker,
+                seen_ms_ago: 2_900,
+                running: 2,
+            }],
+        }
+    }
+
+    fn shown(
+        overview: &ServiceOverview,
+        size: Option<ScreenSize>,
+        trouble: Option<&str>,
+    ) -> Vec<String> {
+        let reading = OverviewReading {
+            place: "/var/lib/kinora",
+            overview,
+            trouble,
+        };
+        lines(&reading, size)
+    }
+
+    #[test]
+    fn all_of_it_is_shown_and_cannot_write_to_the_terminal() {
+        let text = shown(&overview(2), None, None).join("\n");
+        for part in [
+            "2026-11-22 03:45:07 UTC  /var/lib/kinora",
+            "12 waiting, 2 running; last minute: 3 completed, 1 failed",
+            "kinora-a1  12       2        2:01:05",
+            " 40 %     1:05  kinora-a1  shop",
+            "gpu-1-4711  gpu-1  serving  2/2   2 s ago  storyboard/7  cuda0",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(
+            !text.contains('\u{1b}') && !text.contains("Not read"),
+            "{text:?}"
+        );
+        let trouble = shown(&overview(0), None, Some("it is away")).join("\n");
+        assert!(
+            trouble.contains("Not read since then: it is away"),
+            "{trouble}"
+        );
+    }
+
+    #[test]
+    fn a_device_is_shown_with_what_is_loaded() {
+        let engine = |engine: &str, memory_megabytes, state| DeviceEngine {
+            engine: engine.to_owned(),
+            models: Vec::new(),
+            memory_megabytes,
+            state,
+        };
+        let device = |name: &str, engines| SharedDevice {
+            name: name.to_owned(),
+            memory_megabytes: 80_000,
+            swaps: 12,
+            engines,
+        };
+        let mut overview = overview(1);
+        let first = vec![
+            engine("wan", 30_000, DeviceEngineState::Working),
+            engine("ltx", 60_000, DeviceEngineState::Away),
+            engine("cog\u{1b}", 20_000, DeviceEngineState::Leaving),
+        ];
+        overview.workers[0].worker.devices = vec![device("gpu0", first), device("gpu1", vec![])];
+        let text = shown(&overview, None, None).join("\n");
+        for line in [
+            "DEVICE  WORKER      MEGABYTES    SWAPS  LOADED",
+            "gpu0    gpu-1-4711  50000/80000  12     wan (working), cog",
+            "gpu1    gpu-1-4711  0/80000      12     -",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!text.contains("ltx") && !text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn no_line_is_wider_and_no_view_longer_than_the_terminal() {
+        for (columns, rows) in [(20, 10), (39, 24), (80, 24), (200, 60), (1, 1)] {
+            let size = ScreenSize { columns, rows };
+            let lines = shown(&overview(50), Some(size), Some("away"));
+            assert!(lines.len() <= rows, "{columns}x{rows}");
+            let is_narrow = |line: &String| line.chars().count() < columns.max(1);
+            assert!(lines.iter().all(is_narrow), "{columns}x{rows}: {lines:?}");
+        }
+        let size = ScreenSize {
+            columns: 80,
+            rows: 24,
+        };
+        let lines = shown(&overview(50), Some(size), None);
+        let (more, last) = (&lines[lines.len() - 4], &lines[lines.len() - 1]);
+        assert!(more.starts_with("and 37 more"), "{lines:?}");
+        assert!(last.starts_with("gpu-1-4711"), "workers stay: {lines:?}");
     }
 }

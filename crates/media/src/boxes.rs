@@ -84,6 +84,11 @@ impl<'a> BoxFields<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
+    /// The next field if `is_there`, otherwise `default`.
+    pub(crate) fn u32_if(&mut self, is_there: bool, default: u32) -> Result<u32, MediaError> {
+        if is_there { self.u32() } else { Ok(default) }
+    }
+
     pub(crate) fn u64(&mut self) -> Result<u64, MediaError> {
         self.array().map(u64::from_be_bytes)
     }

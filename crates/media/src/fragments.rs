@@ -259,14 +259,10 @@ impl FragmentedTrack<'_> {
         if flags & 0x02 != 0 && tfhd.u32()? != 1 {
             return Err(MediaError::Malformed("its samples are described twice"));
         }
-        let mut field = |flag: u32, default: u32| match flags & flag {
-            0 => Ok(default),
-            _ => tfhd.u32(),
-        };
         let defaults = SampleDefaults {
-            duration: field(0x08, self.defaults.duration)?,
-            bytes: field(0x10, self.defaults.bytes)?,
-            flags: field(0x20, self.defaults.flags)?,
+            duration: tfhd.u32_if(flags & 0x08 != 0, self.defaults.duration)?,
+            bytes: tfhd.u32_if(flags & 0x10 != 0, self.defaults.bytes)?,
+            flags: tfhd.u32_if(flags & 0x20 != 0, self.defaults.flags)?,
         };
         if let Some(tfdt) = optional_child(traf, b"tfdt")? {
             let mut tfdt = BoxFields::new(tfdt);
@@ -329,14 +325,10 @@ impl FragmentedTrack<'_> {
         };
         let mut bytes = 0_u64;
         for _ in 0..samples {
-            let mut field = |flag: u32, default: u32| match flags & flag {
-                0 => Ok(default),
-                _ => fields.u32(),
-            };
-            let duration = field(0x100, defaults.duration)?;
-            let length = field(0x200, defaults.bytes)?;
-            let sample_flags = field(0x400, defaults.flags)?;
-            let shown_after = field(0x800, 0)?;
+            let duration = fields.u32_if(flags & 0x100 != 0, defaults.duration)?;
+            let length = fields.u32_if(flags & 0x200 != 0, defaults.bytes)?;
+            let sample_flags = fields.u32_if(flags & 0x400 != 0, defaults.flags)?;
+            let shown_after = fields.u32_if(flags & 0x800 != 0, 0)?;
             // The limit on samples ends a run whose samples take no bytes of the index.
             self.push(TrackSample {
                 bytes: length,

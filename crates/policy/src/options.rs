@@ -32,14 +32,14 @@ pub enum FallbackVerdict {
 impl PolicyOptions {
     /// The parsed URL.
     pub(crate) fn parsed_url(&self) -> Result<Url, PolicyOptionsError> {
-        let wrong = || PolicyOptionsError::Url(self.url.clone());
-        let url = Url::parse(&self.url).map_err(|_| wrong())?;
-        let is_plain = matches!(url.scheme(), "http" | "https")
-            && url.has_host()
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.fragment().is_none();
-        is_plain.then_some(url).ok_or_else(wrong)
+        let plain = Url::parse(&self.url).ok().filter(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.fragment().is_none()
+        });
+        plain.ok_or_else(|| PolicyOptionsError::Url(self.url.clone()))
     }
 
     /// The value of `Authorization`, marked as sensitive.

@@ -45,17 +45,15 @@ pub enum TraceOptionsError {
 impl TraceOptions {
     /// The URL that gets the spans.
     pub(crate) fn url(&self) -> Result<Url, TraceOptionsError> {
-        let wrong = || TraceOptionsError::Url(without_user(&self.endpoint));
-        let mut url = Url::parse(&self.endpoint).map_err(|_| wrong())?;
-        let is_plain = matches!(url.scheme(), "http" | "https")
-            && url.has_host()
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.query().is_none()
-            && url.fragment().is_none();
-        if !is_plain {
-            return Err(wrong());
-        }
+        let plain = Url::parse(&self.endpoint).ok().filter(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
+        });
+        let mut url = plain.ok_or_else(|| TraceOptionsError::Url(without_user(&self.endpoint)))?;
         let path = format!("{}/{PATH}", url.path().trim_end_matches('/'));
         url.set_path(&path);
         Ok(url)

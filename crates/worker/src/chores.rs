@@ -13,8 +13,8 @@ use kinora_store::{
 };
 
 use crate::any_engine::AnyEngine;
-use crate::finish::FailedRuns;
 use crate::shutdown::Shutdown;
+use crate::task_run::FailedRuns;
 use crate::worker::Worker;
 
 /// Maximum number of files removed in one round.

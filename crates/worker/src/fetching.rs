@@ -18,7 +18,7 @@ use tracing::Instrument;
 use crate::error::{GatherError, is_machine_fault, is_postponed, is_reference_fault};
 use crate::host_failures::{AfterTry, HostFailures};
 use crate::shutdown::Shutdown;
-use crate::stage_metrics::{self, RunStage, timed};
+use crate::stage_metrics::{RunStage, StageTimer, count_fetch};
 use crate::worker::Worker;
 
 /// How often to poll the store without a hint.
@@ -66,7 +66,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
                     () = shutdown.draining() => Some(FetchReport::Back { pause_ms: 0 }),
                 };
                 if let Some(fetched) = fetched {
-                    stage_metrics::fetched(&fetched);
+                    count_fetch(&fetched);
                     record_result(&worker, &fetch, fetched, &shutdown).await;
                 }
                 drop(place);
@@ -119,20 +119,17 @@ async fn fetch_references(
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     let files = &worker.pools.files;
     let watch = Stopwatch::start(&worker.clock);
-    let gathered = worker.references.gather(tasks, blobs, files, &fetch.task);
     let trail = worker.tracer.trail(fetch.task.trace);
-    let gathered = timed(
-        worker,
-        &trail,
-        RunStage::Fetch,
-        |error: &GatherError| error.code(&fetch.task.spec),
-        |_| gathered,
-    );
-    let fetched = match tokio::time::timeout(LEASE, gathered).await {
-        Ok(Ok(_)) => Some(FetchReport::AtHand),
-        Ok(Err(GatherError::Ended)) => None,
-        Ok(Err(error)) => Some(after_error(worker, fetch, failures, error, watch.elapsed())),
+    let stage = StageTimer::begin(&worker.clock, &trail, RunStage::Fetch);
+    let gathering = worker.references.gather(tasks, blobs, files, &fetch.task);
+    let fetched = match tokio::time::timeout(LEASE, gathering).await {
+        Ok(gathered) => match stage.end(gathered, |error| error.code(&fetch.task.spec)) {
+            Ok(_) => Some(FetchReport::AtHand),
+            Err(GatherError::Ended) => None,
+            Err(error) => Some(after_error(worker, fetch, failures, error, watch.elapsed())),
+        },
         Err(_) => {
+            drop(stage);
             let pause_ms = pause_after(fetch, None);
             Some(FetchReport::Back { pause_ms })
         }

@@ -19,9 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{RecordError, RunEnd, StopReason};
 use crate::prepare::OpenedReference;
-use crate::record::{RecordedVideo, ScratchFile};
+use crate::record::{FilmSigner, RecordedVideo, ScratchFile, measured, sign};
 use crate::retry::retry_unavailable;
-use crate::sign::{FilmSigner, measured, sign};
 use crate::task_run::TaskRun;
 
 /// Engines pass on a cancel within 2 s; one that does not must not hold its slot.
@@ -42,31 +41,32 @@ pub(crate) struct FilmOrder {
     pub(crate) control: JobControl,
 }
 
-/// Orders the film or follows it, and checks it, while the lease is held.
-pub(crate) async fn make_film(
-    order: FilmOrder,
-    run: &TaskRun<'_>,
-) -> Result<RecordedVideo, RunEnd> {
-    make(&order, run).await?;
-    let spec = order.spec.clone();
-    // Examining a long film takes seconds on a thread that no drop can end. A flag, set when this
-    // future ends or is dropped, ends it at its next frame.
-    let stopped = StopOnDrop::default();
-    let (stop, films) = (stopped.0.clone(), run.worker.films.clone());
-    let files = &run.worker.pools.files;
-    let looking = files.run(move || examine(order, &*films, &stop));
-    let silence_max = Some(run.served.progress_timeout);
-    let looked = run.unless_stopped(silence_max, looking).await?;
-    let recorded = looked.unwrap_or(Err(RecordError::Panicked))?;
-    if spec.seconds == VideoLength::Auto {
-        // Lengths are in whole seconds; the exact length is measured on the file.
-        let seconds = VideoLength::Fixed(recorded.recording.info.duration_seconds.round() as u32);
-        run.store_spec(VideoSpec { seconds, ..spec }).await;
+impl TaskRun<'_> {
+    /// Orders the film or follows it, and checks it, while the lease is held.
+    pub(crate) async fn make_film(&self, order: FilmOrder) -> Result<RecordedVideo, RunEnd> {
+        order_film(&order, self).await?;
+        let spec = order.spec.clone();
+        // Examining a long film takes seconds on a thread that no drop can end. A flag, set when
+        // this future ends or is dropped, ends it at its next frame.
+        let stopped = StopOnDrop::default();
+        let (stop, films) = (stopped.0.clone(), self.worker.films.clone());
+        let files = &self.worker.pools.files;
+        let looking = files.run(move || examine(order, &*films, &stop));
+        let silence_max = Some(self.served.progress_timeout);
+        let looked = self.unless_stopped(silence_max, looking).await?;
+        let recorded = looked.unwrap_or(Err(RecordError::Panicked))?;
+        if spec.seconds == VideoLength::Auto {
+            // Lengths are in whole seconds; the exact length is measured on the file.
+            let exact = recorded.recording.info.duration_seconds;
+            let seconds = VideoLength::Fixed(exact.round() as u32);
+            self.store_spec(VideoSpec { seconds, ..spec }).await;
+        }
+        Ok(recorded)
     }
-    Ok(recorded)
 }
 
-async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), RunEnd> {
+/// Waits until the engine has written the film. The reasons to stop end the wait.
+async fn order_film(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), RunEnd> {
     let references: Vec<_> = order
         .references
         .iter()

@@ -3,24 +3,21 @@
 //! a result removes the files that it may have published before another run can have the task.
 //!
 //! A failure that may be the fault of a place (a device or a server) sends the task to another place
-//! once, without losing an attempt; the failure at the second place is final. The list of failed
-//! places is stored with the task, as its ticket.
+//! once, without losing an attempt; the failure at the second place is final.
 
 use std::error::Error;
 use std::time::Duration;
 
 use kinora_contract::{Artifact, Failure, FailureCode, TaskState};
 use kinora_engine::EngineError;
-use kinora_engine::places::{FailedJob, Places};
+use kinora_engine::places::FailedJob;
 use kinora_media::MediaError;
 use kinora_store::{LeaseLost, LeaseRenewal, ReleasedAttempt, StoreError, WorkerState};
-use serde::{Deserialize, Serialize};
 
 use crate::error::{
     PrepareError, RecordError, RunEnd, StopReason, is_engines_fault, is_machine_fault,
 };
-use crate::publish;
-use crate::task_run::TaskRun;
+use crate::task_run::{FailedRuns, TaskRun};
 
 /// Pause between two calls that return a task to the queue: shorter than that between two sweeps,
 /// because a sweep that finds the lease expired counts the attempt.
@@ -227,10 +224,6 @@ impl TaskRun<'_> {
         }
     }
 
-    async fn withdraw(&self) {
-        publish::withdraw(&*self.worker.blobs, &self.claim.lease).await;
-    }
-
     fn has_attempts_left(&self) -> bool {
         self.claim.task.attempt < self.worker.settings.attempts_max
     }
@@ -337,16 +330,6 @@ fn is_outcome(state: &TaskState, outcome: &Result<Artifact, Failure>) -> bool {
     }
 }
 
-/// The failed runs of a task that went back to the queue. Stored as JSON in place of its engine's
-/// ticket; unknown fields are refused, so that a ticket of an engine is never taken for one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FailedRuns {
-    /// Names of the places, each once. A device's name includes its machine and engine.
-    failed_at: Vec<String>,
-    runs: u32,
-}
-
 /// The party that may be at fault for a failed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureBlame {
@@ -384,62 +367,8 @@ impl FailureBlame {
     }
 }
 
-impl FailedRuns {
-    /// The failed runs in `ticket`, unless it is an engine's own.
-    pub(crate) fn from_ticket(ticket: &str) -> Option<Self> {
-        serde_json::from_str(ticket).ok()
-    }
-
-    fn to_ticket(&self) -> String {
-        serde_json::json!({"failed_at": self.failed_at, "runs": self.runs}).to_string()
-    }
-
-    /// The listed places that this worker's engine has, by its own names. Servers are shared between
-    /// machines and keep their names; devices lose the prefix of machine and engine.
-    fn names(&self, places: &Places, owner: &str) -> Vec<String> {
-        let mut names = self.failed_at.clone();
-        if !places.are_shared() {
-            names = names
-                .iter()
-                .filter_map(|place| place.strip_prefix(owner)?.strip_prefix('/'))
-                .map(str::to_owned)
-                .collect();
-        }
-        names
-    }
-
-    /// Whether the task has failed at a place other than `here`.
-    fn includes_other(&self, here: &str) -> bool {
-        self.failed_at.iter().any(|place| place != here)
-    }
-
-    /// The list after one more failed run, at `here`.
-    fn with(&self, here: String) -> Self {
-        let mut next = self.clone();
-        next.runs = next.runs.saturating_add(1);
-        if !next.failed_at.contains(&here) {
-            next.failed_at.push(here);
-        }
-        next
-    }
-}
-
 /// The choice of another place.
 impl TaskRun<'_> {
-    /// Earlier runs of the task that failed at their places.
-    fn failed_runs(&self) -> FailedRuns {
-        let ticket = self.claim.ticket.as_deref();
-        ticket.and_then(FailedRuns::from_ticket).unwrap_or_default()
-    }
-
-    /// Makes the engine avoid the places at which the task has failed.
-    pub(crate) fn avoid_failed_places(&self) {
-        if let Some(places) = self.served.engine.places() {
-            let names = self.failed_runs().names(places, &self.owner());
-            self.control.place.set_avoided(names);
-        }
-    }
-
     /// Records a failed run with its place. Returns the list for the next attempt, or `None` if the
     /// failure is final.
     async fn next_elsewhere(&self, blame: FailureBlame, error: &str) -> Option<FailedRuns> {
@@ -475,12 +404,6 @@ impl TaskRun<'_> {
         may.then(|| before.with(here))
     }
 
-    /// The machine and the engine, which own devices of the same name.
-    fn owner(&self) -> String {
-        let engine = &self.served.engine.describe().name;
-        format!("{}/{engine}", self.worker.settings.origin.host)
-    }
-
     /// Whether another live worker serves the model. If the registry cannot be read, one may.
     async fn is_served_elsewhere(&self) -> bool {
         let model = &self.claim.task.spec.model;
@@ -496,31 +419,6 @@ impl TaskRun<'_> {
                 tracing::debug!(%error, "live workers not read");
                 true
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failed_runs_are_read_back_and_an_engine_s_ticket_is_none() {
-        let once = FailedRuns::default().with("host/wan/device 0".to_owned());
-        let again = once.with("host/wan/device 0".to_owned());
-        assert_eq!((again.runs, again.failed_at.len()), (2, 1));
-        assert_eq!(
-            FailedRuns::from_ticket(&again.to_ticket()),
-            Some(again.clone())
-        );
-        assert!(!again.includes_other("host/wan/device 0"));
-        assert!(again.includes_other("host/wan/device 1"));
-        for ticket in [
-            r#"{"upstream": "http://a/v1", "id": "video_1"}"#,
-            r#"{"comfyui": "http://a", "prompt_id": "1"}"#,
-            "half a frame",
-        ] {
-            assert_eq!(FailedRuns::from_ticket(ticket), None, "{ticket}");
         }
     }
 }

@@ -7,9 +7,9 @@
 //! 2. `claim` asks the store for work while there is a free slot (`slots`), a free seat at an
 //!    engine (`lineup`), and room on a device that engines share (`devices`, `device_scheduler`).
 //! 3. `run` takes a claimed task through five steps: `prepare`, make (`record` for an engine that
-//!    makes frames, `film` for a film made elsewhere; `sign` adds the operator's signature), clear (`policy_check`), `publish`, `finish`.
+//!    makes frames, `film` for a film made elsewhere), clear (`policy_check`), `publish`, `finish`.
 //!    `task_run` is the state that they share, and stops a run whose lease is lost or whose engine
-//!    makes no progress.
+//!    makes no progress. `stage_metrics` times the steps.
 //! 4. `lease_keeper` renews the leases of all runs.
 //! 5. `sweep` handles expired leases and results, by a wall clock that `clock_trust` believes.
 //!    `chores` and `orphans` remove files; `shutdown` is the orderly stop.
@@ -48,7 +48,6 @@ mod references;
 mod retry;
 mod run;
 mod shutdown;
-mod sign;
 mod slots;
 mod stage_metrics;
 mod startup;
@@ -73,10 +72,9 @@ pub use orphans::{
     KnownTasks, OrphanCheck, OrphanCount, OrphanError, find_orphans, is_marked, remove_orphans,
     store_mark,
 };
-pub use record::{WatermarkImage, WatermarkPainter};
+pub use record::{FilmSigner, WatermarkImage, WatermarkPainter};
 pub use references::{ReferenceGatherer, ReferenceSource};
 pub use shutdown::Shutdown;
-pub use sign::FilmSigner;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
 pub use worker::{Worker, WorkerOptions, WorkerOrigin, WorkerPools};

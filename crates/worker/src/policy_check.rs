@@ -25,29 +25,27 @@ impl ApprovedRecording {
     }
 }
 
-/// Clears the recording of a run's task, while the lease is held.
-pub(crate) async fn clear(
-    recorded: RecordedVideo,
-    run: &TaskRun<'_>,
-) -> Result<ApprovedRecording, RunEnd> {
-    let Some(policy) = &run.worker.policy else {
-        return Ok(ApprovedRecording(recorded));
-    };
-    let verdict = run
-        .unless_stopped(None, ask_policy(policy, &recorded, run))
-        .await?;
-    match verdict {
-        Ok(PolicyVerdict::Allowed) => Ok(ApprovedRecording(recorded)),
-        Ok(PolicyVerdict::Refused(reason)) => {
-            tracing::info!("result refused by policy");
-            Err(RunEnd::Refused(Failure::new(
-                FailureCode::ContentPolicy,
-                reason,
-            )))
-        }
-        Err(error) => {
-            tracing::error!(%error, "policy service did not answer; task failed");
-            Err(RunEnd::Refused(FailureCode::PolicyUnavailable.into()))
+impl TaskRun<'_> {
+    /// Clears the recording while the lease is held. Without a policy service, every recording is
+    /// cleared.
+    pub(crate) async fn clear(&self, recorded: RecordedVideo) -> Result<ApprovedRecording, RunEnd> {
+        let Some(policy) = &self.worker.policy else {
+            return Ok(ApprovedRecording(recorded));
+        };
+        let asking = ask_policy(policy, &recorded, self);
+        match self.unless_stopped(None, asking).await? {
+            Ok(PolicyVerdict::Allowed) => Ok(ApprovedRecording(recorded)),
+            Ok(PolicyVerdict::Refused(reason)) => {
+                tracing::info!("result refused by policy");
+                Err(RunEnd::Refused(Failure::new(
+                    FailureCode::ContentPolicy,
+                    reason,
+                )))
+            }
+            Err(error) => {
+                tracing::error!(%error, "policy service did not answer; task failed");
+                Err(RunEnd::Refused(FailureCode::PolicyUnavailable.into()))
+            }
         }
     }
 }

@@ -24,11 +24,13 @@ use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::any_engine::AnyEngine;
-use crate::error::{GatherError, PrepareError};
+use crate::error::{GatherError, PrepareError, RunEnd};
 use crate::record::ScratchFile;
 use crate::reference_check::audio_too_long;
 use crate::references::{ReferenceGatherer, download};
 use crate::retry::retry_unavailable;
+use crate::stage_metrics::RunStage;
+use crate::task_run::TaskRun;
 use crate::worker::Worker;
 
 /// The materials and the plan of a run.
@@ -64,8 +66,34 @@ pub(crate) struct OpenedReference {
     pub(crate) media_type: &'static str,
 }
 
+impl TaskRun<'_> {
+    /// Prepares the run while the lease is held. Also stores what preparation decided or found out,
+    /// so that clients see it while the task runs.
+    pub(crate) async fn prepare(&self) -> Result<PreparedTask, RunEnd> {
+        let task = &self.claim.task;
+        let stage = self.begin(RunStage::Prepare);
+        let engine = self.served.engine.clone();
+        let preparing = gather_materials(self.worker, task, &self.claim.lease, engine);
+        // A preparation that is stopped has not failed: it drops its stage, whose span then ends
+        // without an error.
+        let prepared = self.unless_stopped(None, preparing).await?;
+        let prepared = prepared.map_err(|error| RunEnd::Unprepared {
+            failure: error.failure(&task.spec),
+            error,
+        });
+        let prepared = stage.end(prepared, RunEnd::code)?;
+        if prepared.spec != task.spec {
+            self.store_spec(prepared.spec.clone()).await;
+        }
+        if prepared.warnings != task.warnings {
+            self.store_warnings(&prepared.warnings).await;
+        }
+        Ok(prepared)
+    }
+}
+
 /// Gets and opens all materials, and asks the engine for its plan.
-pub(crate) async fn prepare(
+async fn gather_materials(
     worker: &Worker,
     task: &Task,
     lease: &Lease,
@@ -265,7 +293,7 @@ fn at(index: usize) -> impl Fn(DecodeError) -> PrepareError {
 }
 
 /// The starting point of a task.
-pub(crate) enum SourceLookup {
+enum SourceLookup {
     /// Nothing earlier.
     Fresh,
     /// A video that was deleted or has expired.
@@ -274,9 +302,9 @@ pub(crate) enum SourceLookup {
 }
 
 /// An earlier video, as stored.
-pub(crate) struct StoredSource {
+struct StoredSource {
     /// The key of its MP4.
-    pub(crate) key: String,
+    key: String,
     /// See [`kinora_engine::JobMaterials::script`].
     script: Vec<Arc<VideoSpec>>,
 }
@@ -348,7 +376,7 @@ async fn script(
 
 /// A local copy of an earlier video.
 struct LocalSource {
-    pub(crate) file: ScratchFile,
+    file: ScratchFile,
     /// See [`kinora_engine::JobMaterials::script`].
     script: Vec<Arc<VideoSpec>>,
 }
@@ -361,7 +389,7 @@ struct StoredVideo {
 }
 
 impl StoredVideo {
-    pub(crate) fn open(file: ScratchFile, films: Arc<dyn FilmOpener>) -> Result<Self, MediaError> {
+    fn open(file: ScratchFile, films: Arc<dyn FilmOpener>) -> Result<Self, MediaError> {
         let info = films.look(file.path())?;
         Ok(Self { file, info, films })
     }
@@ -423,7 +451,7 @@ const TOOL: &str = concat!("Kinora ", env!("CARGO_PKG_VERSION"));
 
 /// The provenance of the task's result by `engine`. `script` is that of the source video, if there
 /// is one ([`kinora_engine::JobMaterials::script`]).
-pub(crate) fn provenance(
+fn provenance(
     task: &Task,
     engine: &EngineDescription,
     script: Option<&[Arc<VideoSpec>]>,

@@ -10,13 +10,52 @@ use kinora_contract::{Artifact, StoredFile};
 use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::{RecordError, RunEnd};
 use crate::policy_check::ApprovedRecording;
 use crate::record::RecordedVideo;
 use crate::retry::retry_unavailable;
+use crate::slots::SlotHold;
+use crate::task_run::TaskRun;
+
+impl TaskRun<'_> {
+    /// Publishes while the lease is held. Returns a reason to stop only after all writes have ended,
+    /// so that a withdrawal leaves nothing behind.
+    pub(crate) async fn publish(
+        &self,
+        cleared: ApprovedRecording,
+        slot: &mut SlotHold,
+    ) -> Result<Artifact, RunEnd> {
+        let stopped = CancellationToken::new();
+        let publishing = put_files(&*self.worker.blobs, &self.claim.lease, cleared, &stopped);
+        tokio::pin!(publishing);
+        tokio::select! {
+            biased;
+            published = &mut publishing => Ok(published.map_err(RecordError::Publish)?),
+            stop = self.until_stop(None) => {
+                // Dropping the write instead would not end it: a blocking write runs on, and could
+                // create a file after the withdrawal that has removed all of them.
+                stopped.cancel();
+                slot.release_early();
+                let _ = publishing.await;
+                Err(stop.into())
+            }
+        }
+    }
+
+    /// Removes all files that the run may have published. The store recorded the same files as
+    /// garbage when it ended the lease, but its sweep may have run before the last file was stored.
+    pub(crate) async fn withdraw(&self) {
+        for key in self.claim.lease.file_keys() {
+            if let Err(error) = self.worker.blobs.delete(&key).await {
+                tracing::warn!(%error, %key, "unpublished file not removed");
+            }
+        }
+    }
+}
 
 /// Publishes the three files of a recording. After `stopped` it begins no further file, but waits
 /// for the one in progress: the next step may rely on no more writes.
-pub(crate) async fn publish(
+async fn put_files(
     blobs: &dyn BlobStore,
     lease: &Lease,
     cleared: ApprovedRecording,
@@ -91,14 +130,4 @@ fn go_on_unless(stopped: &CancellationToken) -> Result<(), BlobError> {
         return Err(BlobError::Unavailable(ErrorKind::Interrupted.into()));
     }
     Ok(())
-}
-
-/// Removes all files that an attempt may have published. The store recorded the same files as
-/// garbage when it ended the lease, but its sweep may have run before the last file was stored.
-pub(crate) async fn withdraw(blobs: &dyn BlobStore, lease: &Lease) {
-    for key in lease.file_keys() {
-        if let Err(error) = blobs.delete(&key).await {
-            tracing::warn!(%error, %key, "unpublished file not removed");
-        }
-    }
 }

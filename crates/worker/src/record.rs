@@ -1,27 +1,31 @@
 //! The second step of a run for an engine that makes frames: runs the engine on a separate thread
 //! and feeds its frames and sound directly into the recorder, so that encoding overlaps generation.
-//! Draws the operator's mark on the frames and signs the file. The async side only waits.
+//! Draws the operator's mark on the frames. The async side only waits. Also the recorded video of either
+//! kind of engine, with the operator's signature between its label and its length and hash: a film that cannot
+//! be signed is never published.
 
+use std::error::Error;
 use std::fmt;
-use std::io::ErrorKind;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kinora_blobs::measure_file;
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
     CHANNELS, ClipPlan, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials,
     PreviewSlot, RgbPicture, SAMPLE_RATE_HZ, WorkStage,
 };
 use kinora_media::{
-    AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording,
-    WrittenFile,
+    AudioFormat, ClipFormat, MediaError, ProbeInfo, Provenance, Recorder, RecorderOptions,
+    Recording, WrittenFile, probe,
 };
 use kinora_system::scratch::ScratchFolder;
 use kinora_traces::{SpanParent, TaskSpan};
 use tokio::sync::oneshot;
 
 use crate::error::RecordError;
-use crate::sign::{FilmSigner, measured, sign};
 
 /// Everything that a recording thread needs, as owned values.
 pub(crate) struct RecordJob {
@@ -69,7 +73,7 @@ impl ScratchFile {
 
 impl Drop for ScratchFile {
     fn drop(&mut self) {
-        match std::fs::remove_file(&self.path) {
+        match fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 tracing::warn!(%error, "scratch file not removed; the next start removes it");
             }
@@ -134,9 +138,11 @@ fn record_blocking(job: RecordJob) -> Result<RecordedVideo, RecordError> {
     sink.span = job.trail.span("encode");
     job.control.report(WorkStage::Finishing, 0.5)?;
     let (mut recording, mut written) = sink.recorder.finish()?;
-    let mut go_on = || job.control.report(WorkStage::Finishing, 0.5).is_ok();
-    let path = job.staged.path();
-    if sign(job.signer.as_deref(), path, &job.provenance, &mut go_on)? {
+    let (signer, path) = (job.signer.as_deref(), job.staged.path());
+    let is_signed = sign(signer, path, &job.provenance, &mut || {
+        job.control.report(WorkStage::Finishing, 0.5).is_ok()
+    })?;
+    if is_signed {
         // The signature is inside the file, so length and hash are those of the signed one.
         written = measured(path)?;
         recording.info.file_bytes = written.bytes;
@@ -274,6 +280,77 @@ impl LateRecorder<'_> {
 
 fn broken(what: &str) -> EngineError {
     EngineError::Failed(format!("the engine broke a rule: {what}"))
+}
+
+/// Signs finished films. Shared by all threads of a process.
+pub trait FilmSigner: Send + Sync + fmt::Debug {
+    /// Writes the complete MP4 at `input`, signed, to the new file `output`. Gives up soon after `go_on` returns false.
+    ///
+    /// # Errors
+    /// Whatever keeps it from signing.
+    fn sign(
+        &self,
+        input: &Path,
+        output: &Path,
+        provenance: &Provenance,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Box<dyn Error + Send + Sync>>;
+}
+
+/// Replaces the film by a signed one, if films are signed. Returns whether it did.
+pub(crate) fn sign(
+    signer: Option<&dyn FilmSigner>,
+    film: &Path,
+    provenance: &Provenance,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<bool, RecordError> {
+    let Some(signer) = signer else {
+        return Ok(false);
+    };
+    let signed = film.with_extension("signed.mp4");
+    let outcome = signer
+        .sign(film, &signed, provenance, go_on)
+        .and_then(|()| Ok(check_signed(film, &signed)?))
+        .map_err(RecordError::Sign)
+        .and_then(|()| Ok(replace_by_signed(film, &signed).map_err(MediaError::Io)?));
+    if outcome.is_err() {
+        // It may not exist; the next start removes what is left.
+        let _ = fs::remove_file(&signed);
+    }
+    outcome.map(|()| true)
+}
+
+/// Whether `signed` is a film like `unsigned`. A signer that fails may still exit as if it had not.
+fn check_signed(unsigned: &Path, signed: &Path) -> Result<(), String> {
+    // Opening a pipe or a device could block.
+    if !fs::symlink_metadata(signed).is_ok_and(|found| found.is_file()) {
+        return Err("the signer wrote no file".to_owned());
+    }
+    let before = probe(unsigned).map_err(|error| error.to_string())?;
+    let after = probe(signed).map_err(|why| format!("the signed file is no MP4: {why}"))?;
+    let file_bytes = before.file_bytes;
+    if (ProbeInfo {
+        file_bytes,
+        ..after
+    }) != before
+    {
+        return Err(format!(
+            "the signed file is another video: {after:?} instead of {before:?}"
+        ));
+    }
+    Ok(())
+}
+
+/// Moves the signed film, with the mode of the unsigned one, to its place.
+fn replace_by_signed(unsigned: &Path, signed: &Path) -> io::Result<()> {
+    fs::set_permissions(signed, fs::metadata(unsigned)?.permissions())?;
+    fs::rename(signed, unsigned)
+}
+
+/// Length and SHA-256 of a file that did not pass through this process as it is.
+pub(crate) fn measured(path: &Path) -> Result<WrittenFile, MediaError> {
+    let (bytes, sha256) = measure_file(path)?;
+    Ok(WrittenFile { bytes, sha256 })
 }
 
 /// Draws the mark for frames of a given size; `None` if it does not fit.

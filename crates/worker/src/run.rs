@@ -1,27 +1,23 @@
-//! The run of one claimed task, in five steps: prepare, make, clear, publish, finish. Steps 1 to 4
-//! are methods below; they enter `prepare`, `record` or `film`, `policy_check` and `publish`. Step 5
-//! is in `finish`. Any step may be repeated from the claim, and a run writes nothing once it has
-//! lost its lease.
+//! The run of one claimed task, in five steps, each a method of [`TaskRun`]: `prepare` in the file
+//! of this name, `make` below, `clear` in `policy_check`, `publish` and `finish` in the files of
+//! these names. Any step may be repeated from the claim, and a run writes nothing once it has lost
+//! its lease.
 
 use std::sync::Arc;
 
-use kinora_contract::{Artifact, SteadyMs};
+use kinora_contract::SteadyMs;
 use kinora_engine::JobControl;
 use kinora_store::ClaimedTask;
 use kinora_traces::{SpanParent, TaskSpan};
-use tokio_util::sync::CancellationToken;
 
-use crate::error::{PrepareError, RecordError, RunEnd};
-use crate::film::{FilmOrder, make_film};
-use crate::finish::FailedRuns;
+use crate::error::RunEnd;
+use crate::film::FilmOrder;
 use crate::lease_keeper::LeaseKeeper;
-use crate::policy_check::{ApprovedRecording, clear};
-use crate::prepare::{EngineWork, PreparedTask, prepare};
-use crate::publish::publish;
+use crate::prepare::{EngineWork, PreparedTask};
 use crate::record::{RecordJob, RecordedVideo, ScratchFile, record};
 use crate::shutdown::Shutdown;
 use crate::slots::{EnginePermits, SlotHold};
-use crate::stage_metrics::{RunStage, timed};
+use crate::stage_metrics::RunStage;
 use crate::task_run::TaskRun;
 use crate::worker::Worker;
 
@@ -108,59 +104,23 @@ impl TaskRun<'_> {
         kinora_system::crash::point("worker.prepared");
         let result = async {
             // 2. Make. The engine's thread takes the permits, and frees them when it has ended.
-            let recorded = self.make(prepared, permits).await?;
+            let stage = self.begin(RunStage::Make);
+            let made = self.make(prepared, permits, stage.trail()).await;
+            let recorded = stage.end(made, RunEnd::code)?;
             // 3. Clear.
-            let cleared = self.clear(recorded).await?;
+            let stage = self.begin(RunStage::Clear);
+            let cleared = stage.end(self.clear(recorded).await, RunEnd::code)?;
             // 4. Publish.
-            self.publish(cleared, slot).await
+            let stage = self.begin(RunStage::Publish);
+            stage.end(self.publish(cleared, slot).await, RunEnd::code)
         }
         .await;
         // 5. Finish.
         self.finish(result).await;
     }
 
-    /// Step 1. Also stores what preparation decided or found out, so that clients see it while the
-    /// task runs.
-    async fn prepare(&self) -> Result<PreparedTask, RunEnd> {
-        let (task, lease) = (&self.claim.task, &self.claim.lease);
-        let (engine, trail) = (self.served.engine.clone(), self.span.trail());
-        let preparing = timed(
-            self.worker,
-            &trail,
-            RunStage::Prepare,
-            |error: &PrepareError| error.failure(&task.spec).code,
-            |_| prepare(self.worker, task, lease, engine),
-        );
-        // The race is outside of the span: a preparation that is stopped has not failed, so its span
-        // ends without an error.
-        let prepared = self.unless_stopped(None, preparing).await?;
-        let prepared = prepared.map_err(|error| RunEnd::Unprepared {
-            failure: error.failure(&task.spec),
-            error,
-        })?;
-        if prepared.spec != task.spec {
-            self.store_spec(prepared.spec.clone()).await;
-        }
-        if prepared.warnings != task.warnings {
-            self.store_warnings(&prepared.warnings).await;
-        }
-        Ok(prepared)
-    }
-
     /// Step 2. Makes the video with an engine of either kind, while the lease is held.
     async fn make(
-        &self,
-        prepared: PreparedTask,
-        permits: EnginePermits,
-    ) -> Result<RecordedVideo, RunEnd> {
-        let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, RunStage::Make, RunEnd::code, |trail| {
-            self.make_traced(prepared, permits, trail)
-        })
-        .await
-    }
-
-    async fn make_traced(
         &self,
         prepared: PreparedTask,
         permits: EnginePermits,
@@ -212,66 +172,18 @@ impl TaskRun<'_> {
                 references,
                 source,
             } => {
-                // An earlier attempt left either its engine's ticket, which leads back to a job in
-                // progress, or a list of failed places, which is ours and means nothing to the engine.
-                let ticket = self.claim.ticket.clone();
                 let order = FilmOrder {
                     engine,
                     spec,
                     references,
                     source,
-                    ticket: ticket.filter(|ticket| FailedRuns::from_ticket(ticket).is_none()),
+                    ticket: self.engine_ticket(),
                     provenance,
                     signer,
                     staged,
                     control,
                 };
-                make_film(order, self).await
-            }
-        }
-    }
-
-    /// Step 3. Without a policy service, every recording is cleared.
-    async fn clear(&self, recorded: RecordedVideo) -> Result<ApprovedRecording, RunEnd> {
-        let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, RunStage::Clear, RunEnd::code, |_| {
-            clear(recorded, self)
-        })
-        .await
-    }
-
-    /// Step 4. Publishes while the lease is held. Returns a reason to stop only after all writes
-    /// have ended, so that a withdrawal leaves nothing behind.
-    async fn publish(
-        &self,
-        cleared: ApprovedRecording,
-        slot: &mut SlotHold,
-    ) -> Result<Artifact, RunEnd> {
-        let (worker, trail) = (self.worker, self.span.trail());
-        timed(worker, &trail, RunStage::Publish, RunEnd::code, |_| {
-            self.publish_until_stop(cleared, slot)
-        })
-        .await
-    }
-
-    async fn publish_until_stop(
-        &self,
-        cleared: ApprovedRecording,
-        slot: &mut SlotHold,
-    ) -> Result<Artifact, RunEnd> {
-        let stopped = CancellationToken::new();
-        let publishing = publish(&*self.worker.blobs, &self.claim.lease, cleared, &stopped);
-        tokio::pin!(publishing);
-        tokio::select! {
-            biased;
-            published = &mut publishing => Ok(published.map_err(RecordError::Publish)?),
-            stop = self.until_stop(None) => {
-                // Dropping the write instead would not end it: a blocking write runs on, and could
-                // create a file after the withdrawal that has removed all of them.
-                stopped.cancel();
-                slot.release_early();
-                let _ = publishing.await;
-                Err(stop.into())
+                self.make_film(order).await
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Metrics and spans of a task's stages, in the process that runs them. Without a recorder and a
 //! collector they cost almost nothing.
 
-use kinora_contract::Stopwatch;
-use kinora_store::FetchReport;
-use kinora_traces::SpanParent;
-use metrics::{counter, histogram};
+use std::sync::Arc;
 
-use crate::worker::Worker;
+use kinora_contract::{Clock, Stopwatch};
+use kinora_store::FetchReport;
+use kinora_traces::{SpanParent, TaskSpan};
+use metrics::{counter, histogram};
 
 /// A worker's stages of a task, in order.
 #[derive(Clone, Copy, Debug)]
@@ -35,34 +35,49 @@ impl RunStage {
     }
 }
 
-/// Runs the `work` of a stage in a span below `trail` and passes it the span's own trail. Records
-/// the duration if the work completes. `code` is the stable code of an error.
-pub(crate) async fn timed<T, E, W>(
-    worker: &Worker,
-    trail: &SpanParent,
+/// A stage in progress. Dropping it ends its span without an error: the stage was stopped.
+pub(crate) struct StageTimer {
     stage: RunStage,
-    code: impl FnOnce(&E) -> String,
-    work: impl FnOnce(SpanParent) -> W,
-) -> Result<T, E>
-where
-    W: Future<Output = Result<T, E>>,
-{
-    let watch = Stopwatch::start(&worker.clock);
-    let mut span = trail.span(stage.name());
-    let done = work(span.trail()).await;
-    // Only successes are timed: a stage that fails at once would make all look fast.
-    match &done {
-        Ok(_) => {
-            histogram!("kinora_stage_seconds", "stage" => stage.name()).record(watch.elapsed());
+    watch: Stopwatch,
+    span: TaskSpan,
+}
+
+impl StageTimer {
+    /// Begins a stage, with a span below `trail`.
+    pub(crate) fn begin(clock: &Arc<dyn Clock>, trail: &SpanParent, stage: RunStage) -> Self {
+        Self {
+            stage,
+            watch: Stopwatch::start(clock),
+            span: trail.span(stage.name()),
         }
-        Err(error) => span.fail(code(error)),
     }
-    done
+
+    /// The parent of spans within the stage.
+    pub(crate) fn trail(&self) -> SpanParent {
+        self.span.trail()
+    }
+
+    /// Ends the stage with its result, and returns that. `code` is the stable code of an error.
+    pub(crate) fn end<T, E>(
+        mut self,
+        result: Result<T, E>,
+        code: impl FnOnce(&E) -> String,
+    ) -> Result<T, E> {
+        // Only successes are timed: a stage that fails at once would make all look fast.
+        match &result {
+            Ok(_) => {
+                let stage = self.stage.name();
+                histogram!("kinora_stage_seconds", "stage" => stage).record(self.watch.elapsed());
+            }
+            Err(error) => self.span.fail(code(error)),
+        }
+        result
+    }
 }
 
 /// Counts a fetch; one that failed by the code with which its task fails, of which there are as many as
 /// [`kinora_contract::FailureCode`] has.
-pub(crate) fn fetched(fetched: &FetchReport) {
+pub(crate) fn count_fetch(fetched: &FetchReport) {
     match fetched {
         FetchReport::AtHand => counter!("kinora_fetches_total", "outcome" => "at_hand"),
         FetchReport::Failed { failure, .. } => {

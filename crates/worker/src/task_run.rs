@@ -1,15 +1,18 @@
-//! The state of a run, and the reasons to stop it early: the lease is lost, the engine makes no
-//! progress for longer than its model allows, or the process must stop immediately. The steps of a
-//! run are in [`crate::run`].
+//! The state of a run: what its steps store on the way, the places at which its task has failed
+//! before, and the reasons to stop it early: the lease is lost, the engine makes no progress for
+//! longer than its model allows, or the process must stop immediately. The steps of a run are in
+//! [`crate::run`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch, VideoSpec, Warning};
+use kinora_engine::places::Places;
 use kinora_engine::{JobControl, JobProgress, PreviewSlot, RgbPicture};
 use kinora_store::{ClaimedTask, LeaseRenewal, StoreError};
 use kinora_system::pool::BlockingPool;
 use kinora_traces::TaskSpan;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -19,6 +22,7 @@ use crate::lease_keeper::{LeaseEnd, LeaseHandle, percent};
 use crate::lineup::ServedEngine;
 use crate::retry::retry_unavailable;
 use crate::shutdown::Shutdown;
+use crate::stage_metrics::{RunStage, StageTimer};
 use crate::worker::Worker;
 
 /// One attempt at a claimed task, from its claim to its outcome. All steps share this state.
@@ -36,6 +40,38 @@ pub(crate) struct TaskRun<'a> {
 }
 
 impl TaskRun<'_> {
+    /// Begins a stage of the run.
+    pub(crate) fn begin(&self, stage: RunStage) -> StageTimer {
+        StageTimer::begin(&self.worker.clock, &self.span.trail(), stage)
+    }
+
+    /// Makes the engine avoid the places at which the task has failed.
+    pub(crate) fn avoid_failed_places(&self) {
+        if let Some(places) = self.served.engine.places() {
+            let names = self.failed_runs().names(places, &self.owner());
+            self.control.place.set_avoided(names);
+        }
+    }
+
+    /// Earlier runs of the task that failed at their places.
+    pub(crate) fn failed_runs(&self) -> FailedRuns {
+        let ticket = self.claim.ticket.as_deref();
+        ticket.and_then(FailedRuns::from_ticket).unwrap_or_default()
+    }
+
+    /// The engine's ticket of an earlier attempt, which leads back to a job in progress. A list of
+    /// failed runs in its place is ours and means nothing to the engine.
+    pub(crate) fn engine_ticket(&self) -> Option<String> {
+        let ticket = self.claim.ticket.clone();
+        ticket.filter(|ticket| FailedRuns::from_ticket(ticket).is_none())
+    }
+
+    /// The machine and the engine, which own devices of the same name.
+    pub(crate) fn owner(&self) -> String {
+        let engine = &self.served.engine.describe().name;
+        format!("{}/{engine}", self.worker.settings.origin.host)
+    }
+
     /// The output of `work`, unless there is a reason to stop before it is done: then `work` is
     /// dropped. An engine that works may be silent for `silence_max`.
     pub(crate) async fn unless_stopped<T>(
@@ -157,6 +193,56 @@ impl TaskRun<'_> {
     }
 }
 
+/// The failed runs of a task that went back to the queue. Stored as JSON in place of its engine's
+/// ticket; unknown fields are refused, so that a ticket of an engine is never taken for one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FailedRuns {
+    /// Names of the places, each once. A device's name includes its machine and engine.
+    failed_at: Vec<String>,
+    pub(crate) runs: u32,
+}
+
+impl FailedRuns {
+    /// The failed runs in `ticket`, unless it is an engine's own.
+    pub(crate) fn from_ticket(ticket: &str) -> Option<Self> {
+        serde_json::from_str(ticket).ok()
+    }
+
+    pub(crate) fn to_ticket(&self) -> String {
+        serde_json::json!({"failed_at": self.failed_at, "runs": self.runs}).to_string()
+    }
+
+    /// The listed places that this worker's engine has, by its own names. Servers are shared between
+    /// machines and keep their names; devices lose the prefix of machine and engine.
+    fn names(&self, places: &Places, owner: &str) -> Vec<String> {
+        let mut names = self.failed_at.clone();
+        if !places.are_shared() {
+            names = names
+                .iter()
+                .filter_map(|place| place.strip_prefix(owner)?.strip_prefix('/'))
+                .map(str::to_owned)
+                .collect();
+        }
+        names
+    }
+
+    /// Whether the task has failed at a place other than `here`.
+    pub(crate) fn includes_other(&self, here: &str) -> bool {
+        self.failed_at.iter().any(|place| place != here)
+    }
+
+    /// The list after one more failed run, at `here`.
+    pub(crate) fn with(&self, here: String) -> Self {
+        let mut next = self.clone();
+        next.runs = next.runs.saturating_add(1);
+        if !next.failed_at.contains(&here) {
+            next.failed_at.push(here);
+        }
+        next
+    }
+}
+
 /// How long the engine has been silent.
 struct SilenceTimer {
     reports: u64,
@@ -264,6 +350,26 @@ mod tests {
     use super::*;
 
     const GAP: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn failed_runs_are_read_back_and_an_engine_s_ticket_is_none() {
+        let once = FailedRuns::default().with("host/wan/device 0".to_owned());
+        let again = once.with("host/wan/device 0".to_owned());
+        assert_eq!((again.runs, again.failed_at.len()), (2, 1));
+        assert_eq!(
+            FailedRuns::from_ticket(&again.to_ticket()),
+            Some(again.clone())
+        );
+        assert!(!again.includes_other("host/wan/device 0"));
+        assert!(again.includes_other("host/wan/device 1"));
+        for ticket in [
+            r#"{"upstream": "http://a/v1", "id": "video_1"}"#,
+            r#"{"comfyui": "http://a", "prompt_id": "1"}"#,
+            "half a frame",
+        ] {
+            assert_eq!(FailedRuns::from_ticket(ticket), None, "{ticket}");
+        }
+    }
 
     #[test]
     fn an_engine_is_silent_since_its_last_report() {

@@ -15,9 +15,8 @@ use kinora_traces::TaskTracer;
 
 use crate::backoff::FaultBackoff;
 use crate::lineup::EngineLineup;
-use crate::record::WatermarkPainter;
+use crate::record::{FilmSigner, WatermarkPainter};
 use crate::references::ReferenceGatherer;
-use crate::sign::FilmSigner;
 
 /// A worker and all its dependencies.
 #[derive(Clone, Debug)]

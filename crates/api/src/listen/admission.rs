@@ -287,7 +287,7 @@ impl Default for LingeringRefusals {
 impl LingeringRefusals {
     /// Sends `answer`, reads what the client sent, within bounds, and closes: closing with unread
     /// bytes would reset the connection and lose the answer.
-    pub(super) fn refuse(&self, mut stream: TcpStream, answer: Vec<u8>) {
+    fn refuse(&self, mut stream: TcpStream, answer: Vec<u8>) {
         let Ok(place) = self.0.clone().try_acquire_owned() else {
             return;
         };

@@ -297,7 +297,7 @@ impl GradualSender {
     }
 
     /// Records that a piece follows.
-    pub(super) fn record_piece(&self) {
+    fn record_piece(&self) {
         self.answering.record_piece();
     }
 }

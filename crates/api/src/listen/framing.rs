@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: usize = 128;
 
 /// A fault in the framing of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FramingFault {
+enum FramingFault {
     /// A line ends with LF alone.
     BareLineFeed,
     /// The request line is too long.

@@ -6,8 +6,6 @@ mod gguf;
 mod header;
 mod role_check;
 mod safetensors;
-#[cfg(test)]
-mod sample;
 
 use std::fmt;
 use std::fs::File;

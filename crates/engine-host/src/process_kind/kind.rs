@@ -69,11 +69,11 @@ impl EngineKind for ProcessKind {
                  confine = true to limit its files",
             );
         }
-        let listed = || self.readable.iter().chain(&self.writable);
-        if !self.confine && listed().next().is_some() {
+        let mut listed = self.readable.iter().chain(&self.writable).peekable();
+        if !self.confine && listed.peek().is_some() {
             return wrong("readable and writable need confine = true");
         }
-        if let Some(odd) = listed().find(|path| !path.is_absolute()) {
+        if let Some(odd) = listed.find(|path| !path.is_absolute()) {
             return Err(KindError(format!(
                 "{} must be an absolute path",
                 odd.display()

@@ -476,7 +476,7 @@ macro_rules! drawings {
 
         /// The names of all drawings.
         #[cfg(test)]
-        pub(super) const NAMES: &[&str] = &[$($name),*];
+        const NAMES: &[&str] = &[$($name),*];
     };
 }
 

@@ -187,14 +187,13 @@ pub(crate) fn film_of(outputs: &Value, node: &str) -> FilmSearch {
         .into_iter()
         .flatten()
         .filter_map(|(_, value)| value.as_array());
-    let text = |item: &Value, name: &str| item.get(name)?.as_str().map(str::to_owned);
     let files: Vec<FilmLocation> = lists
         .flatten()
         .filter(|item| item.get("type").and_then(Value::as_str) == Some("output"))
         .filter_map(|item| {
             Some(FilmLocation {
-                filename: text(item, "filename")?,
-                subfolder: text(item, "subfolder").unwrap_or_default(),
+                filename: item.get("filename")?.as_str()?.to_owned(),
+                subfolder: item["subfolder"].as_str().unwrap_or_default().to_owned(),
             })
         })
         .collect();

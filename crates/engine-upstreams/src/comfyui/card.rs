@@ -311,12 +311,12 @@ impl WorkflowDescription {
 
     /// The size on the grid that is nearest to `size`. Nobody crops the film, so it is not rounded up.
     pub fn size(&self, size: Size) -> Size {
-        let nearest = |side: u32| {
+        let [width, height] = [size.width, size.height].map(|side| {
             let multiple = self.size_multiple.max(1);
             let rounded = (side + multiple / 2) / multiple * multiple;
             rounded.max(multiple)
-        };
-        Size::new(nearest(size.width), nearest(size.height))
+        });
+        Size::new(width, height)
     }
 
     /// The smallest number of frames on the grid that lasts `seconds`.

@@ -161,9 +161,10 @@ const fn run_seconds() -> u32 {
 
 impl EngineKind for ComfyKind {
     fn check(&self, _confined: bool) -> Result<(), KindError> {
-        let wrong = |what: &str| Err(KindError(what.to_owned()));
         if self.base_urls.is_empty() {
-            return wrong("base_urls must name a server, such as http://127.0.0.1:8188");
+            return Err(KindError(
+                "base_urls must name a server, such as http://127.0.0.1:8188".to_owned(),
+            ));
         }
         if let Some(odd) = self.base_urls.iter().find(|url| base_url(url).is_none()) {
             return Err(KindError(format!(
@@ -177,7 +178,7 @@ impl EngineKind for ComfyKind {
             ("run_seconds", self.run_seconds),
         ] {
             if value == 0 {
-                return wrong(&format!("{name} must be at least 1"));
+                return Err(KindError(format!("{name} must be at least 1")));
             }
         }
         headers(&self.options()?.headers)?;

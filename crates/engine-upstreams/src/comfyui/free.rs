@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::servers::{CallError, chain};
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::error::ComfyError;
 use super::server::ComfyServer;
@@ -145,12 +145,11 @@ impl ComfyServer<'_> {
         let stats = self.status(&["system_stats"], limit).await?;
         let devices = stats["devices"].as_array().into_iter().flatten();
         // For a processor, Apple's GPUs and DirectML it gives the whole memory instead.
-        let bytes = |device: &Value, name: &str| device[name].as_u64().unwrap_or_default();
         let mut memory = None;
         for device in devices.filter(|device| device["torch_vram_total"] != device["vram_total"]) {
             let sum: &mut ServerMemory = memory.get_or_insert(ServerMemory { held: 0, free: 0 });
-            sum.held += bytes(device, "torch_vram_total");
-            sum.free += bytes(device, "vram_free");
+            sum.held += device["torch_vram_total"].as_u64().unwrap_or_default();
+            sum.free += device["vram_free"].as_u64().unwrap_or_default();
         }
         Ok(memory)
     }

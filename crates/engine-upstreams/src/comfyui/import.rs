@@ -152,39 +152,41 @@ fn literals(
 
 /// Prompt and negative prompt: the texts behind inputs called `positive` and `negative`, otherwise any.
 fn prompts(graph: &Workflow) -> (Vec<BindingTarget>, Vec<BindingTarget>) {
-    let behind = |name: &str| {
-        let mut texts = Vec::new();
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<String> = graph
-            .nodes()
-            .filter_map(|(_, node)| link(node.inputs.get(name)?).map(str::to_owned))
-            .collect();
-        while let Some(id) = open.pop() {
-            let Some(node) = graph.node(&id).filter(|_| seen.insert(id.clone())) else {
-                continue;
-            };
-            let text = TEXTS
-                .iter()
-                .find(|text| node.inputs.get(**text).is_some_and(Value::is_string));
-            match (text, node.inputs.get(name).and_then(link)) {
-                (Some(text), _) => texts.push(target(&id, text)),
-                // A node that passes both on: the right one of them only.
-                (None, Some(next)) => open.push(next.to_owned()),
-                (None, None) => {
-                    open.extend(node.inputs.values().filter_map(link).map(str::to_owned));
-                }
-            }
-        }
-        texts.sort();
-        texts.dedup();
-        texts
-    };
-    let (positive, negative) = (behind("positive"), behind("negative"));
+    let positive = texts_behind(graph, "positive");
     if positive.is_empty() {
         (literals(graph, &TEXTS, Value::is_string), Vec::new())
     } else {
-        (positive, negative)
+        (positive, texts_behind(graph, "negative"))
     }
+}
+
+/// The texts behind inputs called `name`.
+fn texts_behind(graph: &Workflow, name: &str) -> Vec<BindingTarget> {
+    let mut texts = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<String> = graph
+        .nodes()
+        .filter_map(|(_, node)| link(node.inputs.get(name)?).map(str::to_owned))
+        .collect();
+    while let Some(id) = open.pop() {
+        let Some(node) = graph.node(&id).filter(|_| seen.insert(id.clone())) else {
+            continue;
+        };
+        let text = TEXTS
+            .iter()
+            .find(|text| node.inputs.get(**text).is_some_and(Value::is_string));
+        match (text, node.inputs.get(name).and_then(link)) {
+            (Some(text), _) => texts.push(target(&id, text)),
+            // A node that passes both on: the right one of them only.
+            (None, Some(next)) => open.push(next.to_owned()),
+            (None, None) => {
+                open.extend(node.inputs.values().filter_map(link).map(str::to_owned));
+            }
+        }
+    }
+    texts.sort();
+    texts.dedup();
+    texts
 }
 
 /// Width and height where both stand in one node; of those, the nodes that also have a length.
@@ -192,8 +194,8 @@ fn sizes(graph: &Workflow) -> (Vec<BindingTarget>, Vec<BindingTarget>) {
     let sized: Vec<_> = graph
         .nodes()
         .filter(|(_, node)| {
-            let has = |name: &str| node.inputs.get(name).is_some_and(Value::is_u64);
-            has("width") && has("height")
+            let mut sides = ["width", "height"].iter();
+            sides.all(|side| node.inputs.get(*side).is_some_and(Value::is_u64))
         })
         .collect();
     let has_length =

@@ -61,8 +61,8 @@ impl ComfyServers {
             answer_bytes_max: options.answer_bytes_max,
             extra_roots_pem: None,
         };
-        let wrong = |error: &dyn fmt::Display| KindError(error.to_string());
-        let http = ServerClient::new(limits, clock.clone()).map_err(|error| wrong(&error))?;
+        let http = ServerClient::new(limits, clock.clone());
+        let http = http.map_err(|error| KindError(error.to_string()))?;
         let headers = headers(&options.headers)?;
         let mut upstreams = Vec::with_capacity(options.servers.len());
         for server in &options.servers {
@@ -73,7 +73,8 @@ impl ComfyServers {
                         "{server:?} is not the base URL of a server, such as http://host:8188"
                     ))
                 })?,
-                key: ServerKey::open(options.key.clone()).map_err(|error| wrong(&error))?,
+                key: ServerKey::open(options.key.clone())
+                    .map_err(|error| KindError(error.to_string()))?,
                 headers: headers.clone(),
                 http: http.clone(),
             });
@@ -113,13 +114,13 @@ impl ComfyShared {
 pub(crate) fn headers(given: &[(String, String)]) -> Result<HeaderMap, KindError> {
     let mut headers = HeaderMap::new();
     for (name, value) in given {
-        let wrong = || {
-            KindError(format!(
+        let known = HeaderName::try_from(name.as_str());
+        let value = HeaderValue::try_from(value.as_str());
+        let (Ok(known), Ok(mut value)) = (known, value) else {
+            return Err(KindError(format!(
                 "headers: '{name}' or its value fits into no header"
-            ))
+            )));
         };
-        let known = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
-        let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| wrong())?;
         value.set_sensitive(true);
         headers.insert(known, value);
     }

@@ -51,9 +51,8 @@ impl Workflow {
     /// # Errors
     /// [`WorkflowError`], with what to do.
     pub fn read(bytes: &[u8]) -> Result<Self, WorkflowError> {
-        let form = |what: &str| WorkflowError::Form(what.to_owned());
         let Value::Object(sent) = serde_json::from_slice(bytes)? else {
-            return Err(form("it is not a JSON object"));
+            return Err(WorkflowError::Form("it is not a JSON object".to_owned()));
         };
         if sent.get("nodes").is_some_and(Value::is_array) {
             return Err(WorkflowError::OfTheEditor);
@@ -63,7 +62,9 @@ impl Workflow {
             let class = node.get("class_type").and_then(Value::as_str);
             let inputs = node.get("inputs").and_then(Value::as_object);
             let (Some(class), Some(inputs)) = (class, inputs) else {
-                return Err(form(&format!("node '{id}' has no class_type or no inputs")));
+                return Err(WorkflowError::Form(format!(
+                    "node '{id}' has no class_type or no inputs"
+                )));
             };
             let title = node.pointer("/_meta/title").and_then(Value::as_str);
             let node = WorkflowNode {
@@ -74,7 +75,7 @@ impl Workflow {
             nodes.insert(id, node);
         }
         if nodes.is_empty() {
-            return Err(form("it has no nodes"));
+            return Err(WorkflowError::Form("it has no nodes".to_owned()));
         }
         Ok(Self { nodes })
     }

@@ -43,7 +43,7 @@ impl ServiceClient {
     }
 
     /// The service at `url`, or the default one.
-    pub(super) fn connect(url: Option<&str>, key: Option<String>) -> Result<Self, Failure> {
+    fn connect(url: Option<&str>, key: Option<String>) -> Result<Self, Failure> {
         let address = url.unwrap_or(DEFAULT_URL);
         let mut builder = Client::builder(address);
         let has_key = key.is_some();

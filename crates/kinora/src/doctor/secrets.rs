@@ -61,7 +61,7 @@ fn key_file(key: &Path) -> Finding {
 }
 
 /// A finding if other users can read the file of a key.
-pub(super) fn key_exposure(key: &Path) -> Option<Finding> {
+fn key_exposure(key: &Path) -> Option<Finding> {
     let shown = key.display();
     match folder::foreign_access_mode(key) {
         Ok(Some(mode)) if mode & EVERYBODY != 0 => Some(Finding::Bad(format!(

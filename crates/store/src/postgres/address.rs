@@ -130,8 +130,8 @@ fn percent_decode(value: &str) -> Result<String, OpenError> {
             bytes.push(byte);
             continue;
         }
-        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-        let (high, low) = (digit(rest.next()), digit(rest.next()));
+        let digits = [rest.next(), rest.next()];
+        let [high, low] = digits.map(|digit| char::from(digit?).to_digit(16));
         let code = high
             .zip(low)
             .and_then(|(high, low)| u8::try_from(16 * high + low).ok());

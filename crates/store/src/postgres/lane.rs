@@ -217,7 +217,7 @@ impl<O: StoreOperation> LaneStep for O {
 
 /// A step with its caller, without its type.
 #[async_trait]
-pub(super) trait LaneJob: Send {
+trait LaneJob: Send {
     fn needs(&self, needs: &mut RowNeeds);
     fn bytes(&self) -> usize;
     async fn run(&mut self, batch: &mut LaneTransaction<'_>) -> PostgresResult<()>;

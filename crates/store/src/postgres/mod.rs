@@ -31,7 +31,6 @@ mod server_clock;
 mod session;
 mod shared;
 mod snapshots;
-mod tls;
 mod transaction;
 
 pub(crate) use driver::PostgresDriver;

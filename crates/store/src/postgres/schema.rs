@@ -72,7 +72,7 @@ fn check_usable(found: u32, usable_from: u32, known: u32) -> Result<(), OpenErro
 
 /// The version of a database's schema.
 #[derive(Default)]
-pub(super) struct SchemaState {
+struct SchemaState {
     /// The version; 0 without a schema.
     found: u32,
     /// The first version whose programs can use it.

@@ -263,7 +263,7 @@ fn play(build: &BodyBuild, m: &ActMoment) -> Posture {
     }
 }
 
-pub(super) fn read(build: &BodyBuild, m: &ActMoment) -> Posture {
+fn read(build: &BodyBuild, m: &ActMoment) -> Posture {
     let near = build.chest(61.0, 46.0);
     let far = build.chest(67.5, 44.6);
     Posture {
