@@ -14,8 +14,8 @@ use crate::policy_check::ApprovedRecording;
 use crate::record::RecordedVideo;
 use crate::retry::retry_unavailable;
 
-/// Publishes the three files of a recording. After `stopped` it begins no further file, but waits
-/// for the one in progress: the next step may rely on no more writes.
+/// Publishes the files of a recording. After `stopped` it begins no further file, but waits for the
+/// one in progress: the next step may rely on no more writes.
 pub(crate) async fn publish(
     blobs: &dyn BlobStore,
     lease: &Lease,
@@ -28,13 +28,18 @@ pub(crate) async fn publish(
         written,
     } = cleared.into_recorded();
     kinora_system::crash::point("worker.recorded");
-    let poster = Bytes::from(recording.poster_webp);
-    let sheet = Bytes::from(recording.spritesheet_jpeg);
-    let [video_key, thumbnail_key, spritesheet_key] = lease.file_keys();
-    let thumbnail = put_bytes(blobs, &thumbnail_key, poster, stopped).await?;
-    go_on_unless(stopped)?;
+    let [
+        video_key,
+        thumbnail_key,
+        spritesheet_key,
+        first_key,
+        last_key,
+    ] = lease.file_keys();
+    let thumbnail = put_bytes(blobs, &thumbnail_key, recording.poster_webp, stopped).await?;
+    let sheet = recording.spritesheet_jpeg;
     let spritesheet = put_bytes(blobs, &spritesheet_key, sheet, stopped).await?;
-    go_on_unless(stopped)?;
+    let first_frame = put_frame(blobs, &first_key, recording.first_frame_jpeg, stopped).await?;
+    let last_frame = put_frame(blobs, &last_key, recording.last_frame_jpeg, stopped).await?;
     let video = StoredFile {
         key: video_key,
         bytes: written.bytes,
@@ -48,6 +53,8 @@ pub(crate) async fn publish(
         video,
         thumbnail,
         spritesheet,
+        first_frame,
+        last_frame,
         duration_seconds: info.duration_seconds,
         fps: info.fps,
         frames: info.frames,
@@ -57,16 +64,32 @@ pub(crate) async fn publish(
     })
 }
 
+/// Publishes a still; fails if the run was stopped meanwhile.
 async fn put_bytes(
     blobs: &dyn BlobStore,
     key: &str,
-    bytes: Bytes,
+    bytes: Vec<u8>,
     stopped: &CancellationToken,
 ) -> Result<StoredFile, BlobError> {
+    let bytes = Bytes::from(bytes);
     let file = measure_bytes(key, &bytes);
     let put = retry_unavailable(stopped, || blobs.put_bytes(key, bytes.clone())).await;
     resolve(blobs, &file, put.map(drop)).await?;
+    go_on_unless(stopped)?;
     Ok(file)
+}
+
+/// As [`put_bytes`], for a frame that the recording may lack.
+async fn put_frame(
+    blobs: &dyn BlobStore,
+    key: &str,
+    jpeg: Option<Vec<u8>>,
+    stopped: &CancellationToken,
+) -> Result<Option<StoredFile>, BlobError> {
+    match jpeg {
+        Some(jpeg) => put_bytes(blobs, key, jpeg, stopped).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Resolves a put whose answers were all lost: the blob may exist.
