@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use kinora_blobs::sign::SignatureError;
 use kinora_blobs::{BlobError, ByteStream, DirectLink};
-use kinora_contract::{ErrorCode, StoredFile, Task, TaskId, TaskState};
+use kinora_contract::{Artifact, ErrorCode, StoredFile, Task, TaskId, TaskState};
 use kinora_store::KeyScope;
 
 use crate::conditional::{ByteRange, ConditionOutcome, names, stretch};
@@ -31,20 +31,21 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
 
 /// Download a result.
 ///
-/// `variant` is `video` (default, MP4), `thumbnail` (WebP) or `spritesheet` (JPEG). Supports
-/// `Range`, `If-Range`, `If-Match` and `If-None-Match`. Without a key, only the signed `result_url`
-/// and `thumbnail_url` of a task object work. With results in S3, the answer to `GET` may be a 307
-/// to a signed S3 URL that is valid for five minutes. While the task runs, `thumbnail` is its
-/// latest
-/// preview, if there is one: at most 320 pixels wide or high, with `Cache-Control: no-store`. With
-/// `Prefer: return=minimal`, a preview that does not exist yet is 204 instead of `video_not_ready`.
+/// `variant` is `video` (default, MP4), `thumbnail` (WebP), `spritesheet` (JPEG), or `first_frame`
+/// or `last_frame`, which are JPEGs of the video's size. A result without its frames answers 404
+/// `not_found` for these two. Supports `Range`, `If-Range`, `If-Match` and `If-None-Match`. Without
+/// a key, only the signed URLs of a task object work. With results in S3, the answer to `GET` may be
+/// a 307 to a signed S3 URL that is valid for five minutes. While the task runs, `thumbnail` is its
+/// latest preview, if there is one: at most 320 pixels wide or high, with `Cache-Control: no-store`.
+/// With `Prefer: return=minimal`, a preview that does not exist yet is 204 instead of
+/// `video_not_ready`.
 #[utoipa::path(
     get,
     path = "/v1/videos/{id}/content",
     tag = "videos",
     params(
         ("id" = String, Path, description = "Task identifier."),
-        ("variant" = Option<String>, Query, description = "`video`, `thumbnail` or `spritesheet`."),
+        ("variant" = Option<String>, Query, description = "`video`, `thumbnail`, `spritesheet`, `first_frame` or `last_frame`."),
         ("expires" = Option<u64>, Query, description = "Part of a signed URL."),
         ("signature" = Option<String>, Query, description = "Part of a signed URL."),
     ),
@@ -122,7 +123,8 @@ fn variant(query: &str) -> Result<ResultVariant, ApiError> {
         match &*name {
             "variant" if variant.is_none() => {
                 variant = Some(ResultVariant::from_name(&value).ok_or_else(|| {
-                    let message = "'variant' must be video, thumbnail or spritesheet.";
+                    let names = ResultVariant::ALL.map(ResultVariant::name).join(", ");
+                    let message = format!("'variant' must be one of {names}.");
                     ApiError::for_param(ErrorCode::InvalidValue, "variant", message)
                 })?);
             }
@@ -206,7 +208,7 @@ const fn is_useless_key(error: &ApiError) -> bool {
 
 fn file(task: &Task, variant: ResultVariant) -> Result<&StoredFile, ApiError> {
     match &task.state {
-        TaskState::Completed(artifact) => Ok(variant.file_in(artifact)),
+        TaskState::Completed(artifact) => file_of(artifact, variant),
         TaskState::Failed(_) => {
             let message = "This video failed; it has no content.";
             Err(ApiError::new(ErrorCode::VideoFailed, message).final_answer())
@@ -218,6 +220,17 @@ fn file(task: &Task, variant: ResultVariant) -> Result<&StoredFile, ApiError> {
         }
         TaskState::Expired => Err(ApiError::expired()),
     }
+}
+
+fn file_of(artifact: &Artifact, variant: ResultVariant) -> Result<&StoredFile, ApiError> {
+    variant.file_in(artifact).ok_or_else(|| {
+        let name = variant.name();
+        let message = format!(
+            "This video has no '{name}': an earlier version of the service made it, or its frames \
+             could not be decoded."
+        );
+        ApiError::for_param(ErrorCode::NotFound, "variant", message)
+    })
 }
 
 async fn send(
@@ -401,4 +414,31 @@ fn respond(preview: Arc<[u8]>) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_store::conformance::fixtures::artifact;
+
+    use super::*;
+
+    #[test]
+    fn a_result_of_an_earlier_version_has_all_variants_but_its_frames() {
+        let made = artifact("a");
+        let earlier = Artifact {
+            first_frame: None,
+            last_frame: None,
+            ..made.clone()
+        };
+        for variant in ResultVariant::ALL {
+            assert!(file_of(&made, variant).is_ok(), "{variant:?}");
+            let found = file_of(&earlier, variant);
+            if !variant.name().ends_with("_frame") {
+                assert!(found.is_ok(), "{variant:?}");
+                continue;
+            }
+            let refused = found.unwrap_err().into_response();
+            assert_eq!(refused.status(), StatusCode::NOT_FOUND, "{variant:?}");
+        }
+    }
 }

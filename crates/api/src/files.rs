@@ -21,16 +21,28 @@ pub(crate) enum ResultVariant {
     Thumbnail,
     /// Frames over time in one picture.
     Spritesheet,
+    /// The first frame in full size.
+    FirstFrame,
+    /// The last frame in full size.
+    LastFrame,
 }
 
 impl ResultVariant {
-    pub(crate) const ALL: [Self; 3] = [Self::Video, Self::Thumbnail, Self::Spritesheet];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Video,
+        Self::Thumbnail,
+        Self::Spritesheet,
+        Self::FirstFrame,
+        Self::LastFrame,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Video => "video",
             Self::Thumbnail => "thumbnail",
             Self::Spritesheet => "spritesheet",
+            Self::FirstFrame => "first_frame",
+            Self::LastFrame => "last_frame",
         }
     }
 
@@ -44,6 +56,8 @@ impl ResultVariant {
             Self::Video => "",
             Self::Thumbnail => "variant=thumbnail&",
             Self::Spritesheet => "variant=spritesheet&",
+            Self::FirstFrame => "variant=first_frame&",
+            Self::LastFrame => "variant=last_frame&",
         }
     }
 
@@ -51,7 +65,7 @@ impl ResultVariant {
         match self {
             Self::Video => "video/mp4",
             Self::Thumbnail => "image/webp",
-            Self::Spritesheet => "image/jpeg",
+            Self::Spritesheet | Self::FirstFrame | Self::LastFrame => "image/jpeg",
         }
     }
 
@@ -61,6 +75,8 @@ impl ResultVariant {
             Self::Video => ".mp4",
             Self::Thumbnail => ".webp",
             Self::Spritesheet => "-sheet.jpg",
+            Self::FirstFrame => "-first.jpg",
+            Self::LastFrame => "-last.jpg",
         }
     }
 
@@ -69,11 +85,14 @@ impl ResultVariant {
         format!("inline; filename=\"{task}{}\"", self.ending())
     }
 
-    pub(crate) const fn file_in(self, artifact: &Artifact) -> &StoredFile {
+    /// The file; `None` if the result lacks it.
+    pub(crate) const fn file_in(self, artifact: &Artifact) -> Option<&StoredFile> {
         match self {
-            Self::Video => &artifact.video,
-            Self::Thumbnail => &artifact.thumbnail,
-            Self::Spritesheet => &artifact.spritesheet,
+            Self::Video => Some(&artifact.video),
+            Self::Thumbnail => Some(&artifact.thumbnail),
+            Self::Spritesheet => Some(&artifact.spritesheet),
+            Self::FirstFrame => artifact.first_frame.as_ref(),
+            Self::LastFrame => artifact.last_frame.as_ref(),
         }
     }
 }
@@ -111,7 +130,7 @@ impl LostFiles {
             Err(error) => return error.into(),
         };
         match &task.state {
-            TaskState::Completed(artifact) if artifact.files().contains(&file) => {
+            TaskState::Completed(artifact) if artifact.files().any(|one| one == file) => {
                 if self.is_new(&file.key) {
                     tracing::error!(
                         task = %id,

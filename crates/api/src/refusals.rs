@@ -95,8 +95,8 @@ refusals! {
     OfCancel = ANY, KEY, &[VideoNotFound, VideoExpired, NotCancellable];
     /// `GET /v1/videos/{id}/content`.
     OfContent = ANY, KEY, &[
-        UnknownParameter, VideoNotFound, VideoNotReady, VideoFailed, VideoExpired, PreconditionFailed,
-        RangeNotSatisfiable, ContentLost,
+        UnknownParameter, VideoNotFound, NotFound, VideoNotReady, VideoFailed, VideoExpired,
+        PreconditionFailed, RangeNotSatisfiable, ContentLost,
     ];
     /// `GET /v1/models`.
     OfModels = ANY, KEY;

@@ -201,6 +201,8 @@ impl Api {
         ResultLinks {
             video: link(ResultVariant::Video),
             thumbnail: link(ResultVariant::Thumbnail),
+            first_frame: link(ResultVariant::FirstFrame),
+            last_frame: link(ResultVariant::LastFrame),
         }
     }
 }

@@ -53,6 +53,8 @@ fn artifact(id: &str) -> Artifact {
         video: file("video"),
         thumbnail: file("thumbnail"),
         spritesheet: file("spritesheet"),
+        first_frame: Some(file("first_frame")),
+        last_frame: Some(file("last_frame")),
         width: 1280,
         height: 720,
         fps: 24.0,

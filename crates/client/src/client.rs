@@ -47,6 +47,10 @@ pub enum Variant {
     Thumbnail,
     /// Small frames in one JPEG.
     Spritesheet,
+    /// The first frame in full size, JPEG.
+    FirstFrame,
+    /// The last frame in full size, JPEG.
+    LastFrame,
 }
 
 impl Variant {
@@ -55,6 +59,8 @@ impl Variant {
             Self::Video => "video",
             Self::Thumbnail => "thumbnail",
             Self::Spritesheet => "spritesheet",
+            Self::FirstFrame => "first_frame",
+            Self::LastFrame => "last_frame",
         }
     }
 }

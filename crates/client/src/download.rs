@@ -20,10 +20,11 @@ impl Client {
     /// length in bytes.
     ///
     /// Fails with the service's refusal if there is no such file (`video_not_ready`,
-    /// `video_failed`, `video_expired`), and with [`Error::File`] if it cannot be written. After a
-    /// broken connection it resumes, as often as the client retries calls; after that the partial
-    /// file `.NAME.ID-VARIANT.part` remains, and the next download to the same path resumes it. The
-    /// file gets its final name only when its length is right and it is synced.
+    /// `video_failed`, `video_expired`, and `not_found` for a frame that the result lacks), and with
+    /// [`Error::File`] if it cannot be written. After a broken connection it resumes, as often as
+    /// the client retries calls; after that the partial file `.NAME.ID-VARIANT.part` remains, and
+    /// the next download to the same path resumes it. The file gets its final name only when its
+    /// length is right and it is synced.
     pub async fn download(&self, id: &str, variant: Variant, path: &Path) -> Result<u64, Error> {
         let beside = partial_path(path, id, variant)?;
         let opened = PartialFile::open(beside.clone()).await;

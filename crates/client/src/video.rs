@@ -58,6 +58,12 @@ pub struct Video {
     /// Signed URL of the poster; only when completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thumbnail_url: Option<String>,
+    /// Signed URL of the first frame in full size; only when completed, if the result has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_frame_url: Option<String>,
+    /// Signed URL of the last frame in full size; only when completed, if the result has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_frame_url: Option<String>,
     /// The reason for the failure; only when failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,

@@ -69,6 +69,12 @@ pub struct VideoObject {
     /// URL of the poster image; only when completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thumbnail_url: Option<String>,
+    /// URL of the first frame in full size; only when completed, if the result has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_frame_url: Option<String>,
+    /// URL of the last frame in full size; only when completed, if the result has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_frame_url: Option<String>,
     /// The reason for the failure; only when failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
@@ -108,13 +114,17 @@ pub struct VideoObject {
     pub warnings: Vec<Warning>,
 }
 
-/// The URLs of a completed task's files.
+/// The URLs of a completed task's files, also of those that its result lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultLinks {
     /// URL of the MP4.
     pub video: String,
     /// URL of the poster image.
     pub thumbnail: String,
+    /// URL of the first frame.
+    pub first_frame: String,
+    /// URL of the last frame.
+    pub last_frame: String,
 }
 
 const fn seconds_of(ms: UnixMs) -> u64 {
@@ -142,6 +152,8 @@ impl VideoObject {
                 object.url = Some(links.video.clone());
                 object.result_url = Some(links.video);
                 object.thumbnail_url = Some(links.thumbnail);
+                object.first_frame_url = artifact.first_frame.as_ref().map(|_| links.first_frame);
+                object.last_frame_url = artifact.last_frame.as_ref().map(|_| links.last_frame);
                 object.duration = Some(artifact.duration_seconds);
                 object.fps = Some(artifact.fps);
                 object.frames = Some(artifact.frames);
@@ -186,6 +198,8 @@ impl VideoObject {
             result_url: None,
             url: None,
             thumbnail_url: None,
+            first_frame_url: None,
+            last_frame_url: None,
             error: None,
             fail_reason: None,
             draft: spec.draft.then_some(true),

@@ -169,6 +169,13 @@ pub struct Artifact {
     pub thumbnail: StoredFile,
     /// Frames over time in one picture, JPEG.
     pub spritesheet: StoredFile,
+    /// The first frame in full size, JPEG. `None` for a film that cannot be decoded, and for results
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_frame: Option<StoredFile>,
+    /// The last frame, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_frame: Option<StoredFile>,
     /// Length in seconds.
     pub duration_seconds: f64,
     /// Frames per second.
@@ -185,8 +192,10 @@ pub struct Artifact {
 
 impl Artifact {
     /// All files of this result.
-    pub const fn files(&self) -> [&StoredFile; 3] {
-        [&self.video, &self.thumbnail, &self.spritesheet]
+    pub fn files(&self) -> impl Iterator<Item = &StoredFile> {
+        let always = [&self.video, &self.thumbnail, &self.spritesheet];
+        let frames = [&self.first_frame, &self.last_frame];
+        always.into_iter().chain(frames.into_iter().flatten())
     }
 }
 

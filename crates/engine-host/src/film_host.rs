@@ -94,7 +94,13 @@ fn examine(
     let recording = examined?;
     send(FilmResponse::Info(ProbeInfoHead::from(&recording.info)), to)?;
     send(FilmResponse::Poster(recording.poster_webp), to)?;
-    send(FilmResponse::Spritesheet(recording.spritesheet_jpeg), to)
+    send(FilmResponse::Spritesheet(recording.spritesheet_jpeg), to)?;
+    let first = recording.first_frame_jpeg.map(FilmResponse::FirstFrame);
+    let last = recording.last_frame_jpeg.map(FilmResponse::LastFrame);
+    first
+        .into_iter()
+        .chain(last)
+        .try_for_each(|frame| send(frame, to))
 }
 
 fn send_index(path: &Path, to: &mut impl Write) -> Result<(), OrderError> {

@@ -39,6 +39,10 @@ pub(crate) enum FilmResponse {
     Poster(Vec<u8>),
     /// The spritesheet, JPEG.
     Spritesheet(Vec<u8>),
+    /// The first frame, JPEG; only of a film that can be decoded.
+    FirstFrame(Vec<u8>),
+    /// The last frame, likewise.
+    LastFrame(Vec<u8>),
     /// The next frame.
     Frame(Vec<u8>),
     /// There is no more output.
@@ -183,7 +187,7 @@ impl WireMessage for FilmOrder {
 impl WireMessage for FilmResponse {
     fn body_bytes_max(kind: u8, bounds: &MessageBounds) -> u32 {
         match kind {
-            b'f' => bounds.frame(),
+            b'f' | b'F' | b'L' => bounds.frame(),
             b'p' | b's' => STILL_BYTES_MAX,
             _ => SMALL_BYTES_MAX,
         }
@@ -196,6 +200,8 @@ impl WireMessage for FilmResponse {
             Self::Info(info) => (b'i', serde_json::to_vec(&info)?),
             Self::Poster(webp) => (b'p', webp),
             Self::Spritesheet(jpeg) => (b's', jpeg),
+            Self::FirstFrame(jpeg) => (b'F', jpeg),
+            Self::LastFrame(jpeg) => (b'L', jpeg),
             Self::Frame(rgb) => (b'f', rgb),
             Self::Done => (b'd', Vec::new()),
             Self::Failed(failure) => (b'e', serde_json::to_vec(&failure)?),
@@ -209,6 +215,8 @@ impl WireMessage for FilmResponse {
             b'i' => Self::Info(serde_json::from_slice(&body)?),
             b'p' => Self::Poster(body),
             b's' => Self::Spritesheet(body),
+            b'F' => Self::FirstFrame(body),
+            b'L' => Self::LastFrame(body),
             b'f' => Self::Frame(body),
             b'd' => Self::Done,
             b'e' => Self::Failed(serde_json::from_slice(&body)?),

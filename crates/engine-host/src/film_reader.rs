@@ -115,9 +115,10 @@ impl FilmOpener for HostedFilms {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Recording, MediaError> {
         let order = FilmOrder::Examine(path.to_owned(), FilmFormatHead::from(asked));
-        let mut reading = self.start(path, order, 0)?;
+        let mut reading = self.start(path, order, frame_jpeg_bytes_max(asked))?;
         let begun = Stopwatch::start(&self.options.clock);
         let (mut info, mut poster, mut spritesheet) = (None, None, None);
+        let (mut first_frame_jpeg, mut last_frame_jpeg) = (None, None);
         loop {
             if begun.elapsed() > self.options.examine_max {
                 return Err(MediaError::Refused(
@@ -134,6 +135,12 @@ impl FilmOpener for HostedFilms {
                 Some(FilmResponse::Info(told)) => info = Some(check_info(told)?),
                 Some(FilmResponse::Poster(webp)) if is_webp(&webp) => poster = Some(webp),
                 Some(FilmResponse::Spritesheet(jpeg)) if is_jpeg(&jpeg) => spritesheet = Some(jpeg),
+                Some(FilmResponse::FirstFrame(jpeg)) if is_jpeg(&jpeg) => {
+                    first_frame_jpeg = Some(jpeg);
+                }
+                Some(FilmResponse::LastFrame(jpeg)) if is_jpeg(&jpeg) => {
+                    last_frame_jpeg = Some(jpeg);
+                }
                 Some(FilmResponse::Done) => break,
                 Some(_) => return Err(invalid_message()),
             }
@@ -142,6 +149,8 @@ impl FilmOpener for HostedFilms {
             info: info.ok_or_else(invalid_message)?,
             poster_webp: poster.ok_or_else(invalid_message)?,
             spritesheet_jpeg: spritesheet.ok_or_else(invalid_message)?,
+            first_frame_jpeg,
+            last_frame_jpeg,
         })
     }
 
@@ -266,6 +275,14 @@ fn frame_bytes(info: &ProbeInfo) -> Option<u32> {
     // what the service allocates for a frame.
     let is_sane = bytes > 0 && bytes <= FRAME_BYTES_MAX;
     is_sane.then(|| u32::try_from(bytes).ok()).flatten()
+}
+
+/// Maximum size of a frame as JPEG, in bytes.
+fn frame_jpeg_bytes_max(asked: &FilmFormat) -> u32 {
+    // A film may be up to 31 pixels wider and higher than requested, and noise takes more as JPEG
+    // than its three bytes a pixel.
+    let sides = [asked.width, asked.height].map(|side| side.saturating_add(32));
+    sides[0].saturating_mul(sides[1]).saturating_mul(6)
 }
 
 fn is_webp(bytes: &[u8]) -> bool {

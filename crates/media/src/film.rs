@@ -28,7 +28,7 @@ pub enum UndecodablePolicy {
     /// Refuse it, because it may not play anywhere.
     #[default]
     Refuse,
-    /// Accept it undecoded, with plain stills, if its index is valid.
+    /// Accept it undecoded, with plain stills and without its frames, if its index is valid.
     Keep,
 }
 
@@ -71,18 +71,24 @@ pub fn examine(
     format.validate()?;
     // An operator may accept films whose codec features this decoder lacks (interlaced pictures,
     // 10 bits). Their index has been checked either way; only the stills are missing then.
-    let stills = match decode_stills(path, &format, go_on) {
+    let (stills, is_decoded) = match decode_stills(path, &format, go_on) {
         Err(MediaError::Decode(_) | MediaError::Malformed(_))
             if asked.undecodable == UndecodablePolicy::Keep =>
         {
-            plain_stills(&format, go_on)?
+            (plain_stills(&format, go_on)?, false)
         }
-        stills => stills?,
+        stills => (stills?, true),
     };
+    let (poster_webp, spritesheet_jpeg) = (stills.poster_webp()?, stills.spritesheet_jpeg()?);
+    // A client would go on from a plain frame as if the film ended with it.
+    let frames = stills.into_frame_jpegs();
+    let [first_frame_jpeg, last_frame_jpeg] = frames.map(|jpeg| jpeg.filter(|_| is_decoded));
     Ok(Recording {
         info,
-        poster_webp: stills.poster_webp()?,
-        spritesheet_jpeg: stills.spritesheet_jpeg()?,
+        poster_webp,
+        spritesheet_jpeg,
+        first_frame_jpeg,
+        last_frame_jpeg,
     })
 }
 

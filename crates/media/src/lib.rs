@@ -1,5 +1,6 @@
-//! Records frames and sound to MP4 with a poster and a spritesheet, probes files, reads their
-//! frames back, examines films made elsewhere, and labels files with their provenance.
+//! Records frames and sound to MP4 with a poster, a spritesheet and the first and last frame,
+//! probes files, reads their frames back, examines films made elsewhere, and labels files with
+//! their provenance.
 //!
 //! [`Recorder`] and [`VideoReader`] are streaming: work overlaps and memory stays constant for any
 //! clip. This crate accepts no unbounded input, trusts no size that a file states, and knows

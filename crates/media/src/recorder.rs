@@ -32,6 +32,10 @@ pub struct Recording {
     pub poster_webp: Vec<u8>,
     /// Up to 5 x 5 evenly sampled frames, JPEG, longest side of a cell at most 320 pixels.
     pub spritesheet_jpeg: Vec<u8>,
+    /// The first frame in full size, JPEG; `None` for a film that cannot be decoded here.
+    pub first_frame_jpeg: Option<Vec<u8>>,
+    /// The last frame, likewise.
+    pub last_frame_jpeg: Option<Vec<u8>>,
 }
 
 impl Recorder {
@@ -124,11 +128,16 @@ impl Recorder {
         // Meanwhile the encoder threads finish their last runs.
         let mut poster_webp = self.stills.poster_webp()?;
         let mut spritesheet_jpeg = self.stills.spritesheet_jpeg()?;
+        let mut frame_jpegs = self.stills.into_frame_jpegs();
         let packet = self.provenance.as_ref().map(Provenance::packet);
         if let Some(packet) = &packet {
             poster_webp = in_webp(&poster_webp, packet)?;
             spritesheet_jpeg = in_jpeg(&spritesheet_jpeg, packet)?;
+            for jpeg in frame_jpegs.iter_mut().flatten() {
+                *jpeg = in_jpeg(jpeg, packet)?;
+            }
         }
+        let [first_frame_jpeg, last_frame_jpeg] = frame_jpegs;
         let audio = self.audio.map(AudioEncoder::finish).transpose()?;
         let video = self.video.finish()?;
         // From here on the path exists; every early return must remove it.
@@ -143,6 +152,8 @@ impl Recorder {
             info,
             poster_webp,
             spritesheet_jpeg,
+            first_frame_jpeg,
+            last_frame_jpeg,
         };
         Ok((recording, written))
     }

@@ -1,5 +1,6 @@
-//! The poster and the spritesheet, sampled as the frames pass, and previews of unfinished videos.
-//! Stores one scaled picture and at most 25 small cells, never a whole frame.
+//! The poster, the spritesheet and the first and last frame, sampled as the frames pass, and
+//! previews of unfinished videos. Stores one scaled picture, at most 25 small cells and two frames
+//! as JPEG.
 
 use jpeg_encoder::{ColorType, Encoder as JpegEncoder};
 use kinora_media_resize::SizeMismatch;
@@ -13,6 +14,9 @@ const WEBP_QUALITY: f32 = 80.0;
 const CELL_SIDE_MAX: u32 = 320;
 const GRID_SIDE_MAX: u32 = 5;
 const SPRITESHEET_QUALITY: u8 = 80;
+/// A client may make its next video from a frame: its errors must stay below those of the video.
+/// From 90 on, the encoder keeps the full colour resolution (4:4:4).
+const FRAME_QUALITY: u8 = 95;
 
 /// A way of [`kinora_media_resize`].
 type ResizeFn = fn(&[u8], (u32, u32), (u32, u32)) -> Result<Vec<u8>, SizeMismatch>;
@@ -22,6 +26,8 @@ pub(crate) struct StillCollector {
     format: ClipFormat,
     poster: Option<StillPicture>,
     sheet: CellSheet,
+    first_frame_jpeg: Option<Vec<u8>>,
+    last_frame_jpeg: Option<Vec<u8>>,
 }
 
 /// `[height][width][3] u8` RGB.
@@ -62,6 +68,8 @@ impl StillCollector {
                 cells,
                 filled: 0,
             },
+            first_frame_jpeg: None,
+            last_frame_jpeg: None,
         }
     }
 
@@ -77,7 +85,18 @@ impl StillCollector {
             let cell = self.scaled(rgb, CELL_SIDE_MAX, kinora_media_resize::resize_fast)?;
             self.sheet.fill_next(&cell.rgb);
         }
+        // Encoded as they pass: a whole frame would be several times as large in memory.
+        if index == 0 {
+            self.first_frame_jpeg = Some(self.frame_jpeg(rgb)?);
+        }
+        if index + 1 == self.format.frames {
+            self.last_frame_jpeg = Some(self.frame_jpeg(rgb)?);
+        }
         Ok(())
+    }
+
+    fn frame_jpeg(&self, rgb: &[u8]) -> Result<Vec<u8>, MediaError> {
+        jpeg(self.format.width, self.format.height, rgb, FRAME_QUALITY)
     }
 
     /// The frame in the middle of this cell's share of the clip.
@@ -107,11 +126,12 @@ impl StillCollector {
     /// The spritesheet as JPEG.
     pub(crate) fn spritesheet_jpeg(&self) -> Result<Vec<u8>, MediaError> {
         let StillPicture { width, height, rgb } = &self.sheet.picture;
-        let mut jpeg = Vec::new();
-        JpegEncoder::new(&mut jpeg, SPRITESHEET_QUALITY)
-            .encode(rgb, jpeg_side(*width)?, jpeg_side(*height)?, ColorType::Rgb)
-            .map_err(|cause| MediaError::Picture(cause.to_string()))?;
-        Ok(jpeg)
+        jpeg(*width, *height, rgb, SPRITESHEET_QUALITY)
+    }
+
+    /// The first and the last frame as JPEG, in full size.
+    pub(crate) fn into_frame_jpegs(self) -> [Option<Vec<u8>>; 2] {
+        [self.first_frame_jpeg, self.last_frame_jpeg]
     }
 }
 
@@ -170,6 +190,15 @@ impl StillPicture {
             .map_err(|_| webp_failed())?;
         Ok(webp.to_vec())
     }
+}
+
+/// `rgb [height][width][3] u8` as JPEG.
+fn jpeg(width: u32, height: u32, rgb: &[u8], quality: u8) -> Result<Vec<u8>, MediaError> {
+    let mut jpeg = Vec::new();
+    JpegEncoder::new(&mut jpeg, quality)
+        .encode(rgb, jpeg_side(width)?, jpeg_side(height)?, ColorType::Rgb)
+        .map_err(|cause| MediaError::Picture(cause.to_string()))?;
+    Ok(jpeg)
 }
 
 fn jpeg_side(pixels: u32) -> Result<u16, MediaError> {

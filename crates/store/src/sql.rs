@@ -328,7 +328,7 @@ pub(crate) fn artifact_keys(artifact: Option<&str>) -> Vec<String> {
         return Vec::new();
     };
     match serde_json::from_str::<Artifact>(text) {
-        Ok(artifact) => artifact.files().map(|file| file.key.clone()).into(),
+        Ok(artifact) => artifact.files().map(|file| file.key.clone()).collect(),
         Err(error) => {
             tracing::error!(%error, "stored artifact unreadable; its files are left");
             Vec::new()

@@ -49,7 +49,7 @@ pub struct TaskFiles {
     /// Whether it is completed, so that all its files must exist. Missing references of an
     /// unfinished task are fetched again.
     pub completed: bool,
-    /// Video, thumbnail and spritesheet of a completed task.
+    /// The files of a completed task's result.
     pub results: Vec<StoredFile>,
     /// Keys of the references kept for it.
     pub references: Vec<String>,

@@ -300,6 +300,10 @@ fn assert_task(row: &Row, task: &Task) {
         }
         TaskState::Completed(artifact) => {
             let stored = json(&row[11]);
+            assert_eq!(
+                (&artifact.first_frame, &artifact.last_frame),
+                (&None, &None)
+            );
             for (name, file) in [
                 ("video", &artifact.video),
                 ("thumbnail", &artifact.thumbnail),

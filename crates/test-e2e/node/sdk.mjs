@@ -85,6 +85,7 @@ const checks = {
         ["video", "ftyp", 4],
         ["thumbnail", "WEBP", 8],
         ["spritesheet", "\xff\xd8\xff", 0],
+        ["last_frame", "\xff\xd8\xff", 0],
       ]) {
         const path = join(folder, variant);
         const response = await client.videos.downloadContent(video.id, { variant });

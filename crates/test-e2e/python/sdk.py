@@ -70,6 +70,7 @@ def check_download_of_all_variants():
             ("video", b"ftyp", 4),
             ("thumbnail", b"WEBP", 8),
             ("spritesheet", b"\xff\xd8\xff", 0),
+            ("last_frame", b"\xff\xd8\xff", 0),
         ):
             path = os.path.join(folder, variant)
             client.videos.download_content(video.id, variant=variant).write_to_file(path)

@@ -12,6 +12,9 @@ use crate::process::inside;
 use crate::reply::Reply;
 use crate::video::{Tracker, Video};
 
+/// The files of a result: video, thumbnail, spritesheet, first and last frame.
+pub const RESULT_FILES: usize = 5;
+
 /// A folder for `--data`; removed when the last user is gone.
 #[derive(Clone, Debug)]
 pub struct DataFolder(Arc<Inner>);

@@ -48,7 +48,7 @@ pub use binary::{client_example, workspace};
 pub use client::{Client, Form, Request};
 pub use clock::WallClock;
 pub use command::{Running, keys, kinora, program, run, webhooks};
-pub use data::DataFolder;
+pub use data::{DataFolder, RESULT_FILES};
 pub use events::{Event, Events};
 pub use faults::{is_once, stores_fail};
 pub use hold::Hold;

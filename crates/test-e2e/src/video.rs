@@ -145,6 +145,12 @@ const COMPLETED: &[(&str, Judge)] = &[
     ("has_audio", Value::is_boolean),
 ];
 
+/// Fields of completed objects whose film could be decoded, together.
+const FRAMES: &[(&str, Judge)] = &[
+    ("first_frame_url", is_address),
+    ("last_frame_url", is_address),
+];
+
 /// Fields of every failed object, and of no other.
 const FAILED: &[(&str, Judge)] = &[("error", is_failure), ("fail_reason", Value::is_string)];
 
@@ -178,10 +184,12 @@ fn assert_video_object(value: &Value) {
     assert_group(value, ALWAYS, true);
     assert_group(value, COMPLETED, status == "completed");
     assert_group(value, FAILED, status == "failed");
+    let has_frames = status == "completed" && value.get(FRAMES[0].0).is_some();
+    assert_group(value, FRAMES, has_frames);
     for (name, judge) in SOMETIMES {
         assert!(value.get(name).is_none_or(judge), "{name}: {value:#}");
     }
-    let groups = [ALWAYS, COMPLETED, FAILED, SOMETIMES].concat();
+    let groups = [ALWAYS, COMPLETED, FRAMES, FAILED, SOMETIMES].concat();
     for name in object.keys() {
         assert!(
             groups.iter().any(|(known, _)| known == name),
@@ -295,7 +303,8 @@ mod tests {
             }),
             _ => json!({
                 "started_at": 2, "completed_at": 3, "expires_at": 4, "result_url": "http://a",
-                "url": "http://a", "thumbnail_url": "http://b", "duration": 2.0, "fps": 24.0,
+                "url": "http://a", "thumbnail_url": "http://b", "first_frame_url": "http://c",
+                "last_frame_url": "http://d", "duration": 2.0, "fps": 24.0,
                 "frames": 48, "has_audio": false,
             }),
         };

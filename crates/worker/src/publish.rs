@@ -53,8 +53,8 @@ impl TaskRun<'_> {
     }
 }
 
-/// Publishes the three files of a recording. After `stopped` it begins no further file, but waits
-/// for the one in progress: the next step may rely on no more writes.
+/// Publishes the files of a recording. After `stopped` it begins no further file, but waits for the
+/// one in progress: the next step may rely on no more writes.
 async fn put_files(
     blobs: &dyn BlobStore,
     lease: &Lease,
@@ -67,13 +67,18 @@ async fn put_files(
         written,
     } = cleared.into_recorded();
     kinora_system::crash::point("worker.recorded");
-    let poster = Bytes::from(recording.poster_webp);
-    let sheet = Bytes::from(recording.spritesheet_jpeg);
-    let [video_key, thumbnail_key, spritesheet_key] = lease.file_keys();
-    let thumbnail = put_bytes(blobs, &thumbnail_key, poster, stopped).await?;
-    go_on_unless(stopped)?;
+    let [
+        video_key,
+        thumbnail_key,
+        spritesheet_key,
+        first_key,
+        last_key,
+    ] = lease.file_keys();
+    let thumbnail = put_bytes(blobs, &thumbnail_key, recording.poster_webp, stopped).await?;
+    let sheet = recording.spritesheet_jpeg;
     let spritesheet = put_bytes(blobs, &spritesheet_key, sheet, stopped).await?;
-    go_on_unless(stopped)?;
+    let first_frame = put_frame(blobs, &first_key, recording.first_frame_jpeg, stopped).await?;
+    let last_frame = put_frame(blobs, &last_key, recording.last_frame_jpeg, stopped).await?;
     let video = StoredFile {
         key: video_key,
         bytes: written.bytes,
@@ -87,6 +92,8 @@ async fn put_files(
         video,
         thumbnail,
         spritesheet,
+        first_frame,
+        last_frame,
         duration_seconds: info.duration_seconds,
         fps: info.fps,
         frames: info.frames,
@@ -96,16 +103,32 @@ async fn put_files(
     })
 }
 
+/// Publishes a still; fails if the run was stopped meanwhile.
 async fn put_bytes(
     blobs: &dyn BlobStore,
     key: &str,
-    bytes: Bytes,
+    bytes: Vec<u8>,
     stopped: &CancellationToken,
 ) -> Result<StoredFile, BlobError> {
+    let bytes = Bytes::from(bytes);
     let file = measure_bytes(key, &bytes);
     let put = retry_unavailable(stopped, || blobs.put_bytes(key, bytes.clone())).await;
     resolve(blobs, &file, put.map(drop)).await?;
+    go_on_unless(stopped)?;
     Ok(file)
+}
+
+/// As [`put_bytes`], for a frame that the recording may lack.
+async fn put_frame(
+    blobs: &dyn BlobStore,
+    key: &str,
+    jpeg: Option<Vec<u8>>,
+    stopped: &CancellationToken,
+) -> Result<Option<StoredFile>, BlobError> {
+    match jpeg {
+        Some(jpeg) => put_bytes(blobs, key, jpeg, stopped).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Resolves a put whose answers were all lost: the blob may exist.

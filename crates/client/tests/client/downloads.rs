@@ -61,6 +61,15 @@ async fn a_download_replaces_its_target_once_it_is_complete() {
         server.lines(),
         ["GET /v1/videos/video_x/content?variant=video"]
     );
+    for (variant, name) in [
+        (Variant::FirstFrame, "first_frame"),
+        (Variant::LastFrame, "last_frame"),
+    ] {
+        let client = server.client();
+        client.download("video_x", variant, &path).await.unwrap();
+        let asked = format!("GET /v1/videos/video_x/content?variant={name}");
+        assert_eq!(server.lines().last(), Some(&asked));
+    }
 }
 
 #[tokio::test]

@@ -16,13 +16,19 @@ pub const TASK_FILES: [&str; 2] = [RESULTS, REFERENCES];
 pub const MARKS: &str = "stores/";
 
 impl Lease {
-    /// Files that a run under this lease publishes: video, thumbnail, spritesheet. The keys contain
-    /// the token, so no two attempts share one. They are garbage if the lease ends in any other way
-    /// than with a completed task.
+    /// Files that a run under this lease publishes: video, thumbnail, spritesheet, first and last
+    /// frame. The keys contain the token, so no two attempts share one. They are garbage if the lease
+    /// ends in any other way than with a completed task.
     #[must_use]
-    pub fn file_keys(&self) -> [String; 3] {
-        ["video.mp4", "thumbnail.webp", "spritesheet.jpg"]
-            .map(|name| format!("{RESULTS}{}/{}/{name}", self.task, self.token))
+    pub fn file_keys(&self) -> [String; 5] {
+        [
+            "video.mp4",
+            "thumbnail.webp",
+            "spritesheet.jpg",
+            "first_frame.jpg",
+            "last_frame.jpg",
+        ]
+        .map(|name| format!("{RESULTS}{}/{}/{name}", self.task, self.token))
     }
 }
 
@@ -95,8 +101,7 @@ pub fn owns_file(task: &Task, key: &str) -> bool {
         // none of its files is an orphan.
         TaskState::Waiting | TaskState::Running => true,
         TaskState::Completed(artifact) => {
-            let files = [&artifact.video, &artifact.thumbnail, &artifact.spritesheet];
-            files.iter().any(|file| file.key == key)
+            artifact.files().any(|file| file.key == key)
                 || kept_reference_keys(task).iter().any(|own| own == key)
         }
         TaskState::Failed(_) | TaskState::Expired => false,

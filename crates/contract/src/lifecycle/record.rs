@@ -246,7 +246,7 @@ fn drop_unneeded(task: &mut Task) {
 /// are kept, and result files.
 fn cost(task: &Task, reference_bytes: u64) -> u64 {
     let result = match &task.state {
-        TaskState::Completed(artifact) => artifact.files().iter().map(|file| file.bytes).sum(),
+        TaskState::Completed(artifact) => artifact.files().map(|file| file.bytes).sum(),
         _ => 0,
     };
     let references = if keeps_references(task) {

@@ -67,6 +67,8 @@ fn artifact() -> Artifact {
         video: file("video"),
         thumbnail: file("thumbnail"),
         spritesheet: file("sheet"),
+        first_frame: Some(file("first")),
+        last_frame: Some(file("last")),
         duration_seconds: 5.0,
         fps: 24.0,
         frames: 120,
@@ -316,7 +318,14 @@ fn files_become_garbage_when_nobody_needs_them_any_more() {
     let of_run: BTreeSet<&str> = of_run.iter().map(String::as_str).collect();
     let references = reference_keys(&run.task);
     let references: BTreeSet<&str> = references.iter().map(String::as_str).collect();
-    let result: BTreeSet<&str> = ["made/video", "made/thumbnail", "made/sheet"].into();
+    let result: BTreeSet<&str> = [
+        "made/video",
+        "made/thumbnail",
+        "made/sheet",
+        "made/first",
+        "made/last",
+    ]
+    .into();
     let both = |one: &BTreeSet<&'static str>| one.clone();
     assert_eq!(keys(&effects(&run, renewed(TOKEN))), BTreeSet::new());
     assert_eq!(

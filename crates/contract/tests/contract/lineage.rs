@@ -34,6 +34,8 @@ fn completed() -> TaskState {
         video: file.clone(),
         thumbnail: file.clone(),
         spritesheet: file,
+        first_frame: None,
+        last_frame: None,
         duration_seconds: 7.04,
         fps: 24.0,
         frames: 169,

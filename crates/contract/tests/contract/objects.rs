@@ -37,6 +37,7 @@ const WHEN_COMPLETED: [&str; 7] = [
     "has_audio",
 ];
 const WHEN_FAILED: [&str; 2] = ["error", "fail_reason"];
+const FRAMES: [&str; 2] = ["first_frame_url", "last_frame_url"];
 const WHERE_THEY_APPLY: [&str; 11] = [
     "priority",
     "started_at",
@@ -76,11 +77,15 @@ fn state() -> impl Strategy<Value = TaskState> {
         sha256: "0".repeat(64),
     };
     let (video, thumbnail, spritesheet) = (file("v.mp4"), file("p.webp"), file("s.jpg"));
-    let completed = (0.04_f64..16.0, any::<bool>()).prop_map(move |(seconds, has_audio)| {
+    let (first, last) = (file("f.jpg"), file("l.jpg"));
+    let properties = (0.04_f64..16.0, any::<bool>(), any::<[bool; 2]>());
+    let completed = properties.prop_map(move |(seconds, has_audio, has_frames)| {
         TaskState::Completed(Box::new(Artifact {
             video: video.clone(),
             thumbnail: thumbnail.clone(),
             spritesheet: spritesheet.clone(),
+            first_frame: has_frames[0].then(|| first.clone()),
+            last_frame: has_frames[1].then(|| last.clone()),
             duration_seconds: seconds,
             fps: 24.0,
             frames: (seconds * 24.0) as u32,
@@ -145,6 +150,8 @@ fn links(_: &Task) -> ResultLinks {
     ResultLinks {
         video: "https://videos.example/v.mp4".to_owned(),
         thumbnail: "https://videos.example/p.webp".to_owned(),
+        first_frame: "https://videos.example/f.jpg".to_owned(),
+        last_frame: "https://videos.example/l.jpg".to_owned(),
     }
 }
 
@@ -174,6 +181,7 @@ proptest! {
             let documented = ALWAYS.contains(&name)
                 || WHERE_THEY_APPLY.contains(&name)
                 || WHEN_COMPLETED.contains(&name) && status == "completed"
+                || FRAMES.contains(&name) && status == "completed"
                 || WHEN_FAILED.contains(&name) && status == "failed";
             prop_assert!(documented, "{name} when {status}");
         }
@@ -182,6 +190,10 @@ proptest! {
         let whole = |names: &[&str]| names.iter().all(|name| fields.contains_key(*name));
         prop_assert_eq!(whole(&WHEN_COMPLETED), status == "completed");
         prop_assert_eq!(whole(&WHEN_FAILED), status == "failed");
+        if let TaskState::Completed(artifact) = &task.state {
+            let made = [&artifact.first_frame, &artifact.last_frame].map(Option::is_some);
+            prop_assert_eq!(FRAMES.map(|name| fields.contains_key(name)), made);
+        }
         prop_assert_eq!(fields.contains_key("queue_position"), status == "queued" && position.is_some());
         let progress = fields["progress"].as_u64().unwrap();
         prop_assert!(progress <= 100);

@@ -31,6 +31,13 @@ pub fn label(
     let packet = provenance.packet();
     recording.poster_webp = in_webp(&recording.poster_webp, &packet)?;
     recording.spritesheet_jpeg = in_jpeg(&recording.spritesheet_jpeg, &packet)?;
+    let frames = [
+        &mut recording.first_frame_jpeg,
+        &mut recording.last_frame_jpeg,
+    ];
+    for jpeg in frames.into_iter().flatten() {
+        *jpeg = in_jpeg(jpeg, &packet)?;
+    }
     let mut file = File::options().read(true).write(true).open(path)?;
     let boxes = top_level(&mut file)?;
     let mut earlier = Vec::new();

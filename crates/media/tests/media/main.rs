@@ -14,4 +14,5 @@ mod provenance;
 mod read;
 mod record;
 mod recorder;
+mod stills;
 mod support;

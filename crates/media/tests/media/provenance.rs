@@ -63,9 +63,12 @@ fn is_labelled(path: &Path) {
 }
 
 fn are_labelled(folder: &Path, recording: &Recording) {
+    let (first, last) = (&recording.first_frame_jpeg, &recording.last_frame_jpeg);
     for (name, bytes, codec) in [
         ("poster.webp", &recording.poster_webp, "webp"),
         ("sheet.jpg", &recording.spritesheet_jpeg, "mjpeg"),
+        ("first.jpg", first.as_ref().unwrap(), "mjpeg"),
+        ("last.jpg", last.as_ref().unwrap(), "mjpeg"),
     ] {
         let path = folder.join(name);
         std::fs::write(&path, bytes).unwrap();

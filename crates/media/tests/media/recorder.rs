@@ -77,6 +77,8 @@ fn the_number_of_threads_does_not_change_a_byte() {
             std::fs::read(path).unwrap(),
             recording.poster_webp,
             recording.spritesheet_jpeg,
+            recording.first_frame_jpeg,
+            recording.last_frame_jpeg,
         )
     });
     assert!(results[0] == results[1]);

@@ -144,6 +144,8 @@ pub(crate) fn artifact() -> Artifact {
         video: file("video.mp4"),
         thumbnail: file("thumbnail.webp"),
         spritesheet: file("spritesheet.jpg"),
+        first_frame: Some(file("first_frame.jpg")),
+        last_frame: Some(file("last_frame.jpg")),
         duration_seconds: 5.0,
         fps: 24.0,
         frames: 120,

@@ -7,8 +7,11 @@ use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, id, of_model, renewal};
 use super::{Harness, Site};
 use crate::{Chore, ChoreKind, ChoreRequest, ChoreWork, LeaseRenewal, ReleasedAttempt};
 
-/// Leaves three files to remove, of an attempt without a result.
-async fn leave_files(stores: &Site, number: u64) -> [String; 3] {
+/// The files of an attempt.
+const FILES: usize = 5;
+
+/// Leaves files to remove, of an attempt without a result.
+async fn leave_files(stores: &Site, number: u64) -> [String; FILES] {
     stores.submit(number, "one").await;
     let claim = stores.claim_one().await;
     stores.cancel("one", number, RETENTION_MS).await;
@@ -78,7 +81,7 @@ pub async fn no_chore_is_handed_out_twice(harness: &impl Harness) {
     }
     let takers = [&first, &second].into_iter().cycle().take(12).map(|site| {
         let site = site.clone();
-        tokio::spawn(async move { take_files(&site, 3, 700).await })
+        tokio::spawn(async move { take_files(&site, FILES, 700).await })
     });
     let (mut taken, mut tokens) = (HashSet::new(), HashSet::new());
     for taker in takers.collect::<Vec<_>>() {
@@ -96,16 +99,16 @@ pub async fn no_chore_is_handed_out_twice(harness: &impl Harness) {
 pub async fn a_stale_settle_changes_no_chore(harness: &impl Harness) {
     let [late, other] = harness.open_both("store").await;
     let files = leave_files(&late, 1).await;
-    let stale = take_files(&late, 3, 700).await;
+    let stale = take_files(&late, FILES, 700).await;
     late.clock.advance(700);
-    let current = take_files(&other, 3, 700).await;
+    let current = take_files(&other, FILES, 700).await;
     settle(&late, stale.clone().into_iter().map(|one| one.again(0))).await;
-    assert!(take_files(&late, 3, 700).await.is_empty());
+    assert!(take_files(&late, FILES, 700).await.is_empty());
     settle(&late, stale.clone().into_iter().map(Chore::done)).await;
     late.clock.advance(699);
-    assert!(take_files(&late, 3, 700).await.is_empty());
+    assert!(take_files(&late, FILES, 700).await.is_empty());
     late.clock.advance(1);
-    let third = take_files(&other, 3, 700).await;
+    let third = take_files(&other, FILES, 700).await;
     assert_eq!(keys(&third), files, "still to be done");
     // Its lease has ended, but nobody else holds it: it was done after all.
     late.clock.advance(5_000);
@@ -115,28 +118,29 @@ pub async fn a_stale_settle_changes_no_chore(harness: &impl Harness) {
         stale.into_iter().chain(current).map(|one| one.again(0)),
     )
     .await;
-    assert!(take_files(&late, 3, 700).await.is_empty(), "for good");
+    assert!(take_files(&late, FILES, 700).await.is_empty(), "for good");
 }
 
 /// The chore is due again to the millisecond, as often as its holder asks.
 pub async fn a_chore_comes_again_after_its_pause(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     let files = leave_files(&first, 1).await;
-    let mut taken = take_files(&first, 3, 700).await;
+    let mut taken = take_files(&first, FILES, 700).await;
     for attempts in 1..=3 {
         assert!(taken.iter().all(|chore| chore.attempts == attempts));
         assert_eq!(keys(&taken), files);
         settle(&first, taken.into_iter().map(|chore| chore.again(5_000))).await;
         first.clock.advance(4_999);
-        assert!(take_files(&second, 3, 700).await.is_empty());
+        assert!(take_files(&second, FILES, 700).await.is_empty());
         first.clock.advance(1);
-        taken = take_files(&second, 3, 700).await;
+        taken = take_files(&second, FILES, 700).await;
     }
     // Each according to its own outcome.
-    let [one, two, three]: [Chore; 3] = taken.try_into().unwrap();
+    let [one, two, three, others @ ..]: [Chore; FILES] = taken.try_into().unwrap();
     settle(&second, [one.again(2_000), two.done(), three.again(1_000)]).await;
+    settle(&second, others.map(Chore::done)).await;
     first.clock.advance(2_000);
-    let left = take_files(&first, 3, 700).await;
+    let left = take_files(&first, FILES, 700).await;
     assert_eq!(keys(&left), [files[2].clone(), files[0].clone()]);
 }
 

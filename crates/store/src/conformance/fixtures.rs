@@ -82,7 +82,7 @@ pub fn of_model(number: u64, project: &str, model: &str) -> NewTask {
     }
 }
 
-/// A result whose three files have keys that begin with `name`.
+/// A result whose five files have keys that begin with `name`.
 pub fn artifact(name: &str) -> Artifact {
     let file = |kind: &str| StoredFile {
         key: format!("{name}/{kind}"),
@@ -93,6 +93,8 @@ pub fn artifact(name: &str) -> Artifact {
         video: file("video"),
         thumbnail: file("thumbnail"),
         spritesheet: file("spritesheet"),
+        first_frame: Some(file("first_frame")),
+        last_frame: Some(file("last_frame")),
         duration_seconds: 5.0,
         fps: 24.0,
         frames: 120,
@@ -104,7 +106,8 @@ pub fn artifact(name: &str) -> Artifact {
 
 /// The keys of that result's files.
 pub fn files(name: &str) -> Vec<String> {
-    artifact(name).files().map(|file| file.key.clone()).into()
+    let artifact = artifact(name);
+    artifact.files().map(|file| file.key.clone()).collect()
 }
 
 /// The failure of a cancelled task.

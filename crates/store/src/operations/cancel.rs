@@ -78,7 +78,7 @@ impl StoreOperation for DeleteTask {
                     tx.expect(&before, TaskEvent::Deleted { now_ms })?;
                     Some(match &before.task.state {
                         TaskState::Completed(artifact) => {
-                            artifact.files().map(|file| file.key.clone()).into()
+                            artifact.files().map(|file| file.key.clone()).collect()
                         }
                         _ => Vec::new(),
                     })

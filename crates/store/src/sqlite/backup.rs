@@ -210,7 +210,7 @@ fn task_files(row: &Row<'_>) -> SqliteResult<TaskFiles> {
     Ok(TaskFiles {
         task: id,
         completed: artifact.is_some(),
-        results: artifact.map_or_else(Vec::new, |made| made.files().map(Clone::clone).into()),
+        results: artifact.map_or_else(Vec::new, |made| made.files().cloned().collect()),
         references: if keeps_references {
             reference_keys_for(id, &spec)
         } else {

@@ -412,8 +412,8 @@ impl CopiedRow {
         self.task_column("phase").unwrap_or_default()
     }
 
-    /// Video, thumbnail and spritesheet of a completed task, with their lengths and hashes, even of a
-    /// newer version.
+    /// The files of a completed task's result, with their lengths and hashes, even of a newer
+    /// version.
     #[must_use]
     pub fn results(&self) -> Vec<StoredFile> {
         let artifact: Option<String> = self.task_column("artifact").unwrap_or_default();

@@ -8,7 +8,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kinora_test_e2e::{DataFolder, Finished, Hold, Server, Setup, kinora, run, until};
+use kinora_test_e2e::{
+    DataFolder, Finished, Hold, RESULT_FILES, Server, Setup, kinora, run, until,
+};
 use serde_json::Value;
 
 use crate::cli::bare;
@@ -84,7 +86,7 @@ fn p17_a_backup_under_load_restores_every_task_that_was_acknowledged_before_it()
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["results"]["mode"], "link");
     assert!(
-        report["results"]["files"].as_u64().unwrap() >= 6,
+        report["results"]["files"].as_u64().unwrap() >= 10,
         "{report}"
     );
     assert_eq!(
@@ -186,7 +188,7 @@ fn where_no_file_can_be_linked_all_are_copied_and_that_is_said() {
     let report: Value = serde_json::from_str(&run(command).ok()).unwrap();
     let notes = report["notes"].to_string();
     assert!(notes.contains("copied"), "{report}");
-    assert_eq!(report["results"]["files"], 3);
+    assert_eq!(report["results"]["files"], RESULT_FILES);
 }
 
 #[test]
@@ -262,7 +264,7 @@ fn files_of_tasks_that_are_deleted_meanwhile_are_told_and_lost_ones_are_an_error
     });
     let report: Value = serde_json::from_str(&done.ok()).unwrap();
     assert_eq!(report["results"]["gone"][0], deleted.id());
-    assert_eq!(report["results"]["files"], 3);
+    assert_eq!(report["results"]["files"], RESULT_FILES);
     let other = restored(&to, server.data());
     assert_eq!(other.client().video(kept.id()).status(), "completed");
     let files = server.data().files(kept.id());

@@ -4,7 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use kinora_test_e2e::{Client, DataFolder, Hold, Reply, Server, Setup, Video, WallClock, until};
+use kinora_test_e2e::{
+    Client, DataFolder, Hold, RESULT_FILES, Reply, Server, Setup, Video, WallClock, until,
+};
 use serde_json::Value;
 
 use crate::dice::Dice;
@@ -68,7 +70,7 @@ fn assert_made_once(server: &Server, logs: &str, ids: &[&str], runs_max: usize) 
         assert!((1..=runs_max).contains(&runs), "{id}: {runs} runs\n{log}");
         assert_eq!(finishes(&log, id), 1, "{id}\n{log}");
         until("one file of each kind", || {
-            (server.data().files(id).len() == 3).then_some(())
+            (server.data().files(id).len() == RESULT_FILES).then_some(())
         });
     }
 }
@@ -113,8 +115,8 @@ fn p10_a_jump_while_a_result_is_published_publishes_it_once() {
     for jump_s in JUMPS_S {
         println!("a jump of {jump_s} s");
         let clock = WallClock::ahead_by(0);
-        // The third file is the video; the two before it have their names.
-        let hold = Hold::at("blobs.synced", 3);
+        // The sixth file is the video; the store's mark and the stills before it have their names.
+        let hold = Hold::at("blobs.synced", 6);
         // Renewed so rarely that the jump is noticed before the next renewal hides it.
         let setup = watchful(narrow()).set("KINORA_WORKER_LEASE_SECONDS", 300);
         let server = clock.start(hold.over(setup));
@@ -131,7 +133,7 @@ fn p10_a_jump_while_a_result_is_published_publishes_it_once() {
         hold.release();
         assert_made_once(&server, "", &[video.id(), next.id()], 1);
         let objects = server.data().files_of_tasks().len();
-        assert_eq!(objects, 6, "one attempt's files");
+        assert_eq!(objects, 2 * RESULT_FILES, "one attempt's files");
     }
 }
 
@@ -256,7 +258,7 @@ fn p10_a_clock_that_never_stands_still_loses_and_doubles_nothing() {
         assert_plays(&client, &client.wait_completed(id));
     }
     until("one attempt's files for each task", || {
-        (server.data().files_of_tasks().len() == 3 * ids.len()).then_some(())
+        (server.data().files_of_tasks().len() == RESULT_FILES * ids.len()).then_some(())
     });
     let log = server.log();
     assert!(ids.iter().all(|id| finishes(&log, id) == 1), "{log}");

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use kinora_test_e2e::{Client, DataFolder, Finished, Server, Setup, Video, kinora, run};
+use kinora_test_e2e::{
+    Client, DataFolder, Finished, RESULT_FILES, Server, Setup, Video, kinora, run,
+};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
@@ -121,25 +123,25 @@ fn p03_an_older_database_put_back_fails_no_task_and_costs_no_result() {
     let client = server.client();
     let done = complete(&client, 8);
     // The results of the three that are not known are nobody's, and left.
-    server.wait_for_log(&["WARN", "result files left alone", "\"files\":9"]);
+    server.wait_for_log(&["WARN", "result files left alone", "\"files\":15"]);
     let found = orphans(&data, &[]);
     assert_eq!(
         (&found["files"], &found["removed"]),
-        (&json!(9), &json!(false))
+        (&json!(15), &json!(false))
     );
     assert!(found["bytes"].as_u64() > Some(0) && found["oldest_at"].as_u64() > Some(0));
     stop(server);
     // Also over a restart, which has accepted younger tasks before.
     let server = Setup::on(&data).start();
-    server.wait_for_log(&["WARN", "result files left alone", "\"files\":9"]);
+    server.wait_for_log(&["WARN", "result files left alone", "\"files\":15"]);
     let row = doctor(&data, "orphans");
     assert!(
-        row.starts_with("note") && row.contains("9 result files"),
+        row.starts_with("note") && row.contains("15 result files"),
         "{row}"
     );
-    assert_eq!(orphans(&data, &["--remove"])["files"], 9);
+    assert_eq!(orphans(&data, &["--remove"])["files"], 15);
     assert_eq!(orphans(&data, &[])["files"], 0);
-    let named = 3 * (known.len() + done.len());
+    let named = RESULT_FILES * (known.len() + done.len());
     assert_eq!(data.files_of_tasks().len(), named);
     for video in known.iter().chain(&done) {
         assert_eq!(server.client().get(&video.content()).status, 200);

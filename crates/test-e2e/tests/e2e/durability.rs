@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_test_e2e::{Client, DataFolder, Hold, Setup, Video, raw, until};
+use kinora_test_e2e::{Client, DataFolder, Hold, RESULT_FILES, Setup, Video, raw, until};
 
 use crate::support::{assert_plays, quick};
 
@@ -135,7 +135,7 @@ fn p04_a_killed_service_leaves_no_half_file_under_a_result_address() {
 fn p03_what_a_killed_attempt_published_is_swept() {
     let data = DataFolder::default();
     let mut ids = Vec::new();
-    // The first is what a start tries the storage with. Between a result's first file and its task's end lie one more file and one commit.
+    // The first is what a start tries the storage with. Between a result's first file and its task's end lie its other files and one commit.
     let hold = Hold::at("blobs.linked", 2);
     let server = hold.over(patient(&data)).start();
     submit(&server.client(), &mut ids, 2);
@@ -147,7 +147,7 @@ fn p03_what_a_killed_attempt_published_is_swept() {
         server.client().wait_completed(id);
     }
     until("one attempt's files for each task", || {
-        (data.files_of_tasks().len() == 3 * ids.len()).then_some(())
+        (data.files_of_tasks().len() == RESULT_FILES * ids.len()).then_some(())
     });
     for id in &ids {
         server.client().delete(&format!("/v1/videos/{id}"));

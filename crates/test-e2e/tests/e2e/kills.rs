@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kinora_test_e2e::{DataFolder, Host, Reply, Server, Setup, Video, media, raw, studio, until};
+use kinora_test_e2e::{
+    DataFolder, Host, RESULT_FILES, Reply, Server, Setup, Video, media, raw, studio, until,
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -257,7 +259,7 @@ impl Client {
         let paths: Vec<PathBuf> = files.iter().map(Download::path).collect();
         media::assert_all_decode(&paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
         until("one attempt's files for each completed task", || {
-            (self.data.files_of_tasks().len() == 3 * completed).then_some(())
+            (self.data.files_of_tasks().len() == RESULT_FILES * completed).then_some(())
         });
         println!("{} tasks, {completed} completed and kept", self.tasks.len());
     }

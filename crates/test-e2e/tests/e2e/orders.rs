@@ -345,7 +345,7 @@ pub(crate) fn files_that_are_not_whole(
         .iter()
         .filter(|(_, task)| task["status"] == "completed");
     for (id, _) in completed {
-        for variant in ["video", "thumbnail", "spritesheet"] {
+        for variant in ["video", "thumbnail", "spritesheet", "last_frame"] {
             let reply = to.call(
                 &format!("GET /v1/videos/{id}/content?variant={variant}"),
                 "",

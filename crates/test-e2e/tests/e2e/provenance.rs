@@ -14,16 +14,23 @@ fn made(client: &Client, body: &Value) -> Video {
     client.wait_completed(client.submit(body).id())
 }
 
-/// Asserts that all three files of `video` say the same, and returns it.
+/// Asserts that all files of `video` say the same, and returns it.
 fn told(client: &Client, video: &Video) -> Value {
     assert_plays(client, video);
-    let mut told = ["", "?variant=thumbnail", "?variant=spritesheet"].map(|variant| {
-        let path = format!("/v1/videos/{}/content{variant}", video.id());
+    let variants = [
+        "video",
+        "thumbnail",
+        "spritesheet",
+        "first_frame",
+        "last_frame",
+    ];
+    let mut told = variants.map(|variant| {
+        let path = format!("/v1/videos/{}/content?variant={variant}", video.id());
         let mut told = xmp(&Download::of(client, &path).path());
         told["SourceFile"] = Value::Null;
         told
     });
-    assert!(told[0] == told[1] && told[1] == told[2], "{told:#?}");
+    assert!(told.iter().all(|one| *one == told[0]), "{told:#?}");
     told[0].take()
 }
 
@@ -104,14 +111,16 @@ fn distance(one: &Frame, other: &Frame, wanted: impl Fn(f64, f64) -> bool) -> u8
     distances.max().unwrap_or(0)
 }
 
-/// The frames of a quick clip, and its poster.
+/// The frames of a quick clip, its poster and its last frame.
 fn pictures(client: &Client) -> Vec<Frame> {
     let video = made(client, &quick("kinora-a1"));
     let path = format!("/v1/videos/{}/content", video.id());
     let mut frames = Frame::all_of(&Download::of(client, &path).path(), COVER);
     assert_eq!(frames.len(), 48);
-    let poster = Download::of(client, &format!("{path}?variant=thumbnail"));
-    frames.extend(Frame::all_of(&poster.path(), COVER));
+    for variant in ["thumbnail", "last_frame"] {
+        let still = Download::of(client, &format!("{path}?variant={variant}"));
+        frames.extend(Frame::all_of(&still.path(), COVER));
+    }
     frames
 }
 

@@ -197,8 +197,8 @@ fn fill(place: &Place) {
     server.kill();
 
     let hold = Hold::at("worker.claimed", 1);
-    // An embedded store first removes the three files that the run of the second life may have left.
-    let file = if place.database.is_some() { 1 } else { 4 };
+    // An embedded store first removes the five files that the run of the second life may have left.
+    let file = if place.database.is_some() { 1 } else { 6 };
     let crash = format!("worker.swept_file:{file}");
     let server = clock.start(hold.over(place.setup().set("CRASH_AT", crash)));
     hold.wait();

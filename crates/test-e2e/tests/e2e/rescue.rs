@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use kinora_test_e2e::{DataFolder, Hold, Server, Setup, until};
+use kinora_test_e2e::{DataFolder, Hold, RESULT_FILES, Server, Setup, until};
 use serde_json::json;
 
 use crate::support::{assert_plays, narrow, quick, slow, steadily, steady};
@@ -40,7 +40,7 @@ fn assert_ended_once(server: &Server, id: &str) {
     let client = server.client();
     assert_plays(&client, &client.wait_completed(id));
     until("one attempt's files", || {
-        (server.data().files(id).len() == 3).then_some(())
+        (server.data().files(id).len() == RESULT_FILES).then_some(())
     });
     server.assert_logged(&["\"task finished\"", id], 1);
     assert!(starts(server, id) <= 2, "{}", server.log());

@@ -198,7 +198,7 @@ fn commands_work_beside_results_in_s3_or_say_what_to_do() {
     let found = "s3://films/kinora: put, read and removed";
     assert!(doctor.contains(found), "{doctor}");
     assert!(
-        doctor.contains("all 3 files of completed tasks"),
+        doctor.contains("all 5 files of completed tasks"),
         "{doctor}"
     );
     assert!(!doctor.contains(TestS3::SECRET), "{doctor}");

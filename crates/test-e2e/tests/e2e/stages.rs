@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use kinora_test_e2e::{Client, Hold, Host, Server, Setup, Video, studio, until};
+use kinora_test_e2e::{Client, Hold, Host, RESULT_FILES, Server, Setup, Video, studio, until};
 use serde_json::{Value, json};
 
 use crate::support::{busy, narrow, quick, reaching_from, slow};
@@ -140,11 +140,11 @@ fn a_cancel_while_frames_are_made_stops_the_engine() {
 
 #[test]
 fn a_cancel_while_files_are_published_takes_them_back() {
-    // The store's mark at the start, then thumbnail, spritesheet, video; each before and after it has its name.
+    // The store's mark at the start, then four stills and the video; each before and after it has its name.
     for (point, file) in [
         ("blobs.synced", 2),
         ("blobs.linked", 2),
-        ("blobs.linked", 4),
+        ("blobs.linked", 6),
     ] {
         let hold = Hold::at(point, file);
         let server = hold.over(narrow()).start();
@@ -228,10 +228,10 @@ fn p02_a_cancel_that_races_the_finish_leaves_one_terminal_state() {
     println!("{} cancelled, {completed} completed", RACES - completed);
     assert!((1..RACES).contains(&completed), "there was no race");
     until("files of the completed tasks alone", || {
-        (server.data().files_of_tasks().len() == 3 * completed).then_some(())
+        (server.data().files_of_tasks().len() == RESULT_FILES * completed).then_some(())
     });
     for (id, cancelled) in &ended {
         let files = server.data().files(id).len();
-        assert_eq!(files, if *cancelled { 0 } else { 3 }, "{id}");
+        assert_eq!(files, if *cancelled { 0 } else { RESULT_FILES }, "{id}");
     }
 }

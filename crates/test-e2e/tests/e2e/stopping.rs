@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kinora_test_e2e::{Client, Reply, Server, stores_fail, until};
+use kinora_test_e2e::{Client, RESULT_FILES, Reply, Server, stores_fail, until};
 use serde_json::json;
 
 use crate::support::{busy, quick, shared};
@@ -102,8 +102,8 @@ fn content_of_an_unfinished_task_says_when_to_come_again() {
     let (server, blocker) = busy();
     let queued = server.client().submit(&quick("kinora-a1"));
     // The thumbnail of what is being made is a preview.
-    let of_made = &["video", "spritesheet"][..];
-    let of_queued = &["video", "thumbnail", "spritesheet"];
+    let of_made = &["video", "spritesheet", "first_frame", "last_frame"][..];
+    let of_queued = &["video", "thumbnail", "spritesheet", "last_frame"];
     for (video, variants) in [(blocker, of_made), (queued, of_queued)] {
         for variant in variants {
             let target = format!("{}?variant={variant}", video.content());
@@ -163,7 +163,7 @@ fn a_completed_task_is_deleted_with_its_files() {
     let client = shared().newcomer();
     let video = client.submit(&quick("kinora-a1"));
     let done = client.wait_completed(video.id());
-    assert_eq!(shared().data().files(video.id()).len(), 3);
+    assert_eq!(shared().data().files(video.id()).len(), RESULT_FILES);
     delete(&client, video.id());
     if stores_fail() {
         // What a store did not remove at once is removed later.

@@ -33,10 +33,10 @@ fn refused_for_the_stop(reply: &Reply) {
     assert!((1..=120).contains(&seconds), "{seconds}");
 }
 
-/// A narrow service with a finished task and one that is held at its first file: the fifth, after the
-/// mark of the store and three files.
+/// A narrow service with a finished task and one that is held at its first file: the seventh, after the
+/// mark of the store and five files.
 fn with_a_held_run() -> (Server, Hold, Video, Video) {
-    let hold = Hold::at("blobs.synced", 5);
+    let hold = Hold::at("blobs.synced", 7);
     let server = hold.over(narrow()).start();
     let client = server.client();
     let finished = client.submit(&quick("kinora-a1"));

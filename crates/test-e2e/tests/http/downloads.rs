@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use kinora_blobs::sign::{SigningSecret, UrlSigner};
+use kinora_test_e2e::compare::{COVER, Frame};
 use kinora_test_e2e::{Client, Reply, Video, keys, media, until};
 
 use crate::support::{Download, quick, shared, signing_key};
@@ -76,6 +77,45 @@ fn poster_and_spritesheet_are_pictures_of_the_stated_type() {
 }
 
 #[test]
+fn the_first_and_last_frames_are_those_of_the_video() {
+    let (client, video) = completed();
+    let film = Download::of(client, &video.content());
+    let film = Frame::all_of(&film.path(), COVER);
+    let [first, last] = [&film[0], &film[film.len() - 1]];
+    for (variant, own, other) in [("first_frame", first, last), ("last_frame", last, first)] {
+        let address = video.text(&format!("{variant}_url"));
+        let signed = shared().anonymous().get(address);
+        let media_type = signed.header("content-type");
+        assert_eq!((signed.status, media_type), (200, Some("image/jpeg")));
+        let target = format!("{}?variant={variant}", video.content());
+        let by_key = Download::of(client, &target);
+        assert!(by_key.bytes == signed.body);
+        assert_eq!(media::picture_size(&by_key.path()), (854, 480));
+        let shown = Frame::all_of(&by_key.path(), COVER).remove(0);
+        let likeness = shown.psnr_db(own);
+        assert!(likeness > 25.0, "{variant}: {likeness} dB");
+        assert!(likeness > shown.psnr_db(other), "{variant} is another one");
+
+        let part = client
+            .request("GET", &target)
+            .header("range", "bytes=0-2")
+            .send();
+        assert_eq!(
+            (part.status, &part.body[..]),
+            (206, &[0xff, 0xd8, 0xff][..])
+        );
+        let head = client.request("HEAD", &target).send();
+        assert_eq!(
+            head.number("content-length"),
+            Some(signed.body.len() as u64)
+        );
+        let etag = head.header("etag").unwrap();
+        let known = client.request("GET", &target).header("if-none-match", etag);
+        assert_eq!(known.send().status, 304);
+    }
+}
+
+#[test]
 fn a_signed_address_opens_nothing_else() {
     let (_, video) = completed();
     let anonymous = shared().anonymous();
@@ -99,6 +139,7 @@ fn a_signed_address_opens_nothing_else() {
         video
             .text("thumbnail_url")
             .replace("variant=thumbnail&", ""),
+        video.text("last_frame_url").replace("last", "first"),
     ] {
         let reply = anonymous.get(&wrong);
         assert_eq!(reply.status, 401, "{wrong}: {}", reply.shown());

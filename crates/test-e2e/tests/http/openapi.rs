@@ -220,6 +220,8 @@ fn the_document_describes_the_object_that_is_sent() {
         "fail_reason",
         "error",
         "thumbnail_url",
+        "first_frame_url",
+        "last_frame_url",
     ] {
         assert!(properties.contains_key(name), "{name}");
     }

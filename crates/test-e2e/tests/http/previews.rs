@@ -25,8 +25,10 @@ fn while_a_video_is_made_its_thumbnail_is_the_latest_preview() {
     }
 
     // Nothing else of it can be read, and by nobody else.
-    assert!(client.video(id).get("thumbnail_url").is_none());
-    for variant in ["video", "spritesheet"] {
+    for name in ["thumbnail_url", "first_frame_url", "last_frame_url"] {
+        assert!(client.video(id).get(name).is_none(), "{name}");
+    }
+    for variant in ["video", "spritesheet", "first_frame", "last_frame"] {
         let target = format!("/v1/videos/{id}/content?variant={variant}");
         client.get(&target).refused(409, "video_not_ready");
     }
@@ -54,7 +56,11 @@ fn while_a_video_is_made_its_thumbnail_is_the_latest_preview() {
     quiet("video").refused(409, "video_not_ready");
 
     client.post(&format!("/v1/videos/{id}/cancel")).video();
-    thumbnail(&client, id).refused(409, "video_failed");
+    for variant in ["thumbnail", "first_frame", "last_frame"] {
+        let target = format!("/v1/videos/{id}/content?variant={variant}");
+        client.get(&target).refused(409, "video_failed");
+    }
+    assert!(client.video(id).get("last_frame_url").is_none());
     let done = client.wait_completed(waiting.id());
     assert_plays(&client, &done);
     let target = format!("/v1/videos/{}/content?variant=thumbnail", done.id());

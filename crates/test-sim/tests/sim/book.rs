@@ -201,7 +201,7 @@ impl Book {
         match &known.task.state {
             TaskState::Waiting | TaskState::Running => true,
             TaskState::Completed(artifact) => {
-                artifact.files().iter().any(|file| file.key == key)
+                artifact.files().any(|file| file.key == key)
                     || known.task.spec.draft
                         && reference_keys(&known.task).contains(&key.to_owned())
             }

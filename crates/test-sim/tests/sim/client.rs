@@ -1,7 +1,7 @@
 //! What else clients do through the real router, and what each answer must then be.
 
 use kinora_blobs::measure_bytes;
-use kinora_contract::{FailureCode, TaskId, TaskPhase, TaskState};
+use kinora_contract::{Artifact, FailureCode, StoredFile, TaskId, TaskPhase, TaskState};
 
 use crate::book::Cause;
 use crate::http::{Answer, Call};
@@ -140,8 +140,14 @@ impl World {
 
     /// `GET /v1/videos/{id}/content`, every byte of one variant.
     pub(crate) async fn content(&mut self, id: TaskId, project: usize) {
-        let variant = self.rng.below(3) as usize;
-        let name = ["video", "thumbnail", "spritesheet"][variant];
+        let names = [
+            "video",
+            "thumbnail",
+            "spritesheet",
+            "first_frame",
+            "last_frame",
+        ];
+        let name = names[self.rng.below(names.len() as u64) as usize];
         let answer = self
             .ask(
                 project,
@@ -152,8 +158,13 @@ impl World {
         let book = self.book();
         let state = book.tasks.get(&id).map(|known| &known.task.state);
         match (answer.status, state) {
+            (404, Some(TaskState::Completed(artifact))) => {
+                assert_eq!(file_of(artifact, name), None, "P4: {id} {name}");
+            }
             (200, Some(TaskState::Completed(artifact))) => {
-                let file = artifact.files()[variant];
+                let Some(file) = file_of(artifact, name) else {
+                    panic!("P4: {id} has no {name}");
+                };
                 match &answer.body {
                     Some(bytes) => {
                         assert_eq!(measure_bytes(&file.key, bytes), *file, "P4: {id} {name}");
@@ -166,5 +177,16 @@ impl World {
             (200 | 404 | 409 | 410, _) => panic!("P4: {state:?} gave {answer:?}"),
             _ => self.may_be_away(&answer),
         }
+    }
+}
+
+/// The file of a result that a variant names.
+fn file_of<'a>(artifact: &'a Artifact, variant: &str) -> Option<&'a StoredFile> {
+    match variant {
+        "video" => Some(&artifact.video),
+        "thumbnail" => Some(&artifact.thumbnail),
+        "spritesheet" => Some(&artifact.spritesheet),
+        "first_frame" => artifact.first_frame.as_ref(),
+        _ => artifact.last_frame.as_ref(),
     }
 }

@@ -181,6 +181,7 @@ impl FilmOpener for CannedFilms {
         let bytes = std::fs::read(path)?;
         assert_eq!(bytes, body_of(&path.to_string_lossy()), "another's film");
         let seconds = f64::from(asked.seconds.unwrap_or(5));
+        let is_decoded = bytes[0].is_multiple_of(2);
         Ok(Recording {
             info: ProbeInfo {
                 duration_seconds: seconds,
@@ -193,6 +194,9 @@ impl FilmOpener for CannedFilms {
             },
             poster_webp: [b"poster", &bytes[..]].concat(),
             spritesheet_jpeg: [b"sheet", &bytes[..]].concat(),
+            // Some films cannot be decoded.
+            first_frame_jpeg: is_decoded.then(|| [b"first", &bytes[..]].concat()),
+            last_frame_jpeg: is_decoded.then(|| [b"last", &bytes[..]].concat()),
         })
     }
 

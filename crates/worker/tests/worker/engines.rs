@@ -319,13 +319,17 @@ impl Drop for Leave<'_> {
     }
 }
 
+/// The level of frame `index`.
+pub(crate) fn grey_of(index: u32) -> u8 {
+    (index * 40) as u8
+}
+
 /// So many frames that differ, and as much silence.
 fn frames(count: u32, sink: &mut dyn ClipSink, control: &JobControl) -> Result<(), EngineError> {
     let samples = (count * SAMPLE_RATE_HZ / CLIP.fps) as usize * usize::from(CHANNELS);
     sink.audio(&vec![0.0; samples])?;
     for frame in 0..count {
-        let grey = (frame * 40) as u8;
-        sink.frame(&vec![grey; FRAME_BYTES])?;
+        sink.frame(&vec![grey_of(frame); FRAME_BYTES])?;
         control.report(
             WorkStage::Generating,
             f64::from(frame + 1) / f64::from(count),

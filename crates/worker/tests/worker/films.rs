@@ -59,6 +59,7 @@ async fn a_film_is_published_as_it_is_measured() {
     let artifact = bench.completes(id).await;
     assert_eq!((artifact.width, artifact.height), GOOD.size);
     assert_eq!((artifact.frames, artifact.has_audio), (GOOD.frames, false));
+    assert!(artifact.first_frame.is_some() && artifact.last_frame.is_some());
     let task = bench.task(id).await;
     assert_eq!(task.engine.as_deref(), Some("studio/1"));
     assert_eq!(task.warnings, [WarningCode::SeedIgnored.into()]);
@@ -240,6 +241,11 @@ async fn a_film_that_cannot_be_decoded_is_kept_where_the_operator_wants_it() {
     let id = bench.submit_spec(small()).await;
     let artifact = bench.completes(id).await;
     assert_eq!((artifact.width, artifact.height), GOOD.size);
+    // A client must not go on from a plain picture.
+    assert_eq!(
+        (&artifact.first_frame, &artifact.last_frame),
+        (&None, &None)
+    );
     running.drained().await;
     bench.holds_only(&[artifact]).await;
 }

@@ -42,10 +42,15 @@ impl Bench {
         }
     }
 
-    async fn measure(&self, key: &str) -> StoredFile {
+    /// The content of a blob.
+    pub(crate) async fn bytes_of(&self, key: &str) -> Vec<u8> {
         let chunks = self.blobs.read(key, 0..u64::MAX).await.unwrap();
         let chunks: Vec<bytes::Bytes> = chunks.try_collect().await.unwrap();
-        measure_bytes(key, &chunks.concat())
+        chunks.concat()
+    }
+
+    async fn measure(&self, key: &str) -> StoredFile {
+        measure_bytes(key, &self.bytes_of(key).await)
     }
 
     /// The files in the scratch folder.

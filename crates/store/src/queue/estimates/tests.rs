@@ -110,6 +110,8 @@ fn completed(running: &TaskRecord) -> Arc<TaskRecord> {
         video: file(),
         thumbnail: file(),
         spritesheet: file(),
+        first_frame: None,
+        last_frame: None,
         duration_seconds: 5.0,
         fps: 24.0,
         frames: 120,

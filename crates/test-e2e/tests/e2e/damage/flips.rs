@@ -21,9 +21,8 @@ fn told(client: &Client, id: &str) -> Result<Value, u16> {
         return Err(reply.status);
     }
     let mut object = reply.json();
-    for name in ["result_url", "thumbnail_url", "url"] {
-        object.as_object_mut().unwrap().remove(name);
-    }
+    let object_fields = object.as_object_mut().unwrap();
+    object_fields.retain(|name, _| !name.ends_with("url"));
     Ok(object)
 }
 
