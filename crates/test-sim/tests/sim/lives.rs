@@ -15,8 +15,8 @@ use crate::clocks::SimClock;
 use crate::moment::at_one_moment;
 use crate::world::{HOUR_MS, NOW_MS, Trace, World};
 
-const SEEDS: u64 = 2_000;
-/// `./soak sim` has 200, and 50 times as many lives.
+const SEEDS: u64 = 500;
+/// `./soak sim` has 200, and 200 times as many lives.
 const OPERATIONS: u64 = 40;
 /// Each call of a life over PostgreSQL is a round trip or two.
 const POSTGRES_SEEDS: u64 = 3;
