@@ -1,4 +1,4 @@
-//! Which models a living worker serves. The answer may be a second old, so that requests need
+//! Which models a living worker serves, and which are paused. The answer may be a second old, so that requests need
 //! not wait for it: when it goes stale, one request asks the store and the others use the previous
 //! answer.
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use kinora_contract::Clock;
-use kinora_store::WorkerDirectory;
+use kinora_store::{Pause, PauseStore, Pauses, StoreError, WorkerDirectory};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -17,12 +17,13 @@ const AGE_MAX: Duration = Duration::from_secs(1);
 /// How long a request waits for the store. The answer is optional, so a short wait is enough.
 const ASK_MAX: Duration = Duration::from_millis(500);
 
-/// The set of served models. Clones share one answer.
+/// The served and the paused models. Clones share one answer.
 #[derive(Clone)]
 pub struct ModelAvailability(Arc<AvailabilityCache>);
 
 struct AvailabilityCache {
     workers: Arc<dyn WorkerDirectory>,
+    pauses: Arc<dyn PauseStore>,
     clock: Arc<dyn Clock>,
     known: RwLock<KnownModels>,
     asking: Mutex<()>,
@@ -34,6 +35,7 @@ struct KnownModels {
     asked: Option<Duration>,
     /// `None` until the store has answered once.
     models: Option<Arc<BTreeSet<String>>>,
+    paused: Pauses,
 }
 
 impl fmt::Debug for ModelAvailability {
@@ -43,10 +45,15 @@ impl fmt::Debug for ModelAvailability {
 }
 
 impl ModelAvailability {
-    /// Reads the registry `workers`; `clock` measures the age of an answer.
-    pub fn new(workers: Arc<dyn WorkerDirectory>, clock: Arc<dyn Clock>) -> Self {
+    /// Reads the registry `workers` and the `pauses`; `clock` measures the age of an answer.
+    pub fn new(
+        workers: Arc<dyn WorkerDirectory>,
+        pauses: Arc<dyn PauseStore>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self(Arc::new(AvailabilityCache {
             workers,
+            pauses,
             clock,
             known: RwLock::default(),
             asking: Mutex::default(),
@@ -61,13 +68,21 @@ impl ModelAvailability {
         known.models.is_none_or(|models| models.contains(model))
     }
 
+    /// The pause that holds the model with this canonical identifier back, if there is one. While the
+    /// store is unavailable, as in the previous answer.
+    pub(crate) async fn pause(&self, model: &str) -> Option<Pause> {
+        self.refresh().await;
+        self.known().paused.find(model).cloned()
+    }
+
+    /// Makes the next answer a new one: this process has changed the pauses.
+    pub(crate) fn forget(&self) {
+        let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.asked = None;
+    }
+
     async fn refresh(&self) {
-        let AvailabilityCache {
-            workers,
-            clock,
-            asking,
-            ..
-        } = &*self.0;
+        let AvailabilityCache { clock, asking, .. } = &*self.0;
         if self.is_fresh(clock.steady()) {
             return;
         }
@@ -75,15 +90,24 @@ impl ModelAvailability {
         let Ok(_asking) = asking.try_lock() else {
             return;
         };
-        let answer = timeout(ASK_MAX, workers.served_models()).await;
+        let answer = timeout(ASK_MAX, self.ask()).await;
         let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
         // After a failure too: otherwise each request would wait for a store that does not answer.
         known.asked = Some(clock.steady());
         match answer {
-            Ok(Ok(models)) => known.models = Some(Arc::new(models)),
+            Ok(Ok((models, paused))) => {
+                (known.models, known.paused) = (Some(Arc::new(models)), paused);
+            }
             Ok(Err(error)) => tracing::debug!(%error, "live workers not read"),
             Err(_) => tracing::debug!("live workers not read in time"),
         }
+    }
+
+    async fn ask(&self) -> Result<(BTreeSet<String>, Pauses), StoreError> {
+        let AvailabilityCache {
+            workers, pauses, ..
+        } = &*self.0;
+        Ok((workers.served_models().await?, pauses.pauses().await?))
     }
 
     fn is_fresh(&self, now: Duration) -> bool {
@@ -132,8 +156,8 @@ mod tests {
         let plan = Arc::new(Plan::<StoreMethod>::seeded(1));
         let embedded = EmbeddedStore::open(clock.clone());
         let store = &embedded.stores;
-        let workers = FaultyStore::wrap(store.clone(), plan.clone()).workers;
-        let availability = ModelAvailability::new(workers, clock.clone());
+        let seen = FaultyStore::wrap(store.clone(), plan.clone());
+        let availability = ModelAvailability::new(seen.workers, seen.pauses, clock.clone());
         let never = Rates {
             before_ppm: 1_000_000,
             ..Rates::default()
@@ -160,5 +184,36 @@ mod tests {
         plan.set(Rates::default());
         clock.advance(1_000);
         assert!(!availability.serves("one").await, "its announcement ended");
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_known_at_once_where_it_is_made_and_through_an_outage() {
+        let clock = Arc::new(ManualClock::at(0));
+        let plan = Arc::new(Plan::<StoreMethod>::seeded(1));
+        let embedded = EmbeddedStore::open(clock.clone());
+        let store = &embedded.stores;
+        let seen = FaultyStore::wrap(store.clone(), plan.clone());
+        let availability = ModelAvailability::new(seen.workers, seen.pauses, clock.clone());
+        assert_eq!(availability.pause("one").await, None);
+        let pause = |model: Option<&str>| Pause {
+            model: model.map(str::to_owned),
+            since_ms: 7,
+            reason: Some("why".to_owned()),
+        };
+        store.pauses.pause(pause(None)).await.unwrap();
+        assert_eq!(availability.pause("one").await, None, "not asked again yet");
+        availability.forget();
+        assert_eq!(availability.pause("one").await, Some(pause(None)));
+        store.pauses.pause(pause(Some("one"))).await.unwrap();
+        clock.advance(1_000);
+        assert_eq!(availability.pause("one").await, Some(pause(Some("one"))));
+        assert_eq!(availability.pause("two").await, Some(pause(None)));
+        plan.set(Rates::AWAY);
+        store.pauses.resume(None, 0).await.unwrap();
+        clock.advance(60_000);
+        assert_eq!(availability.pause("two").await, Some(pause(None)));
+        plan.set(Rates::default());
+        clock.advance(1_000);
+        assert_eq!(availability.pause("two").await, None);
     }
 }

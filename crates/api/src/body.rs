@@ -33,6 +33,17 @@ pub(crate) async fn fields(
     }
 }
 
+/// Reads the body of an endpoint that takes JSON alone.
+pub(crate) async fn json(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+    let MediaType::Json = media_type(headers)? else {
+        let message = "Send 'Content-Type: application/json'.";
+        let code = ErrorCode::UnsupportedMediaType;
+        return Err(ApiError::for_param(code, CONTENT_TYPE, message));
+    };
+    check_encoding(headers)?;
+    read(headers, body, ErrorCode::InvalidJson).await
+}
+
 enum MediaType {
     Json,
     Form { boundary: String },

@@ -23,6 +23,9 @@ pub(crate) struct WriteKey(pub(crate) Arc<ApiKey>);
 /// A key that may see the whole service.
 pub(crate) struct OperatorKey;
 
+/// A key that may pause and resume models.
+pub(crate) struct ControlKey(pub(crate) Arc<ApiKey>);
+
 impl FromRequestParts<SharedApi> for ReadKey {
     type Rejection = ApiError;
 
@@ -47,6 +50,15 @@ impl FromRequestParts<SharedApi> for OperatorKey {
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
         authorize(api, &parts.headers, &parts.extensions, KeyScope::Operations).await?;
         Ok(Self)
+    }
+}
+
+impl FromRequestParts<SharedApi> for ControlKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
+        let key = authorize(api, &parts.headers, &parts.extensions, KeyScope::Control).await;
+        key.map(Self)
     }
 }
 

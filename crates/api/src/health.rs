@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use kinora_blobs::DiskReserve;
 use kinora_contract::{ErrorCode, StandstillReason, TaskId, WorkerReadiness};
-use kinora_store::TaskStore;
+use kinora_store::{PauseStore, TaskStore};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
@@ -24,6 +24,19 @@ pub(crate) struct HealthStatus {
     /// Always `ok`.
     #[schema(example = "ok")]
     status: &'static str,
+}
+
+/// Whether tasks can be submitted and run.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Readiness)]
+pub(crate) struct ReadyStatus {
+    /// Always `ok`.
+    #[schema(example = "ok")]
+    status: &'static str,
+    /// Present while an operator has paused `some` models or `all`: their tasks are accepted and wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "some")]
+    paused: Option<&'static str>,
 }
 
 /// Whether the process runs and needs no restart: 500 after its worker has died.
@@ -63,13 +76,14 @@ fn living(
     get,
     path = "/readyz",
     tag = "health",
-    responses((status = 200, description = "Tasks can be submitted and run.", body = HealthStatus), OfReady)
+    responses((status = 200, description = "Tasks can be submitted and run.", body = ReadyStatus), OfReady)
 )]
 pub(crate) async fn ready(
     State(api): State<SharedApi>,
-) -> Result<JsonResponse<HealthStatus>, ApiError> {
+) -> Result<JsonResponse<ReadyStatus>, ApiError> {
     let health = HealthState {
         tasks: api.tasks.clone(),
+        pauses: api.pauses.clone(),
         reserve: api.settings.reserve.clone(),
         readiness: api.readiness.clone(),
         stopping: api.stopping.clone(),
@@ -80,7 +94,7 @@ pub(crate) async fn ready(
 /// Readiness of a process that runs tasks but serves no clients.
 pub(crate) async fn worker_ready(
     State(health): State<HealthState>,
-) -> Result<JsonResponse<HealthStatus>, ApiError> {
+) -> Result<JsonResponse<ReadyStatus>, ApiError> {
     health.ready().await
 }
 
@@ -89,6 +103,8 @@ pub(crate) async fn worker_ready(
 pub struct HealthState {
     /// Tasks.
     pub tasks: Arc<dyn TaskStore>,
+    /// Pauses of models.
+    pub pauses: Arc<dyn PauseStore>,
     /// The reserve of free disk space.
     pub reserve: DiskReserve,
     /// Whether accepted tasks can run, as reported by the worker of this process, if it has one.
@@ -98,7 +114,7 @@ pub struct HealthState {
 }
 
 impl HealthState {
-    async fn ready(&self) -> Result<JsonResponse<HealthStatus>, ApiError> {
+    async fn ready(&self) -> Result<JsonResponse<ReadyStatus>, ApiError> {
         if self.stopping.is_cancelled() {
             return Err(ApiError::shutting_down("The service is stopping."));
         }
@@ -108,7 +124,17 @@ impl HealthState {
         // No project has an empty name: this queries the store and finds nothing.
         let none = TaskId::from_parts(0, [0; 10]);
         self.tasks.get("", none).await?;
-        Ok(JsonResponse(HealthStatus { status: "ok" }))
+        // A paused service is ready: it takes tasks, and whoever sends it none would lose them. Names and
+        // reasons are for those with a key.
+        let pauses = self.pauses.pauses().await?;
+        let paused = match pauses.of_all() {
+            Some(_) => Some("all"),
+            None => (!pauses.is_empty()).then_some("some"),
+        };
+        Ok(JsonResponse(ReadyStatus {
+            status: "ok",
+            paused,
+        }))
     }
 
     /// Why the service cannot work. The first two cases refuse submits; the others accept them.
@@ -149,6 +175,7 @@ mod tests {
         let embedded = EmbeddedStore::open(clock.clone());
         let health = HealthState {
             tasks: embedded.stores.tasks.clone(),
+            pauses: embedded.stores.pauses.clone(),
             reserve: DiskReserve::new(Vec::new(), 0, clock),
             readiness: WorkerReadiness::default(),
             stopping: CancellationToken::new(),
@@ -188,6 +215,29 @@ mod tests {
         health.stopping.cancel();
         assert_eq!(ask(&health, "/healthz").await.0, 200);
         assert_eq!(ask(&health, "/readyz").await.0, 503);
+    }
+
+    #[tokio::test]
+    async fn a_paused_service_is_ready_and_says_so() {
+        let (health, store) = health();
+        let pauses = &store.stores.pauses;
+        let pause = |model: Option<&str>| kinora_store::Pause {
+            model: model.map(str::to_owned),
+            since_ms: 1_000,
+            reason: Some("a secret".to_owned()),
+        };
+        let paused = async || {
+            let request = Request::get("/readyz").body(Body::empty()).unwrap();
+            let answer = health_router(health.clone()).call(request).await.unwrap();
+            assert_eq!(answer.status().as_u16(), 200);
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        assert_eq!(paused().await, r#"{"status":"ok"}"#);
+        pauses.pause(pause(Some("one"))).await.unwrap();
+        assert_eq!(paused().await, r#"{"status":"ok","paused":"some"}"#);
+        pauses.pause(pause(None)).await.unwrap();
+        assert_eq!(paused().await, r#"{"status":"ok","paused":"all"}"#);
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use kinora_contract::{Capabilities, ErrorCode, ModelCard};
-use kinora_store::ApiKey;
+use kinora_store::{ApiKey, Pause};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,12 +31,35 @@ pub(crate) struct Model {
     /// accepted and wait.
     #[schema(example = true)]
     available: bool,
+    /// Present while an operator has paused the model; may be a second old. Running tasks end; waiting and
+    /// new ones wait until it is resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<ModelPause>,
     /// The engine that makes the model's videos, by its configured name. `storyboard` is the built-in
     /// one, which sketches by rules.
     #[schema(example = "storyboard")]
     engine: String,
     /// The model's capabilities.
     capabilities: Capabilities,
+}
+
+/// The pause of a model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelPause {
+    /// Beginning of the pause, in Unix seconds.
+    since: u64,
+    /// The operator's reason; `null` if none was given.
+    #[schema(example = "new weights")]
+    reason: Option<String>,
+}
+
+impl From<Pause> for ModelPause {
+    fn from(pause: Pause) -> Self {
+        Self {
+            since: pause.since_ms / 1000,
+            reason: pause.reason,
+        }
+    }
 }
 
 /// The served models.
@@ -47,7 +70,7 @@ pub(crate) struct ModelList {
     object: &'static str,
     /// The models that the key may use.
     data: Vec<Model>,
-    /// The key's scopes: `videos:write`, `videos:read`, `operations:read`.
+    /// The key's scopes: `videos:write`, `videos:read`, `operations:read`, `operations:write`.
     #[schema(example = json!(["videos:write", "videos:read"]))]
     scopes: Vec<&'static str>,
 }
@@ -62,6 +85,7 @@ impl Model {
             aliases: card.aliases.clone(),
             engine: card.engine.clone(),
             available: api.availability.serves(&card.id).await,
+            paused: api.availability.pause(&card.id).await.map(ModelPause::from),
             capabilities: card.capabilities.clone(),
         }
     }

@@ -1,18 +1,24 @@
 //! `GET /v1/operations`: the state of the service for its operators, over all projects. `kinora
-//! top` prints the same JSON for programs.
+//! top` prints the same JSON for programs. `POST /v1/operations/pause` and `/resume` change it.
 
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use kinora_contract::short_requests::{PauseModel, ResumeModel};
+use kinora_contract::validate::named_model;
 use kinora_store::{
-    LivingWorker, ModelQueue, RunningTask, ServedModel, ServiceOverview, SharedDevice, WorkerPlace,
+    LivingWorker, ModelQueue, Pause, RunningTask, ServedModel, ServiceOverview, SharedDevice,
+    WorkerPlace,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::body;
 use crate::error::ApiError;
-use crate::extract::OperatorKey;
-use crate::refusals::OfOperations;
+use crate::extract::{ControlKey, OperatorKey};
+use crate::refusals::{OfOperations, OfPause};
 use crate::responses::JsonResponse;
-use crate::state::SharedApi;
+use crate::state::{Api, SharedApi};
 
 /// The state of the service at one moment.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,8 +34,23 @@ pub struct Operations {
     running: Vec<Running>,
     /// The living workers.
     workers: Vec<Worker>,
+    /// The paused models, sorted by name; the pause of all models comes first.
+    paused: Vec<Paused>,
     /// Tasks that ended in the last 60 seconds.
     last_minute: LastMinute,
+}
+
+/// A pause: workers claim no task of the model.
+#[derive(Debug, Serialize, ToSchema)]
+struct Paused {
+    /// The model; `null`: all models.
+    #[schema(example = "kinora-a1")]
+    model: Option<String>,
+    /// Beginning of the pause, in Unix seconds.
+    since: u64,
+    /// The operator's reason; `null` if none was given.
+    #[schema(example = "new weights")]
+    reason: Option<String>,
 }
 
 /// The unfinished tasks of one model.
@@ -171,10 +192,21 @@ impl From<ServiceOverview> for Operations {
             queue: overview.models.into_iter().map(Queue::from).collect(),
             running: overview.running.into_iter().map(Running::from).collect(),
             workers: overview.workers.into_iter().map(Worker::from).collect(),
+            paused: overview.pauses.iter().map(Paused::from).collect(),
             last_minute: LastMinute {
                 completed: overview.completed_lately,
                 failed: overview.failed_lately,
             },
+        }
+    }
+}
+
+impl From<&Pause> for Paused {
+    fn from(pause: &Pause) -> Self {
+        Self {
+            model: pause.model.clone(),
+            since: pause.since_ms / 1000,
+            reason: pause.reason.clone(),
         }
     }
 }
@@ -285,4 +317,73 @@ pub(crate) async fn read(
     _operator: OperatorKey,
 ) -> Result<JsonResponse<Operations>, ApiError> {
     Ok(JsonResponse(api.operations.overview().await?.into()))
+}
+
+/// Pause a model.
+///
+/// Within two seconds, workers claim no more tasks of the model, or of any model. Running tasks end, and
+/// submits are accepted; their tasks wait. The pause lasts until it is ended, also through restarts. Safe
+/// to repeat. Requires a key created with `--operator-write`; other keys get 403.
+#[utoipa::path(
+    post,
+    operation_id = "pause_model",
+    path = "/v1/operations/pause",
+    tag = "operations",
+    request_body = PauseModel,
+    responses((status = 200, description = "The service at this moment.", body = Operations), OfPause),
+    security(("bearer" = []))
+)]
+pub(crate) async fn pause(
+    State(api): State<SharedApi>,
+    ControlKey(key): ControlKey,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<JsonResponse<Operations>, ApiError> {
+    let request = PauseModel::from_json(&body::json(&headers, body).await?)?;
+    let pause = Pause {
+        model: canonical_name(&api, request.model.as_deref())?,
+        since_ms: api.clock.now_ms(),
+        reason: request.reason,
+    };
+    let shown = pause.model.clone().unwrap_or_else(|| "all".to_owned());
+    api.pauses.pause(pause).await?;
+    tracing::info!(model = shown, key = key.key.id, "model paused");
+    api.availability.forget();
+    Ok(JsonResponse(api.operations.overview().await?.into()))
+}
+
+/// Resume a model.
+///
+/// Ends the pause of the model, or the one of all models, which leaves the pauses of single models. Safe
+/// to repeat. Requires a key created with `--operator-write`; other keys get 403.
+#[utoipa::path(
+    post,
+    operation_id = "resume_model",
+    path = "/v1/operations/resume",
+    tag = "operations",
+    request_body = ResumeModel,
+    responses((status = 200, description = "The service at this moment.", body = Operations), OfPause),
+    security(("bearer" = []))
+)]
+pub(crate) async fn resume(
+    State(api): State<SharedApi>,
+    ControlKey(key): ControlKey,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<JsonResponse<Operations>, ApiError> {
+    let request = ResumeModel::from_json(&body::json(&headers, body).await?)?;
+    let model = canonical_name(&api, request.model.as_deref())?;
+    let now_ms = api.clock.now_ms();
+    if api.pauses.resume(model.as_deref(), now_ms).await? {
+        let shown = model.unwrap_or_else(|| "all".to_owned());
+        tracing::info!(model = shown, key = key.key.id, "model resumed");
+    }
+    api.availability.forget();
+    Ok(JsonResponse(api.operations.overview().await?.into()))
+}
+
+/// The identifier of the model with this name, if one is given.
+fn canonical_name(api: &Api, name: Option<&str>) -> Result<Option<String>, ApiError> {
+    let card = name.map(|name| named_model(name, &api.catalog));
+    Ok(card.transpose()?.map(|card| card.id.clone()))
 }

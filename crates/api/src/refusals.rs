@@ -18,21 +18,21 @@ const ANY: &[ErrorCode] = &[
 ];
 /// Every endpoint that needs a key.
 const KEY: &[ErrorCode] = &[InvalidApiKey, ScopeMissing, StorageUnavailable];
-/// Every endpoint that reads a body.
-const BODY: &[ErrorCode] = &[
+/// Every endpoint that reads JSON.
+const JSON: &[ErrorCode] = &[
     InvalidJson,
-    MalformedBody,
-    MissingRequiredParameter,
     InvalidType,
     UnknownParameter,
-    FileUploadUnsupported,
     RequestTimeout,
     RequestTooLarge,
     UnsupportedMediaType,
     UnsupportedEncoding,
 ];
+/// Every endpoint that also reads forms.
+const FORM: &[ErrorCode] = &[MalformedBody, FileUploadUnsupported];
 /// Every endpoint that creates a task.
 const TASK: &[ErrorCode] = &[
+    MissingRequiredParameter,
     UnsupportedValue,
     UnsupportedParameter,
     UnsupportedCombination,
@@ -76,11 +76,11 @@ macro_rules! refusals {
 
 refusals! {
     /// `POST /v1/videos`.
-    OfSubmit = ANY, KEY, BODY, TASK;
+    OfSubmit = ANY, KEY, JSON, FORM, TASK;
     /// `POST /v1/videos/edits`.
-    OfEdits = ANY, KEY, BODY, TASK, &[UnsupportedOperation];
+    OfEdits = ANY, KEY, JSON, FORM, TASK, &[UnsupportedOperation];
     /// `POST /v1/videos/{id}/remix`.
-    OfRemix = ANY, KEY, BODY, TASK, &[UnsupportedOperation, VideoNotFound];
+    OfRemix = ANY, KEY, JSON, FORM, TASK, &[UnsupportedOperation, VideoNotFound];
     /// `GET /v1/videos`.
     OfList = ANY, KEY, &[UnknownParameter];
     /// `GET /v1/videos/{id}`.
@@ -93,6 +93,8 @@ refusals! {
     OfDelete = ANY, KEY, &[VideoNotFound];
     /// `POST /v1/videos/{id}/cancel`.
     OfCancel = ANY, KEY, &[VideoNotFound, VideoExpired, NotCancellable];
+    /// `POST /v1/videos/cancel`.
+    OfCancelQueued = ANY, KEY, JSON, &[MissingRequiredParameter, ModelNotFound];
     /// `GET /v1/videos/{id}/content`.
     OfContent = ANY, KEY, &[
         UnknownParameter, VideoNotFound, NotFound, VideoNotReady, VideoFailed, VideoExpired,
@@ -104,6 +106,8 @@ refusals! {
     OfModel = ANY, KEY, &[NotFound];
     /// `GET /v1/operations`.
     OfOperations = ANY, KEY;
+    /// `POST /v1/operations/pause` and `POST /v1/operations/resume`.
+    OfPause = ANY, KEY, JSON, &[ModelNotFound];
     /// `GET /healthz`.
     OfAlive = ANY;
     /// `GET /readyz`.

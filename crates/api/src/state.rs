@@ -10,7 +10,7 @@ use kinora_contract::{
     Clock, EntropySource, ModelCatalog, ResultLinks, Status, Task, TaskId, VideoObject,
     WorkerReadiness,
 };
-use kinora_store::{DeliveryStore, KeyStore, OperatorStore, QueueBounds, TaskStore};
+use kinora_store::{DeliveryStore, KeyStore, OperatorStore, PauseStore, QueueBounds, TaskStore};
 use kinora_traces::TaskTracer;
 use tokio_util::sync::CancellationToken;
 
@@ -33,11 +33,13 @@ pub struct Api {
     pub webhooks: Arc<dyn DeliveryStore>,
     /// Data for operators.
     pub operations: Arc<dyn OperatorStore>,
+    /// Pauses of models.
+    pub pauses: Arc<dyn PauseStore>,
     /// Results.
     pub blobs: Arc<dyn BlobStore>,
     /// The models that may be requested.
     pub catalog: Arc<ModelCatalog>,
-    /// Which of these models a living worker serves.
+    /// Which of these models a living worker serves, and which are paused.
     pub availability: ModelAvailability,
     /// Signs and verifies result URLs.
     pub signer: Arc<UrlSigner>,

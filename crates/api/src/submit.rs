@@ -31,6 +31,7 @@ const WARNING: &str = "x-kinora-warning";
 /// The endpoint's name in traces.
 const SUBMIT: &str = "POST /v1/videos";
 const NOT_SERVED: &str = "no worker serves this model at the moment; the task waits";
+const PAUSED: &str = "this model is paused; the task waits until it is resumed";
 
 /// Submit a video task.
 ///
@@ -52,7 +53,7 @@ const NOT_SERVED: &str = "no worker serves this model at the moment; the task wa
     responses(
         (status = 200, description = "The accepted task.", body = VideoObject, headers(
             ("x-kinora-warning" = String,
-             description = "Present when no worker serves the model at the moment, so that the task waits.")
+             description = "Present when the model is paused, or no worker serves it at the moment, so that the task waits.")
         )),
         OfSubmit
     ),
@@ -324,11 +325,19 @@ async fn replayed_response(api: &Api, task: &Task) -> Result<Response, ApiError>
 
 async fn task_response(api: &Api, task: &Task) -> Result<Response, ApiError> {
     let mut response = json_response(StatusCode::OK, &api.object(task).await?);
-    let waits = task.status() == Some(Status::Queued);
-    if waits && !api.availability.serves(&task.spec.model).await {
-        let headers = response.headers_mut();
-        headers.insert(WARNING, HeaderValue::from_static(NOT_SERVED));
+    if task.status() != Some(Status::Queued) {
+        return Ok(response);
     }
+    let (availability, model) = (&api.availability, &task.spec.model);
+    let warning = if availability.pause(model).await.is_some() {
+        PAUSED
+    } else if !availability.serves(model).await {
+        NOT_SERVED
+    } else {
+        return Ok(response);
+    };
+    let headers = response.headers_mut();
+    headers.insert(WARNING, HeaderValue::from_static(warning));
     Ok(response)
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kinora_contract::{Artifact, StoredFile, built_in_cards};
-use kinora_store::{ClaimRequest, WorkerStore};
+use kinora_store::{ClaimRequest, Pauses, WorkerStore};
 
 use crate::outcome::Outcome;
 
@@ -33,6 +33,7 @@ fn request() -> ClaimRequest {
     ClaimRequest {
         worker: "bench".to_owned(),
         models: built_in_cards().into_iter().map(|card| card.id).collect(),
+        paused: Pauses::default(),
         count: CLAIMED,
         slots: CLAIMED,
         project_slots_max: CLAIMED,

@@ -178,12 +178,14 @@ fn api(stores: &StoreHandles, data: &TempDir) -> Outcome<Api> {
         keys: stores.keys.clone(),
         webhooks: stores.webhooks.clone(),
         operations: stores.operations.clone(),
+        pauses: stores.pauses.clone(),
         blobs: kinora_blobs::open(
             &data.path().join("results").display().to_string(),
             &S3Options::default(),
         )?,
         availability: kinora_api::ModelAvailability::new(
             stores.workers.clone(),
+            stores.pauses.clone(),
             Arc::new(WallClock),
         ),
         catalog: Arc::new(ModelCatalog::new(built_in_cards())?),

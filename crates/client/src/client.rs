@@ -9,6 +9,7 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use url::Url;
 
 use crate::error::Error;
@@ -70,6 +71,11 @@ struct ModelList {
     data: Vec<Model>,
 }
 
+#[derive(Deserialize)]
+struct CancelledCount {
+    cancelled: u64,
+}
+
 impl Client {
     /// Submits a task and returns it once the service has stored it on disk. After a lost answer
     /// the client repeats the request with the same idempotency key, which creates no second task.
@@ -114,6 +120,18 @@ impl Client {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Cancels the tasks of the project that wait for their first run, of one model (`None`: of all).
+    /// Returns how many. After a lost answer the client repeats the call; the count is then of those that
+    /// the repeat found.
+    pub async fn cancel_queued(&self, model: Option<&str>) -> Result<u64, Error> {
+        let body = json!({"status": "queued", "model": model});
+        let call = self
+            .to(Method::POST, &["videos", "cancel"])
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(body.to_string());
+        Ok(self.call(&call).await?.json::<CancelledCount>()?.cancelled)
     }
 
     /// Removes a task and its files; cancels it first if it is unfinished.

@@ -45,7 +45,7 @@ mod watch;
 pub use builder::Builder;
 pub use client::{Client, Variant};
 pub use error::{Error, Refusal};
-pub use model::{Capabilities, Model};
+pub use model::{Capabilities, Model, ModelPause};
 pub use pages::VideoPages;
 pub use request::{Edit, NewVideo, Seconds};
 pub use video::{Failure, Status, Video, Warning};

@@ -15,12 +15,26 @@ pub struct Model {
     /// Whether a worker currently serves it.
     #[serde(default = "yes")]
     pub available: bool,
+    /// The pause of the model, if an operator has paused it: its tasks wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<ModelPause>,
     /// The model's capabilities.
     #[serde(default)]
     pub capabilities: Capabilities,
     /// Fields unknown to this version of the client, unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// The pause of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ModelPause {
+    /// Beginning of the pause, in Unix seconds.
+    pub since: u64,
+    /// The operator's reason, if any was given.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// The capabilities of a model; see `docs/api.md`.

@@ -32,6 +32,7 @@ mod ranges;
 mod readiness;
 pub mod reference_url;
 pub mod request;
+pub mod short_requests;
 pub mod size;
 pub mod spec;
 pub mod task;

@@ -103,9 +103,20 @@ fn find_model<'c>(
     request: &SubmitRequest,
     catalog: &'c ModelCatalog,
 ) -> Result<&'c ModelCard, RequestRefusal> {
-    let Some(name) = &request.model else {
-        return Err(ranges::missing("model"));
-    };
+    match &request.model {
+        Some(name) => named_model(name, catalog),
+        None => Err(ranges::missing("model")),
+    }
+}
+
+/// The model with this identifier or alias.
+///
+/// # Errors
+/// `model_not_found`, with the models that there are.
+pub fn named_model<'c>(
+    name: &str,
+    catalog: &'c ModelCatalog,
+) -> Result<&'c ModelCard, RequestRefusal> {
     catalog.find(name).ok_or_else(|| {
         // No model has a longer name, so no real name is cut.
         let shown: String = name.chars().take(MODEL_CHARS_MAX).collect();

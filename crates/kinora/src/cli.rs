@@ -13,8 +13,8 @@ pub(crate) use backup::{
     BackupArgs, ExportArgs, ImportArgs, MovedResults, RestoreArgs, ResultsMode,
 };
 pub(crate) use client::{
-    CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs, TasksArgs,
-    TasksCommand,
+    CancelArgs, CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs,
+    TasksArgs, TasksCommand,
 };
 pub(crate) use keys::{
     AddArgs, CreateArgs, DeliveriesArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs,
@@ -25,8 +25,8 @@ pub(crate) use models::{
     ModelsArgs, ModelsCommand, NamedArgs,
 };
 pub(crate) use service::{
-    CommandHostArgs, HomeArgs, MigrateArgs, OrphansArgs, ServeArgs, TopArgs, UsageArgs, WorkerArgs,
-    WorkersArgs,
+    CommandHostArgs, HomeArgs, MigrateArgs, OrphansArgs, PauseArgs, ResumeArgs, ServeArgs, TopArgs,
+    UsageArgs, WorkerArgs, WorkersArgs,
 };
 
 /// Self-hosted video generation: post a task, poll it, get an MP4.
@@ -54,6 +54,10 @@ pub(crate) enum CliCommand {
     Workers(WorkersArgs),
     /// Watch the queue, running and ended tasks, and the workers; press q to quit.
     Top(TopArgs),
+    /// Pause a model, or all: workers begin none of its tasks until it is resumed.
+    Pause(PauseArgs),
+    /// Resume a paused model, or all.
+    Resume(ResumeArgs),
     /// Show the amount of video made and the engines' working time, by day, project and model.
     Usage(UsageArgs),
     /// Update the schema of a PostgreSQL store, before the processes of a new version start.

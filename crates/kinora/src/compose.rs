@@ -77,8 +77,13 @@ pub(crate) async fn service(
         keys: stores.keys.clone(),
         webhooks: stores.webhooks.clone(),
         operations: stores.operations.clone(),
+        pauses: stores.pauses.clone(),
         blobs: opened.blobs.clone(),
-        availability: ModelAvailability::new(stores.workers.clone(), Arc::new(SystemClock)),
+        availability: ModelAvailability::new(
+            stores.workers.clone(),
+            stores.pauses.clone(),
+            Arc::new(SystemClock),
+        ),
         catalog: Arc::new(catalog),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
@@ -115,6 +120,7 @@ pub(crate) async fn worker_parts(
     let opened = open(config, tracer).await?;
     let health = HealthState {
         tasks: opened.stores.tasks.clone(),
+        pauses: opened.stores.pauses.clone(),
         reserve: opened.reserve.clone(),
         readiness: opened.readiness.clone(),
         stopping: CancellationToken::new(),
@@ -280,6 +286,7 @@ fn worker(config: &Config, opened: SharedParts, lineup: EngineLineup) -> Result<
         work: opened.stores.work,
         chores: opened.stores.chores,
         workers: opened.stores.workers,
+        pauses: opened.stores.pauses,
         blobs: opened.blobs,
         lineup,
         references: Arc::new(references.with_reserve(opened.reserve)),

@@ -305,6 +305,21 @@ impl Config {
         Duration::from_secs(self.limit(name, seconds))
     }
 
+    /// The identifier of the configured model with this identifier or alias.
+    pub(crate) fn model_id(&self, name: &str) -> Result<String, Failure> {
+        let mut models = self.models.iter();
+        let is_named = |alias: &String| alias == name;
+        let found = models.find(|one| one.id == name || one.aliases.iter().any(is_named));
+        found.map(|model| model.id.clone()).ok_or_else(|| {
+            let known: Vec<&str> = self.models.iter().map(|one| one.id.as_str()).collect();
+            Failure::new(format!(
+                "The configuration has no model '{}'; it has {}.",
+                name.escape_debug(),
+                known.join(", ")
+            ))
+        })
+    }
+
     /// The engine with this name, configured or built in.
     pub(crate) fn engine(&self, name: &str) -> Result<EngineSettings, Failure> {
         if name == engines::BUILT_IN {

@@ -35,6 +35,7 @@ mod models;
 mod moving;
 mod orphans;
 mod output;
+mod pauses;
 mod progress;
 mod resources;
 mod restore;
@@ -78,6 +79,8 @@ pub fn main() -> ExitCode {
         CliCommand::Worker(args) => worker::run(&args),
         CliCommand::Workers(args) => workers::run(&args),
         CliCommand::Top(args) => top::run(&args),
+        CliCommand::Pause(args) => pauses::pause(&args),
+        CliCommand::Resume(args) => pauses::resume(&args),
         CliCommand::Usage(args) => usage::run(&args),
         CliCommand::Migrate(args) => migrate::run(&args),
         CliCommand::Generate(args) => client::generate(&args),

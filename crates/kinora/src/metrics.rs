@@ -15,7 +15,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use kinora_api::{ListenSettings, ListenerStop};
-use kinora_store::{LivingWorker, QueueCounts, StoreError, StoreHandles, WorkerPlaceState};
+use kinora_store::{LivingWorker, Pauses, QueueCounts, StoreError, StoreHandles, WorkerPlaceState};
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rustix::param::page_size;
@@ -248,6 +248,7 @@ fn describe_gauges() {
         "kinora_model_served",
         "Whether a living worker serves the model"
     );
+    describe_gauge!("kinora_model_paused", "Whether the model is paused");
     describe_gauge!(
         "kinora_store_readable",
         "Whether the last scrape could read the task database"
@@ -299,14 +300,15 @@ async fn read_gauges(stores: &StoreHandles, shown: &ShownLabels) {
 async fn read_store(stores: &StoreHandles, shown: &ShownLabels) -> Result<(), StoreError> {
     let counts = stores.tasks.counts().await?;
     let living = stores.workers.living().await?;
-    set_queue(&counts, &living, shown);
+    let pauses = stores.pauses.pauses().await?;
+    set_queue(&counts, &living, &pauses, shown);
     set_workers(&living);
     set_places(&living, shown);
     Ok(())
 }
 
-/// Sets the gauges of every model that has, or had, a worker or a waiting task.
-fn set_queue(counts: &QueueCounts, living: &[LivingWorker], shown: &ShownLabels) {
+/// Sets the gauges of every model that has, or had, a worker, a waiting task or a pause.
+fn set_queue(counts: &QueueCounts, living: &[LivingWorker], pauses: &Pauses, shown: &ShownLabels) {
     let served = living.iter().flat_map(|one| &one.worker.models);
     let served = served.filter(|one| one.is_available);
     let served: BTreeSet<&str> = served.map(|one| one.model.as_str()).collect();
@@ -314,6 +316,7 @@ fn set_queue(counts: &QueueCounts, living: &[LivingWorker], shown: &ShownLabels)
     let now = served.iter().map(|model| (*model).to_owned());
     let mut models = shown.models.lock().unwrap_or_else(PoisonError::into_inner);
     models.extend(now.chain(waited_for));
+    models.extend(pauses.iter().filter_map(|one| one.model.clone()));
     for model in &*models {
         let count = counts.models.get(model).copied().unwrap_or_default();
         for (state, tasks) in [("waiting", count.waiting), ("running", count.running)] {
@@ -332,6 +335,8 @@ fn set_queue(counts: &QueueCounts, living: &[LivingWorker], shown: &ShownLabels)
         }
         let is_served = served.contains(model.as_str());
         gauge!("kinora_model_served", "model" => model.to_owned()).set(flag_value(is_served));
+        let is_paused = pauses.contains(model);
+        gauge!("kinora_model_paused", "model" => model.to_owned()).set(flag_value(is_paused));
         let oldest_ms = counts.oldest_waiting_ms.get(model).copied().unwrap_or(0);
         gauge!("kinora_oldest_waiting_seconds", "model" => model.to_owned())
             .set(oldest_ms as f64 / 1e3);

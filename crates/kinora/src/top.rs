@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::time::Duration;
 
 use kinora_api::Operations as Shown;
-use kinora_store::{LivingWorker, OperatorStore, RunningTask, ServiceOverview, SharedDevice};
+use kinora_store::{LivingWorker, OperatorStore, Pause, RunningTask, ServiceOverview, SharedDevice};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -202,10 +202,23 @@ fn head(reading: &OverviewReading<'_>) -> Vec<String> {
             overview.completed_lately, overview.failed_lately
         ),
     ];
+    lines.extend(overview.pauses.iter().map(|pause| paused(overview, pause)));
     if let Some(trouble) = reading.trouble {
         lines.push(format!("Not read since then: {}", printable(trouble)));
     }
     lines
+}
+
+/// `Paused for 5:03: kinora-a1 (new weights)`.
+fn paused(overview: &ServiceOverview, pause: &Pause) -> String {
+    let length = duration_text(overview.now_ms.saturating_sub(pause.since_ms));
+    let model = pause
+        .model
+        .as_deref()
+        .map_or("all models".into(), printable);
+    let reason = pause.reason.as_deref().map(printable);
+    let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    format!("Paused for {length}: {model}{reason}")
 }
 
 fn date_and_seconds(time_ms: u64) -> String {
@@ -490,6 +503,13 @@ mod tests {
                 seen_ms_ago: 2_900,
                 running: 2,
             }],
+            pauses: [Pause {
+                model: Some("kinora-b1".to_owned()),
+                since_ms: 1_795_319_107_000 - 303_000,
+                reason: Some("new\u{1b}[2J weights".to_owned()),
+            }]
+            .into_iter()
+            .collect(),
         }
     }
 
@@ -512,6 +532,7 @@ mod tests {
         for part in [
             "2026-11-22 03:45:07 UTC  /var/lib/kinora",
             "12 waiting, 2 running; last minute: 3 completed, 1 failed",
+            "Paused for 5:03: kinora-b1 (new\\u{1b}[2J weights)",
             "kinora-a1  12       2        2:01:05",
             " 40 %     1:05  kinora-a1  shop",
             "gpu-1-4711  gpu-1  serving  2/2   2 s ago  storyboard/7  cuda0",

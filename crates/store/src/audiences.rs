@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::lifecycle::TaskRecord;
-use kinora_contract::{ClockReading, Failure, Task, TaskId, UnixMs};
+use kinora_contract::{ClockReading, Failure, Status, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::backend::{StoreBackend, StoreTables};
-use crate::operations::cancel::CancelTask;
-use crate::operations::cancel::DeleteTask;
+use crate::operations::cancel::{CANCELLED_AT_ONCE, CancelQueued, CancelTask, DeleteTask};
 use crate::operations::chores::CompleteChores;
 use crate::operations::chores::TrimDeliveries;
 use crate::operations::claim::ChargeReferences;
@@ -18,17 +17,19 @@ use crate::operations::claim::IsClaimable;
 use crate::operations::submit::{SubmitOutcome, SubmitTask};
 use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
 use crate::tables::keys::{AddSigningKey, ReplaceSigningKey, signing_key};
-use crate::tables::{keys, operators, webhooks};
+use crate::tables::pauses::{BeginPause, EndPause};
+use crate::tables::{keys, operators, pauses, webhooks};
 use crate::work::{LeaseAction, LeasedChange};
 use crate::{
     ApiKey, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore,
     ClaimRequest, ClaimedTask, DeleteOutcome, DeliveryDone, DeliveryRequest, DeliveryStore,
     DueDelivery, EndedRequest, EndedTasks, ExpiryCursor, FetchReport, FetchRequest, IdempotencyKey,
     InsertOutcome, KeyAction, KeyActor, KeyRotation, KeyStore, Lease, LeaseLost, LeaseRenewal,
-    LoggedDelivery, NewKey, NewTask, OperatorStore, PageRequest, PostponeRequest, QueueCounts,
-    QuotaUsage, ReferenceFetch, ReleasedAttempt, RunOutcome, SecretKey, SecretStore,
-    ServiceOverview, StoreError, SweepReport, SweepRequest, TallyRequest, TallyRow, TaskGlance,
-    TaskPage, TaskReader, TaskStore, Webhook, WebhookChange, WebhookStore, WorkerStore,
+    LoggedDelivery, NewKey, NewTask, OperatorStore, PageRequest, Pause, PauseStore, Pauses,
+    PostponeRequest, QueueCounts, QueuedCancel, QuotaUsage, ReferenceFetch, ReleasedAttempt,
+    RunOutcome, SecretKey, SecretStore, ServiceOverview, StoreError, SweepReport, SweepRequest,
+    TallyRequest, TallyRow, TaskGlance, TaskPage, TaskReader, TaskStore, Webhook, WebhookChange,
+    WebhookStore, WorkerStore,
 };
 
 /// The task of a record, if it belongs to this project.
@@ -138,6 +139,21 @@ impl<B: StoreBackend> TaskStore for B {
         self.commit(cancel).await
     }
 
+    async fn cancel_queued(&self, request: QueuedCancel) -> Result<u64, StoreError> {
+        // Only those that wait when the call begins, so that submits cannot prolong it.
+        let unfinished = StoreBackend::unfinished(self, &request.project).await?;
+        let queued = unfinished
+            .iter()
+            .filter(|glance| glance.status == Status::Queued);
+        let queued: Vec<TaskId> = queued.map(|glance| glance.id).collect();
+        let mut cancelled = 0;
+        for ids in queued.chunks(CANCELLED_AT_ONCE) {
+            let (request, ids) = (request.clone(), ids.to_vec());
+            cancelled += self.commit(CancelQueued { request, ids }).await?;
+        }
+        Ok(cancelled)
+    }
+
     async fn delete(&self, project: &str, id: TaskId) -> Result<DeleteOutcome, StoreError> {
         let project = project.to_owned();
         self.commit(DeleteTask { project, id }).await
@@ -201,14 +217,18 @@ impl<B: StoreBackend> WorkerStore for B {
         // The request says which models this worker claims together and how many slots it has,
         // which is all that the estimates know of workers.
         self.estimates().learn(&request);
+        let request = request.without_paused();
+        if request.models.is_empty() {
+            return Ok(Vec::new());
+        }
         self.commit(request).await
     }
 
     async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
         // An idle worker asks often and usually nothing waits. That is cheap to see; the turns, shares and
         // holds that a claim obeys are not.
-        Ok(self.may_claim(&request.models).await?
-            && self.commit(IsClaimable(request.clone())).await?)
+        let request = request.clone().without_paused();
+        Ok(self.may_claim(&request.models).await? && self.commit(IsClaimable(request)).await?)
     }
 
     async fn renew(
@@ -395,6 +415,21 @@ impl<T: StoreTables> KeyStore for T {
 
     async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
         self.run(ReplaceSigningKey(new)).await
+    }
+}
+
+#[async_trait]
+impl<T: StoreTables> PauseStore for T {
+    async fn pauses(&self) -> Result<Pauses, StoreError> {
+        Ok(self.ask(pauses::current()).await?.into_iter().collect())
+    }
+
+    async fn pause(&self, pause: Pause) -> Result<(), StoreError> {
+        self.run(BeginPause(pause)).await
+    }
+
+    async fn resume(&self, model: Option<&str>, now_ms: UnixMs) -> Result<bool, StoreError> {
+        self.run(EndPause(model.map(str::to_owned), now_ms)).await
     }
 }
 

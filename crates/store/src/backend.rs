@@ -290,10 +290,12 @@ pub(crate) trait StoreTransaction: Send {
         lost: Vec<Arc<TaskRecord>>,
     ) -> impl Future<Output = Result<HashMap<TaskId, Arc<TaskRecord>>, Self::Fault>> + Send;
 
-    /// Loads waiting tasks that may have waited too long ([`SweepRequest::late`]).
+    /// Loads waiting tasks that may have waited too long ([`SweepRequest::late`]), without those of the
+    /// `spared` models.
     fn late(
         &mut self,
         request: &SweepRequest,
+        spared: &[String],
         now_ms: UnixMs,
     ) -> impl Future<Output = Result<Vec<Arc<TaskRecord>>, Self::Fault>> + Send;
 

@@ -174,7 +174,8 @@ pub struct SweepRequest {
     /// not be renewed.
     pub spares_leases: bool,
     /// A task that has waited this long for its first worker fails with `task_expired`; `None`: no
-    /// limit.
+    /// limit. The wait begins at the end of the last pause of its model ([`crate::PauseStore`]), if
+    /// the task is older; while the model is paused it does not end.
     pub waiting_ms_max: Option<u64>,
     /// How long to keep a task that fails in this sweep.
     pub retention_ms: u64,
@@ -271,10 +272,12 @@ impl SweepRequest {
         }
     }
 
-    /// A batch of those tasks that have waited too long for their first worker, oldest first.
+    /// A batch of those tasks that have waited too long for their first worker, oldest first, without
+    /// those of the `spared` models.
     pub(crate) fn late<'a>(
         &self,
         unfinished: impl Iterator<Item = &'a Arc<TaskRecord>>,
+        spared: &[String],
         now_ms: UnixMs,
     ) -> Vec<Arc<TaskRecord>> {
         let Some(before_ms) = self.late_before_ms(now_ms) else {
@@ -283,6 +286,7 @@ impl SweepRequest {
         let mut late: Vec<_> = unfinished
             .filter(|record| {
                 record.awaits_first_worker()
+                    && !spared.contains(&record.task.spec.model)
                     && self.waiting_from.since_ms(record.task.created_at_ms) <= before_ms
             })
             .cloned()
@@ -293,7 +297,7 @@ impl SweepRequest {
     }
 
     /// Tasks that have waited since this time or earlier are late.
-    fn late_before_ms(&self, now_ms: UnixMs) -> Option<UnixMs> {
+    pub(crate) fn late_before_ms(&self, now_ms: UnixMs) -> Option<UnixMs> {
         self.waiting_ms_max.and_then(|max| now_ms.checked_sub(max))
     }
 

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use crate::{
-    BackupSource, KeyStore, OpenError, OperatorStore, PostgresOptions, SqliteOptions, StoreExport,
-    StoreHandles, StoreImport, StoreInspection, WebhookStore,
+    BackupSource, KeyStore, OpenError, OperatorStore, PauseStore, PostgresOptions, SqliteOptions,
+    StoreExport, StoreHandles, StoreImport, StoreInspection, WebhookStore,
 };
 
 /// A kind of store. Each method is the public function of the same name in [`mod@crate::open`], for
@@ -26,6 +26,8 @@ pub(crate) trait StoreDriver: Sync {
     fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError>;
 
     fn open_webhooks(&self, url: &str) -> Result<Arc<dyn WebhookStore>, OpenError>;
+
+    fn open_pauses(&self, url: &str) -> Result<Arc<dyn PauseStore>, OpenError>;
 
     async fn unsafe_settings(&self, url: &str) -> Result<Vec<String>, OpenError>;
 

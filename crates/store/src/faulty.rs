@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{ClockReading, Failure, Task, TaskId};
+use kinora_contract::{ClockReading, Failure, Task, TaskId, UnixMs};
 pub use kinora_testkit::faults::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
@@ -14,9 +14,10 @@ use crate::{
     CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore, ClaimRequest,
     ClaimedTask, DeleteOutcome, EndedRequest, EndedTasks, ExpiryCursor, FetchReport, FetchRequest,
     IdempotencyKey, InsertOutcome, Lease, LeaseLost, LeaseRenewal, LivingWorker, NewTask,
-    PageRequest, PostponeRequest, QueueCounts, QuotaUsage, ReferenceFetch, ReleasedAttempt,
-    RunOutcome, StoreError, StoreHandles, SweepReport, SweepRequest, TaskGlance, TaskPage,
-    TaskReader, TaskStore, WorkerAnnouncement, WorkerDirectory, WorkerStore,
+    PageRequest, Pause, PauseStore, Pauses, PostponeRequest, QueueCounts, QueuedCancel, QuotaUsage,
+    ReferenceFetch, ReleasedAttempt, RunOutcome, StoreError, StoreHandles, SweepReport,
+    SweepRequest, TaskGlance, TaskPage, TaskReader, TaskStore, WorkerAnnouncement, WorkerDirectory,
+    WorkerStore,
 };
 
 /// The methods that can fail.
@@ -44,6 +45,8 @@ pub enum StoreMethod {
     Preview,
     /// [`crate::TaskStore::cancel`].
     Cancel,
+    /// [`crate::TaskStore::cancel_queued`].
+    CancelQueued,
     /// [`crate::TaskStore::delete`].
     Delete,
     /// [`crate::TaskStore::complete_deletion`].
@@ -96,11 +99,13 @@ pub enum StoreMethod {
     Living,
     /// [`crate::WorkerDirectory::served_models`].
     ServedModels,
+    /// [`crate::PauseStore::pauses`].
+    Pauses,
 }
 
 impl StoreMethod {
     /// The methods that only read.
-    pub const READS: [Self; 17] = [
+    pub const READS: [Self; 18] = [
         Self::Task,
         Self::FindTwin,
         Self::Get,
@@ -118,6 +123,7 @@ impl StoreMethod {
         Self::FindTasks,
         Self::Living,
         Self::ServedModels,
+        Self::Pauses,
     ];
 }
 
@@ -155,7 +161,8 @@ impl FaultyStore {
             tasks: faulty.clone(),
             work: faulty.clone(),
             chores: faulty.clone(),
-            workers: faulty,
+            workers: faulty.clone(),
+            pauses: faulty,
             operations,
             keys,
             webhooks,
@@ -270,6 +277,11 @@ impl TaskStore for FaultyStore {
     ) -> Result<CancelOutcome, StoreError> {
         let call = self.inner.tasks.cancel(project, id, failure, retention_ms);
         self.call(StoreMethod::Cancel, call).await
+    }
+
+    async fn cancel_queued(&self, request: QueuedCancel) -> Result<u64, StoreError> {
+        let call = self.inner.tasks.cancel_queued(request);
+        self.call(StoreMethod::CancelQueued, call).await
     }
 
     async fn delete(&self, project: &str, id: TaskId) -> Result<DeleteOutcome, StoreError> {
@@ -450,6 +462,23 @@ impl WorkerDirectory for FaultyStore {
     async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
         let call = self.inner.workers.served_models();
         self.call(StoreMethod::ServedModels, call).await
+    }
+}
+
+/// Operators' changes work normally.
+#[async_trait]
+impl PauseStore for FaultyStore {
+    async fn pauses(&self) -> Result<Pauses, StoreError> {
+        let call = self.inner.pauses.pauses();
+        self.call(StoreMethod::Pauses, call).await
+    }
+
+    async fn pause(&self, pause: Pause) -> Result<(), StoreError> {
+        self.inner.pauses.pause(pause).await
+    }
+
+    async fn resume(&self, model: Option<&str>, now_ms: UnixMs) -> Result<bool, StoreError> {
+        self.inner.pauses.resume(model, now_ms).await
     }
 }
 

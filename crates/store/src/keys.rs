@@ -163,11 +163,13 @@ pub enum KeyScope {
     Read,
     /// See the whole service: queue, running tasks and workers of all projects.
     Operations,
+    /// Pause and resume models.
+    Control,
 }
 
 impl KeyScope {
     /// Every scope.
-    const ALL: [Self; 3] = [Self::Write, Self::Read, Self::Operations];
+    const ALL: [Self; 4] = [Self::Write, Self::Read, Self::Operations, Self::Control];
     /// The default scopes of a key: those on its project's own videos.
     pub const VIDEOS: [Self; 2] = [Self::Write, Self::Read];
 
@@ -177,6 +179,7 @@ impl KeyScope {
             Self::Write => "videos:write",
             Self::Read => "videos:read",
             Self::Operations => "operations:read",
+            Self::Control => "operations:write",
         }
     }
 

@@ -1,7 +1,7 @@
 //! The store of tasks, where the API and the workers meet. It has a trait for each audience:
 //! [`TaskStore`] for the API, [`WorkerStore`] for workers, [`ChoreStore`] for cleaning up, [`KeyStore`] for API
-//! keys, [`WorkerDirectory`] for the registry of workers, [`OperatorStore`] for operators, [`DeliveryStore`] for
-//! webhooks, [`SecretStore`] and [`AllowanceStore`] for data that all processes share.
+//! keys, [`WorkerDirectory`] for the registry of workers, [`PauseStore`] for pauses of models, [`OperatorStore`] for
+//! operators, [`DeliveryStore`] for webhooks, [`SecretStore`] and [`AllowanceStore`] for data that all processes share.
 //!
 //! The rules of one task (its transitions and their effects) are those of
 //! [`kinora_contract::lifecycle`]; the rules between tasks (fair turns, shares, limits) are those of
@@ -29,6 +29,7 @@ mod open_error;
 mod operations;
 mod operators;
 mod outage;
+mod pauses;
 pub mod postgres;
 mod present_time;
 mod queue;
@@ -58,13 +59,14 @@ pub use kinora_contract::lifecycle::{
 };
 pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
-    open_operations, open_snapshot, open_source, open_webhooks, unsafe_settings,
+    open_operations, open_pauses, open_snapshot, open_source, open_webhooks, unsafe_settings,
 };
 pub use open_error::{LostChanges, OpenError};
 pub use operators::{
     LATELY_MS, ModelQueue, OperatorStore, RunningTask, ServiceOverview, TallyRequest, TallyRow,
 };
 pub use outage::OutageLog;
+pub use pauses::{Pause, PauseStore, Pauses};
 pub use postgres::{DirectAddress, PostgresOptions, TimeSource};
 #[cfg(feature = "conformance")]
 pub use sqlite::EmbeddedStore;
@@ -72,8 +74,8 @@ pub use sqlite::{BackupSnapshot, SqliteOptions};
 pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable};
 pub use tasks::{
     CancelOutcome, DeleteOutcome, ExceededQuota, IdempotencyKey, InsertOutcome, ListOrder, NewTask,
-    PageRequest, PhaseCounts, QueueBounds, QueueCounts, QuotaUsage, RetryAfter, TaskPage,
-    TaskStore,
+    PageRequest, PhaseCounts, QueueBounds, QueueCounts, QueuedCancel, QuotaUsage, RetryAfter,
+    TaskPage, TaskStore,
 };
 pub use transfer::{BackupCounts, BackupSource, StoreExport, StoreImport, TaskFiles};
 pub use webhooks::{
@@ -119,6 +121,8 @@ pub struct StoreHandles {
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
     pub workers: Arc<dyn WorkerDirectory>,
+    /// Pauses of models.
+    pub pauses: Arc<dyn PauseStore>,
     /// Data for operators.
     pub operations: Arc<dyn OperatorStore>,
     /// Secrets shared by all processes.
@@ -138,6 +142,7 @@ pub trait Store:
     + ChoreStore
     + KeyStore
     + WorkerDirectory
+    + PauseStore
     + OperatorStore
     + DeliveryStore
     + SecretStore
@@ -162,6 +167,7 @@ impl StoreHandles {
             chores: store.clone(),
             keys: store.clone(),
             workers: store.clone(),
+            pauses: store.clone(),
             webhooks: store.clone(),
             operations: store.clone(),
             secrets: store,

@@ -10,8 +10,8 @@ use crate::driver::StoreDriver;
 use crate::postgres::PostgresDriver;
 use crate::sqlite::{BackupSnapshot, SqliteDriver};
 use crate::{
-    BackupSource, KeyStore, LivingWorker, OpenError, OpenOptions, OperatorStore, StoreExport,
-    StoreHandles, StoreImport, StoreInspection, WebhookStore,
+    BackupSource, KeyStore, LivingWorker, OpenError, OpenOptions, OperatorStore, PauseStore,
+    StoreExport, StoreHandles, StoreImport, StoreInspection, WebhookStore,
 };
 
 /// The kinds of stores.
@@ -66,6 +66,14 @@ pub fn open_keys(url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
 /// As [`open_keys`].
 pub fn open_webhooks(url: &str) -> Result<Arc<dyn WebhookStore>, OpenError> {
     driver(url)?.open_webhooks(url)
+}
+
+/// Opens the pauses of the store at `url`, like [`open_keys`].
+///
+/// # Errors
+/// As [`open_keys`].
+pub fn open_pauses(url: &str) -> Result<Arc<dyn PauseStore>, OpenError> {
+    driver(url)?.open_pauses(url)
 }
 
 /// The live workers of the store at `url`, beside the processes that use it.

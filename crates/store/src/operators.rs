@@ -8,7 +8,7 @@ use kinora_contract::lifecycle::TallyEntry;
 use kinora_contract::{TaskId, TaskTally, UnixMs};
 use serde::{Deserialize, Serialize};
 
-use crate::{KeyAction, LivingWorker, StoreError};
+use crate::{KeyAction, LivingWorker, Pauses, StoreError};
 
 /// How far back a [`ServiceOverview`] counts ended tasks.
 pub const LATELY_MS: u64 = 60_000;
@@ -53,6 +53,8 @@ pub struct ServiceOverview {
     pub failed_lately: u64,
     /// The live workers, sorted by id.
     pub workers: Vec<LivingWorker>,
+    /// The pauses of models.
+    pub pauses: Pauses,
 }
 
 /// The unfinished tasks of a model.

@@ -116,6 +116,14 @@ pub trait TaskStore: TaskReader {
         retention_ms: u64,
     ) -> Result<CancelOutcome, StoreError>;
 
+    /// Cancels, like [`TaskStore::cancel`], the tasks of a project that wait for their first run, in
+    /// bounded steps. Returns how many. A task that is accepted after the call began may stay. After
+    /// an error some may be cancelled; a repeated call cancels the others.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be read or written now.
+    async fn cancel_queued(&self, request: QueuedCancel) -> Result<u64, StoreError>;
+
     /// Removes a task in any phase. Its result files become chores leased to the caller, so that a
     /// crash leaks none.
     ///
@@ -419,6 +427,19 @@ pub enum CancelOutcome {
     AlreadyFinished(Arc<Task>),
     /// No such task in this project.
     NotFound,
+}
+
+/// A cancel of all queued tasks of a project.
+#[derive(Clone, Debug)]
+pub struct QueuedCancel {
+    /// The project.
+    pub project: String,
+    /// Only tasks of this model, by its canonical identifier.
+    pub model: Option<String>,
+    /// The failure of the tasks.
+    pub failure: Failure,
+    /// How long to keep them, in milliseconds.
+    pub retention_ms: u64,
 }
 
 /// The outcome of a delete.

@@ -12,7 +12,7 @@ use kinora_contract::{Failure, Task, TaskId};
 use tokio::sync::watch;
 
 use crate::present_time::PresentTime;
-use crate::{LeaseLost, LeaseRenewal, ReleasedAttempt, RunOutcome, StoreError, TaskReader};
+use crate::{LeaseLost, LeaseRenewal, Pauses, ReleasedAttempt, RunOutcome, StoreError, TaskReader};
 
 /// Operations for workers. Leases are given as lengths: the store's clock decides when one ends,
 /// and a worker's own clock does not matter.
@@ -148,6 +148,9 @@ pub struct ClaimRequest {
     pub worker: String,
     /// The models that this worker serves; tasks of other models are ignored.
     pub models: Vec<String>,
+    /// The pauses that the worker obeys: tasks of paused models are ignored, too, and none of them
+    /// holds the worker back.
+    pub paused: Pauses,
     /// Maximum number of tasks.
     pub count: usize,
     /// Maximum number of concurrent tasks of this worker.
@@ -168,6 +171,12 @@ pub struct ClaimRequest {
 }
 
 impl ClaimRequest {
+    /// The claim without the paused models.
+    pub(crate) fn without_paused(mut self) -> Self {
+        self.models.retain(|model| !self.paused.contains(model));
+        self
+    }
+
     /// The lease for a claim at this time.
     pub(crate) fn stored_lease(&self, token: u64, now: &PresentTime) -> StoredLease {
         StoredLease {

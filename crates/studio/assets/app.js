@@ -77,7 +77,7 @@ function studio({ data: models, scopes }) {
   const top = header({
     onHelp: showHelp,
     onCreate: () => create(),
-    onService: scopes.includes("operations:read") ? showOperations : null,
+    onService: scopes.includes("operations:read") ? () => showOperations(scopes.includes("operations:write")) : null,
     onLeave: needsKey ? () => leave() : null,
   });
   app.replaceChildren(top.root, h("main", { class: "desk" }, form.root, videos.root), pair.tray);

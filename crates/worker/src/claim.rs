@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{StandstillReason, SteadyMs, Stopwatch};
-use kinora_store::{ClaimRequest, ClaimedTask, LongTasks, OutageLog};
+use kinora_store::{ClaimRequest, ClaimedTask, LongTasks, OutageLog, Pauses};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -16,6 +16,7 @@ use crate::backoff::ClaimAllowance;
 use crate::device_scheduler::EngineAdmission;
 use crate::lease_keeper::LeaseKeeper;
 use crate::lineup::{EngineQueue, EngineSeat};
+use crate::pauses::ObeyedPauses;
 use crate::run::run_task;
 use crate::shutdown::Shutdown;
 use crate::slots::{EnginePermits, ShortSlot};
@@ -81,6 +82,7 @@ struct ClaimLoop {
     queues: Vec<EngineQueue>,
     leftovers: Arc<Semaphore>,
     short_slot: ShortSlot,
+    pauses: ObeyedPauses,
     outage: OutageLog,
     /// Since the process has begun to claim.
     lived: Stopwatch,
@@ -93,6 +95,7 @@ impl ClaimLoop {
             queues: worker.lineup.queues(),
             leftovers: Arc::new(Semaphore::new(worker.settings.slots.max(1))),
             short_slot: ShortSlot::new(worker.settings.slots, worker.settings.short_slot_memory),
+            pauses: ObeyedPauses::new(&worker),
             outage: OutageLog::new("claims", &worker.clock),
             lived: Stopwatch::start(&worker.patience),
             runs: JoinSet::new(),
@@ -105,6 +108,9 @@ impl ClaimLoop {
     /// Claims tasks of all queues for these slots; returns whether there were any.
     async fn claim_tasks(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> bool {
         let patience = self.worker.patience.clone();
+        let Some(paused) = self.pauses.current().await else {
+            return false;
+        };
         // An engine may have been in use when its room was promised to another. If it is idle by
         // now, it leaves, and the other engine has its turn in a later round.
         for device in self.worker.lineup.devices() {
@@ -119,7 +125,12 @@ impl ClaimLoop {
                 continue;
             }
             let long_tasks = self.short_slot.long_tasks(queue, patience.steady());
-            let mut request = self.request(&queue.models, long_tasks);
+            // A paused model is asked for like the others, and the answer is that nothing waits: so an
+            // engine that was promised room on its device gives it back.
+            let mut request = ClaimRequest {
+                paused: paused.clone(),
+                ..self.request(&queue.models, long_tasks)
+            };
             if !has_room(&self.worker, queue, &request).await {
                 continue;
             }
@@ -156,6 +167,7 @@ impl ClaimLoop {
         ClaimRequest {
             worker: settings.name.clone(),
             models: models.to_vec(),
+            paused: Pauses::default(),
             count: 1,
             slots: settings.slots.max(1),
             project_slots_max: settings.project_slots_max,

@@ -5,7 +5,8 @@
 //!    `fetching` brings the references of waiting tasks; `references` stores them,
 //!    `reference_check` checks them, `host_failures` counts the failures of their hosts.
 //! 2. `claim` asks the store for work while there is a free slot (`slots`), a free seat at an
-//!    engine (`lineup`), and room on a device that engines share (`devices`, `device_scheduler`).
+//!    engine (`lineup`), and room on a device that engines share (`devices`, `device_scheduler`). It leaves
+//!    models out that an operator has paused (`pauses`).
 //! 3. `run` takes a claimed task through five steps: `prepare`, make (`record` for an engine that
 //!    makes frames, `film` for a film made elsewhere), clear (`policy_check`), `publish`, `finish`.
 //!    `task_run` is the state that they share, and stops a run whose lease is lost or whose engine
@@ -39,6 +40,7 @@ mod host_failures;
 mod lease_keeper;
 mod lineup;
 mod orphans;
+mod pauses;
 mod policy_check;
 mod prepare;
 mod publish;

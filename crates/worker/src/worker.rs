@@ -8,7 +8,7 @@ use kinora_blobs::BlobStore;
 use kinora_contract::{Clock, UnixMs};
 use kinora_media::{FilmOpener, RecorderOptions};
 use kinora_policy::PolicyService;
-use kinora_store::{ChoreStore, WorkerDirectory, WorkerStore};
+use kinora_store::{ChoreStore, PauseStore, WorkerDirectory, WorkerStore};
 use kinora_system::pool::BlockingPool;
 use kinora_system::scratch::ScratchFolder;
 use kinora_traces::TaskTracer;
@@ -27,6 +27,8 @@ pub struct Worker {
     pub chores: Arc<dyn ChoreStore>,
     /// The registry that the worker announces itself in.
     pub workers: Arc<dyn WorkerDirectory>,
+    /// The pauses of models.
+    pub pauses: Arc<dyn PauseStore>,
     /// The store of results.
     pub blobs: Arc<dyn BlobStore>,
     /// The engine of each served model.

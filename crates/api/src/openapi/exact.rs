@@ -4,10 +4,11 @@
 use kinora_contract::limits::{
     IDEMPOTENCY_KEY_CHARS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX,
     METADATA_VALUE_CHARS_MAX, NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN,
-    PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX, URL_BYTES_MAX,
+    PAUSE_REASON_CHARS_MAX, PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX,
+    URL_BYTES_MAX,
 };
 use kinora_contract::request::{FIELDS, FieldKey};
-use kinora_contract::{AspectRatio, Features, ModelCatalog, Priority, Resolution, Size};
+use kinora_contract::{AspectRatio, Features, ModelCatalog, Priority, Resolution, Size, Status};
 use serde_json::{Map, Value, json};
 
 use crate::files::ResultVariant;
@@ -101,6 +102,16 @@ fn schemas(catalog: &ModelCatalog) -> Value {
             "seed": {"format": "int64", "maximum": SEED_MAX},
             "progress": {"minimum": 0, "maximum": 100},
         }},
+        "CancelVideos": {
+            "properties": {"status": {"enum": [Status::Queued.as_str()]}},
+            "additionalProperties": false,
+        },
+        "PauseModel": {
+            "properties": {"reason": {"maxLength": PAUSE_REASON_CHARS_MAX}},
+            "additionalProperties": false,
+        },
+        "ResumeModel": {"additionalProperties": false},
+        "VideosCancelled": {"properties": {"object": {"enum": ["videos.cancelled"]}}},
         "VideoList": {"properties": {"object": {"enum": ["list"]}}},
         "VideoDeleted": {"properties": {"object": {"enum": ["video.deleted"]}}},
     })

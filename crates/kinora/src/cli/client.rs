@@ -244,12 +244,34 @@ pub(crate) enum TasksCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Cancel unfinished tasks.
-    #[command(after_help = "For example:\n  kinora tasks cancel video_01k3v8r2n8p5c1w9g7d4x6m2ta")]
-    Cancel(IdsArgs),
+    /// Cancel unfinished tasks: those named, or all that wait.
+    #[command(
+        after_help = "For example, one task, and all tasks of the key's project that wait for their first run:\n  \
+                      kinora tasks cancel video_01k3v8r2n8p5c1w9g7d4x6m2ta\n  \
+                      kinora tasks cancel --waiting\n  \
+                      kinora tasks cancel --waiting --model kinora-a1"
+    )]
+    Cancel(CancelArgs),
     /// Delete tasks and their videos; unfinished ones are cancelled first.
     #[command(after_help = "For example:\n  kinora tasks delete video_01k3v8r2n8p5c1w9g7d4x6m2ta")]
     Delete(IdsArgs),
+}
+
+/// Flags of `kinora tasks cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// The tasks
+    #[arg(value_name = "ID", required_unless_present = "waiting")]
+    pub(crate) ids: Vec<String>,
+    /// All tasks of the project that wait for their first run, instead of some; running ones go on
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) waiting: bool,
+    /// Of these, only tasks of this model
+    #[arg(long, requires = "waiting")]
+    pub(crate) model: Option<String>,
+    /// Print JSON, one line per task; with --waiting, one with the number of tasks
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// One or more tasks.

@@ -116,6 +116,9 @@ pub(crate) struct CreateArgs {
     /// Let the key see the whole service: queue, workers and running tasks of all projects
     #[arg(long)]
     pub(crate) operator: bool,
+    /// Let the key also pause and resume models; includes --operator
+    #[arg(long)]
+    pub(crate) operator_write: bool,
     /// Models that the key may use, as configured [default: all]
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) models: Vec<String>,

@@ -72,6 +72,40 @@ pub(crate) struct WorkersArgs {
     pub(crate) home: HomeArgs,
 }
 
+/// Flags of `kinora pause`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Works while the service runs, and before it starts. Running tasks end; new ones are accepted and wait, \
+                  also through restarts. While paused, no task fails because it waits. For example, for new weights:\n  \
+                  kinora pause kinora-a1 --reason \"new weights\"\n  \
+                  kinora resume kinora-a1\n\n\
+                  Before maintenance of all machines:\n  \
+                  kinora pause --reason \"back at 14:00 UTC\" --data /var/lib/kinora"
+)]
+pub(crate) struct PauseArgs {
+    /// The model, as configured: its identifier or an alias [default: all models]
+    pub(crate) model: Option<String>,
+    /// The reason, which clients and operators see
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+/// Flags of `kinora resume`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Models that were paused one by one stay paused until each is resumed. For example:\n  \
+                  kinora resume kinora-a1\n  \
+                  kinora resume --data /var/lib/kinora"
+)]
+pub(crate) struct ResumeArgs {
+    /// The model, as it was paused [default: ends the pause of all models]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
 /// Flags of `kinora migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {

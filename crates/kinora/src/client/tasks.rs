@@ -10,7 +10,7 @@ use serde_json::json;
 use super::bar::TaskBar;
 use super::deliver::{FollowedTask, InterruptEffect, check_target, save};
 use super::service::ServiceClient;
-use crate::cli::{IdsArgs, TasksCommand};
+use crate::cli::{CancelArgs, IdsArgs, TasksCommand};
 use crate::failure::Failure;
 use crate::output::{GAP, aligned, date, print, printable, shortened, widths};
 use crate::stop::StopSignals;
@@ -116,7 +116,10 @@ const fn followed_task(id: &str) -> FollowedTask<'_> {
     }
 }
 
-async fn cancel(service: &ServiceClient, args: &IdsArgs) -> Result<(), Failure> {
+async fn cancel(service: &ServiceClient, args: &CancelArgs) -> Result<(), Failure> {
+    if args.waiting {
+        return cancel_waiting(service, args).await;
+    }
     for id in &args.ids {
         let task = service.client.cancel(id).await;
         let task = task.map_err(|error| with_task(id, service, &error))?;
@@ -126,6 +129,18 @@ async fn cancel(service: &ServiceClient, args: &IdsArgs) -> Result<(), Failure> 
             format!("{}\n", task.id)
         });
     }
+    Ok(())
+}
+
+async fn cancel_waiting(service: &ServiceClient, args: &CancelArgs) -> Result<(), Failure> {
+    let cancelled = service.client.cancel_queued(args.model.as_deref()).await;
+    let cancelled = cancelled.map_err(|error| service.failure(&error))?;
+    print(&if args.json {
+        line(&json!({"cancelled": cancelled}))?
+    } else {
+        let tasks = if cancelled == 1 { "task" } else { "tasks" };
+        format!("{cancelled} {tasks} cancelled\n")
+    });
     Ok(())
 }
 

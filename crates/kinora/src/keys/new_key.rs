@@ -89,7 +89,7 @@ impl NewKeyParts {
         Ok(Self {
             name: name.to_owned(),
             project: project.to_owned(),
-            scopes: scopes(&args.scopes, args.operator)?,
+            scopes: scopes(args)?,
             models: models(&args.models, config)?,
             lives_ms: args.expires_in_days.map(|days| u64::from(days) * DAY_MS),
             requests_per_minute: args.requests_per_minute,
@@ -127,15 +127,15 @@ impl NewKeyParts {
     }
 }
 
-/// Parses scopes; without names, all on videos. An operator's key has one more.
-fn scopes(names: &[String], is_operator: bool) -> Result<Vec<KeyScope>, Failure> {
+/// Parses scopes; without names, all on videos. An operator's key has one or two more.
+fn scopes(args: &CreateArgs) -> Result<Vec<KeyScope>, Failure> {
     let mut scopes = Vec::new();
-    if names.is_empty() {
+    if args.scopes.is_empty() {
         scopes.extend(KeyScope::VIDEOS);
     }
-    for name in names {
-        // An operator's scope comes from its own flag, so that it is never granted by a list that
-        // somebody copied.
+    for name in &args.scopes {
+        // An operator's scopes come from flags of their own, so that they are never granted by a list
+        // that somebody copied.
         let known = KeyScope::from_name(name).filter(|scope| KeyScope::VIDEOS.contains(scope));
         let scope = known.ok_or_else(|| {
             Failure::new(format!(
@@ -147,7 +147,10 @@ fn scopes(names: &[String], is_operator: bool) -> Result<Vec<KeyScope>, Failure>
             scopes.push(scope);
         }
     }
-    scopes.extend(is_operator.then_some(KeyScope::Operations));
+    if args.operator || args.operator_write {
+        scopes.push(KeyScope::Operations);
+    }
+    scopes.extend(args.operator_write.then_some(KeyScope::Control));
     Ok(scopes)
 }
 
@@ -156,17 +159,9 @@ fn scopes(names: &[String], is_operator: bool) -> Result<Vec<KeyScope>, Failure>
 fn models(names: &[String], config: &Config) -> Result<Option<Vec<String>>, Failure> {
     let mut ids: Vec<String> = Vec::new();
     for name in names {
-        let mut models = config.models.iter();
-        let Some(model) = models.find(|one| one.id == *name || one.aliases.contains(name)) else {
-            let known: Vec<&str> = config.models.iter().map(|one| one.id.as_str()).collect();
-            return Err(Failure::new(format!(
-                "The configuration has no model '{}'; it has {}.",
-                name.escape_debug(),
-                known.join(", ")
-            )));
-        };
-        if !ids.contains(&model.id) {
-            ids.push(model.id.clone());
+        let id = config.model_id(name)?;
+        if !ids.contains(&id) {
+            ids.push(id);
         }
     }
     Ok(Some(ids).filter(|ids| !ids.is_empty()))
@@ -249,6 +244,11 @@ mod tests {
         };
         let all = [KeyScope::Write, KeyScope::Read, KeyScope::Operations];
         assert_eq!(scopes(&["--name", "ops", "--operator"]), all);
+        let with_write = [&all[..], &[KeyScope::Control]].concat();
+        let flags = ["--name", "ops", "--operator-write"];
+        assert_eq!(scopes(&flags), with_write);
+        let both = ["--name", "ops", "--operator", "--operator-write"];
+        assert_eq!(scopes(&both), with_write);
         let flags = ["--name", "ops", "--operator", "--scopes", "videos:read"];
         assert_eq!(scopes(&flags), [KeyScope::Read, KeyScope::Operations]);
         assert_eq!(scopes(&["--name", "web"]), KeyScope::VIDEOS);

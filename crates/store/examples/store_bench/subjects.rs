@@ -10,8 +10,8 @@ use kinora_contract::{
     VideoLength, VideoSpec,
 };
 use kinora_store::{
-    ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, StoreHandles, TimeSource,
-    migrate, open,
+    ClaimRequest, NewTask, OpenOptions, Pauses, PostgresOptions, QueueBounds, StoreHandles,
+    TimeSource, migrate, open,
 };
 use kinora_testkit::postgres::{Server, Settings};
 use tempfile::TempDir;
@@ -124,6 +124,7 @@ pub(crate) fn claiming_one(worker: u64) -> ClaimRequest {
     ClaimRequest {
         worker: format!("bench-{worker}"),
         models: vec![MODEL.to_owned()],
+        paused: Pauses::default(),
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,

@@ -9,7 +9,7 @@ use kinora_contract::{
 };
 
 use crate::{
-    ClaimRequest, FetchRequest, KeyActor, LeaseRenewal, NewTask, QueueBounds, SweepRequest,
+    ClaimRequest, FetchRequest, KeyActor, LeaseRenewal, NewTask, Pauses, QueueBounds, SweepRequest,
     WaitingFrom,
 };
 
@@ -120,6 +120,7 @@ pub fn claiming(count: usize) -> ClaimRequest {
     ClaimRequest {
         worker: "worker".to_owned(),
         models: MODELS.map(str::to_owned).into(),
+        paused: Pauses::default(),
         count,
         slots: usize::MAX,
         project_slots_max: 0,

@@ -1,6 +1,6 @@
 //! The requirements on every store, as tests: all guarantees of [`crate::TaskStore`], [`crate::WorkerStore`],
-//! [`crate::ChoreStore`], [`crate::KeyStore`], [`crate::WorkerDirectory`], [`crate::OperatorStore`],
-//! [`crate::DeliveryStore`] and [`crate::SecretStore`]. A store runs them with one line,
+//! [`crate::ChoreStore`], [`crate::KeyStore`], [`crate::WorkerDirectory`], [`crate::PauseStore`],
+//! [`crate::OperatorStore`], [`crate::DeliveryStore`] and [`crate::SecretStore`]. A store runs them with one line,
 //! [`crate::conformance_suite!`]. Cases about a single implementation are not here.
 #![allow(
     clippy::disallowed_methods,
@@ -22,6 +22,7 @@ pub mod leases;
 pub mod news;
 pub mod operations;
 pub mod owner;
+pub mod pauses;
 pub mod priorities;
 pub mod quota;
 pub mod reading;
@@ -43,8 +44,8 @@ use kinora_contract::ManualClock;
 
 use self::fixtures::NOW;
 use crate::{
-    ChoreStore, DeliveryStore, KeyStore, OperatorStore, SecretStore, StoreHandles, TaskStore,
-    WorkerDirectory, WorkerStore,
+    ChoreStore, DeliveryStore, KeyStore, OperatorStore, PauseStore, SecretStore, StoreHandles,
+    TaskStore, WorkerDirectory, WorkerStore,
 };
 
 /// A handle on an open store, with the store's clock.
@@ -60,6 +61,8 @@ pub struct Site {
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
     pub workers: Arc<dyn WorkerDirectory>,
+    /// Pauses of models.
+    pub pauses: Arc<dyn PauseStore>,
     /// Webhooks and the deliveries to them.
     pub webhooks: Arc<dyn DeliveryStore>,
     /// Data for operators.
@@ -79,6 +82,7 @@ impl Site {
             chores: stores.chores,
             keys: stores.keys,
             workers: stores.workers,
+            pauses: stores.pauses,
             webhooks: stores.webhooks,
             operations: stores.operations,
             secrets: stores.secrets,

@@ -1,12 +1,12 @@
-//! Changes by the owner of a task: cancels an unfinished one, deletes one in any phase. Another
-//! project's task counts as missing.
+//! Changes by the owner of a task: cancels an unfinished one, or those that are queued, and deletes one in
+//! any phase. Another project's task counts as missing.
 
 use kinora_contract::lifecycle::TaskEvent;
-use kinora_contract::{Failure, TaskId, TaskState};
+use kinora_contract::{Failure, Status, TaskId, TaskState};
 
 use crate::backend::{RowNeeds, StoreOperation, StoreTransaction, TransactionFault as _};
 use crate::operations::chores;
-use crate::{CancelOutcome, DeleteOutcome};
+use crate::{CancelOutcome, DeleteOutcome, QueuedCancel};
 
 /// Fails an unfinished task.
 #[derive(Debug)]
@@ -43,6 +43,59 @@ impl StoreOperation for CancelTask {
             // A task that has ended refuses this event, and nothing else does.
             _ => CancelOutcome::AlreadyFinished(before.task.clone()),
         })
+    }
+}
+
+/// Maximum number of tasks that one transaction cancels, so that submits never wait for long.
+pub(crate) const CANCELLED_AT_ONCE: usize = 100;
+
+/// Fails those of these tasks that are still queued, and fit the request. Returns how many.
+#[derive(Debug)]
+pub(crate) struct CancelQueued {
+    pub(crate) request: QueuedCancel,
+    pub(crate) ids: Vec<TaskId>,
+}
+
+impl StoreOperation for CancelQueued {
+    type Output = u64;
+
+    fn has_client(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, needs: &mut RowNeeds) {
+        needs.tasks.extend(&self.ids);
+    }
+
+    async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<u64, T::Fault> {
+        let QueuedCancel {
+            project,
+            model,
+            failure,
+            retention_ms,
+        } = &self.request;
+        let mut cancelled = 0;
+        for id in &self.ids {
+            let found = match tx.find(*id) {
+                // It must not keep the others from their end.
+                Err(fault) if fault.damage().is_some() => continue,
+                found => found?,
+            };
+            // A worker may have claimed it since the ids were read.
+            let queued = found.filter(|record| {
+                let task = &record.task;
+                let is_asked = model.as_ref().is_none_or(|model| *model == task.spec.model);
+                task.project == *project && is_asked && task.status() == Some(Status::Queued)
+            });
+            let Some(before) = queued else { continue };
+            let event = TaskEvent::Cancelled {
+                failure: failure.clone(),
+                now_ms: tx.now().wall_ms,
+                retention_ms: *retention_ms,
+            };
+            cancelled += u64::from(tx.expect_unless_damaged(&before, event)?);
+        }
+        Ok(cancelled)
     }
 }
 

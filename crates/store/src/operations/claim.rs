@@ -1,8 +1,10 @@
 //! Changes for workers: claims and fetches lease waiting tasks by the turns of the projects, and the
 //! holder of a lease renews, finishes or releases it. A stale lease changes nothing.
 
+use std::sync::Arc;
+
 use kinora_contract::TaskId;
-use kinora_contract::lifecycle::{EventRefusal, TaskEvent};
+use kinora_contract::lifecycle::{EventRefusal, TaskEvent, TaskRecord};
 
 use crate::backend::{
     CommitChannel, RowNeeds, StoreOperation, StoreTransaction, TransactionFault as _,
@@ -64,7 +66,7 @@ async fn begin_claim<'r, T: StoreTransaction>(
     if request.count == 0 || !tx.reach(request, request.long_tasks).await? {
         return Ok(None);
     }
-    let awaited = tx.awaited(request).await?;
+    let awaited = find_awaited(request, tx).await?;
     // Of all workers: the claim looks for this worker's own runs among them, since one that runs
     // alone, or a task that waits for the worker to be idle, closes it.
     let running = tx.claimable().into_iter().flat_map(QueueIndex::running);
@@ -75,6 +77,16 @@ async fn begin_claim<'r, T: StoreTransaction>(
         running,
         awaited.as_deref(),
     )))
+}
+
+/// The task that waits for this worker to be idle. One of a paused model would keep an idle worker
+/// waiting until the model is resumed.
+async fn find_awaited<T: StoreTransaction>(
+    request: &ClaimRequest,
+    tx: &mut T,
+) -> Result<Option<Arc<TaskRecord>>, T::Fault> {
+    let awaited = tx.awaited(request).await?;
+    Ok(awaited.filter(|record| !request.paused.contains(&record.task.spec.model)))
 }
 
 /// Whether a claim would get a task. Reads the same rows as the claim, so that both come to the same
@@ -98,7 +110,7 @@ impl StoreOperation for IsClaimable {
         if request.count == 0 || !tx.reach(request, request.long_tasks).await? {
             return Ok(false);
         }
-        let awaited = tx.awaited(request).await?;
+        let awaited = find_awaited(request, tx).await?;
         let Some(queue) = tx.claimable() else {
             return Ok(false);
         };

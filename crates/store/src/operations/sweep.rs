@@ -7,6 +7,7 @@ use kinora_contract::{TaskPhase, UnixMs};
 use crate::backend::{CommitChannel, StoreOperation, StoreTransaction, TransactionFault as _};
 use crate::chores::SweepStep;
 use crate::sql::SqlQuery;
+use crate::tables::pauses;
 use crate::{ExpiryCursor, PostponeRequest, SweepReport, SweepRequest};
 
 impl StoreOperation for SweepRequest {
@@ -61,15 +62,27 @@ async fn requeue_lost<T: StoreTransaction>(
     Ok(taken_up)
 }
 
-/// Fails tasks that have waited too long for their first worker.
+/// Fails tasks that have waited too long for their first worker. Tasks that have waited through a pause
+/// wait anew from its end on, so those of a model with a recent one are spared.
 async fn fail_late<T: StoreTransaction>(
     request: &SweepRequest,
     now_ms: UnixMs,
     tx: &mut T,
 ) -> Result<u64, T::Fault> {
-    let found = tx.late(request, now_ms).await?;
+    let Some(before_ms) = request.late_before_ms(now_ms) else {
+        return Ok(0);
+    };
+    // Example: a limit of 24 h, and a model that was resumed 5 h ago. Its late tasks were created more
+    // than 24 h ago, so all of them have waited through the pause, and none has waited 24 h since.
+    let spared = tx.query(pauses::paused_since(before_ms)).await?;
+    let spared = spared.iter().map(|row| row.get(0));
+    let spared = spared.collect::<Result<Vec<String>, _>>()?;
+    if spared.iter().any(String::is_empty) {
+        return Ok(0);
+    }
+    let found = tx.late(request, &spared, now_ms).await?;
     let mut failed = 0;
-    for record in request.late(found.iter(), now_ms) {
+    for record in request.late(found.iter(), &spared, now_ms) {
         let late = request.waited_too_long(now_ms);
         failed += u64::from(tx.expect_unless_damaged(&record, late)?);
     }

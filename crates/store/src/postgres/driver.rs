@@ -12,8 +12,8 @@ use super::commands::PostgresTables;
 use super::opening::unsafe_settings_of;
 use crate::driver::StoreDriver;
 use crate::{
-    BackupSource, KeyStore, OpenError, OpenOptions, OperatorStore, StoreExport, StoreHandles,
-    StoreImport, StoreInspection, WebhookStore,
+    BackupSource, KeyStore, OpenError, OpenOptions, OperatorStore, PauseStore, StoreExport,
+    StoreHandles, StoreImport, StoreInspection, WebhookStore,
 };
 
 /// `postgres://`: one database for any number of processes.
@@ -39,6 +39,10 @@ impl StoreDriver for PostgresDriver {
     }
 
     fn open_webhooks(&self, url: &str) -> Result<Arc<dyn WebhookStore>, OpenError> {
+        Ok(Arc::new(PostgresTables::new(url)?))
+    }
+
+    fn open_pauses(&self, url: &str) -> Result<Arc<dyn PauseStore>, OpenError> {
         Ok(Arc::new(PostgresTables::new(url)?))
     }
 

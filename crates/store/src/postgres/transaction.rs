@@ -300,6 +300,7 @@ impl StoreTransaction for LaneTransaction<'_> {
     async fn late(
         &mut self,
         request: &SweepRequest,
+        spared: &[String],
         now_ms: UnixMs,
     ) -> PostgresResult<Vec<Arc<TaskRecord>>> {
         let Some([early, usual]) = request.late_creations(now_ms) else {
@@ -308,7 +309,7 @@ impl StoreTransaction for LaneTransaction<'_> {
         let text = format!(
             "SELECT {} FROM tasks t WHERE place IN (1, 2, 3) AND started_at_ms IS NULL \
              AND (created_at_ms >= $1 AND created_at_ms < $2 OR created_at_ms >= $3 AND created_at_ms < $4) \
-             ORDER BY seq LIMIT $5 FOR UPDATE SKIP LOCKED",
+             AND model <> ALL ($6) ORDER BY seq LIMIT $5 FOR UPDATE SKIP LOCKED",
             rows::columns("t")
         );
         let ask = SqlStatement::new(text)
@@ -316,7 +317,8 @@ impl StoreTransaction for LaneTransaction<'_> {
             .int(early.end)
             .int(usual.start)
             .int(usual.end)
-            .int(request.batch as u64);
+            .int(request.batch as u64)
+            .texts(spared.to_vec());
         let mut found = Vec::new();
         for id in LaneTransaction::load(self, ask).await? {
             found.extend(LaneTransaction::find(self, id).ok().flatten());

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::driver::StoreDriver;
 use crate::{
-    BackupSource, KeyStore, OpenError, OpenOptions, OperatorStore, StoreExport, StoreHandles,
-    StoreImport, StoreInspection, WebhookStore,
+    BackupSource, KeyStore, OpenError, OpenOptions, OperatorStore, PauseStore, StoreExport,
+    StoreHandles, StoreImport, StoreInspection, WebhookStore,
 };
 
 /// `sqlite:` with a path: one file for one process.
@@ -47,6 +47,12 @@ impl StoreDriver for SqliteDriver {
     }
 
     fn open_webhooks(&self, url: &str) -> Result<Arc<dyn WebhookStore>, OpenError> {
+        Ok(Arc::new(
+            SqliteTables::open(&file_path(url)).map_err(|error| with_path(url, error))?,
+        ))
+    }
+
+    fn open_pauses(&self, url: &str) -> Result<Arc<dyn PauseStore>, OpenError> {
         Ok(Arc::new(
             SqliteTables::open(&file_path(url)).map_err(|error| with_path(url, error))?,
         ))

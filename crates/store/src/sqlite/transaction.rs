@@ -615,9 +615,10 @@ impl StoreTransaction for WriterTransaction<'_> {
     async fn late(
         &mut self,
         request: &SweepRequest,
+        spared: &[String],
         now_ms: UnixMs,
     ) -> SqliteResult<Vec<Arc<TaskRecord>>> {
-        Ok(request.late(self.queue().records(), now_ms))
+        Ok(request.late(self.queue().records(), spared, now_ms))
     }
 
     async fn due(

@@ -80,7 +80,7 @@ const PLAIN: CopiedTable = CopiedTable {
 };
 
 /// The tables in the order in which they are written.
-pub static COPIED_TABLES: [CopiedTable; 10] = [
+pub static COPIED_TABLES: [CopiedTable; 11] = [
     CopiedTable {
         name: "counters",
         columns: columns!(Text: name; Int: value;),
@@ -206,6 +206,12 @@ pub static COPIED_TABLES: [CopiedTable; 10] = [
         name: "tallies",
         columns: columns!(Int: day; Text: project, model; Int: completed, failed, cancelled, video_ms, engine_ms;),
         key: "day, project, model",
+        ..PLAIN
+    },
+    CopiedTable {
+        name: "pauses",
+        columns: columns!(Text: model; Int: since_ms; Text: reason; Int: ended_at_ms;),
+        key: "model",
         ..PLAIN
     },
 ];

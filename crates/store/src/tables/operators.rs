@@ -1,4 +1,4 @@
-//! Queries about the whole service: the queue, running tasks, recent ends, live workers, and sums by
+//! Queries about the whole service: the queue, running tasks, recent ends, live workers, pauses, and sums by
 //! day, project and model. Each reads an index or a small table; none scans ended tasks.
 
 use kinora_contract::limits::OVERVIEW_RUNNING_MAX;
@@ -7,7 +7,7 @@ use kinora_contract::{TaskId, TaskTally, UnixMs};
 use crate::operators::LATELY_MS;
 use crate::present_time::PresentTime;
 use crate::sql::{SqlDialect, SqlQuery, SqlRow, SqlScript, TypedQuery, UnreadableValue};
-use crate::tables::workers;
+use crate::tables::{pauses, workers};
 use crate::{EndedRequest, RunningTask, ServiceOverview, TallyRequest, TallyRow};
 
 /// Reads the state of a store. Changes nothing, so a reader runs it.
@@ -27,17 +27,20 @@ impl SqlScript for ReadOverview {
             self.running(),
             self.ended().bind(since_ms),
             workers::announced(self.dialect).query,
+            pauses::current().query,
         ]
     }
 
     fn output(&self, answers: &[Vec<SqlRow>]) -> Result<ServiceOverview, UnreadableValue> {
         // One answer for each of the statements above, in their order.
-        let [queue, running, ended, workers] = answers else {
+        let [queue, running, ended, workers, pauses] = answers else {
             return Err(UnreadableValue("an answer is missing".to_owned()));
         };
         let workers = workers.iter().map(workers::announced(self.dialect).read);
         let workers = workers.collect::<Result<_, _>>()?;
+        let pauses = pauses.iter().map(pauses::current().read);
         let mut overview = ServiceOverview {
+            pauses: pauses.collect::<Result<_, _>>()?,
             now_ms: self.now.wall_ms,
             workers: workers::living(workers, &self.now)?,
             ..ServiceOverview::default()

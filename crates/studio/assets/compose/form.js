@@ -230,7 +230,8 @@ export function composer(models, { onSubmitted, onClose }) {
     },
     /** Takes what the service says of its models now. @param {Model[]} next */
     update(next) {
-      for (const one of next) Object.assign(models.find(({ id }) => id === one.id) ?? {}, { available: one.available });
+      for (const { id, available, paused } of next)
+        Object.assign(models.find((one) => one.id === id) ?? {}, { available, paused });
       modelPart.show(form, model());
     },
     canEdit: models.some((one) => one.capabilities.edit),

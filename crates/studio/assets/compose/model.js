@@ -46,7 +46,8 @@ export function modelChoice(models, onChange) {
         for (const option of select.options)
           option.disabled = models.some((one) => one.id === option.value && reason(one));
       }
-      if (!model.available) part.remark.show("No worker serves this model now; a task will wait for one.");
+      if (model.paused) part.remark.show(pausedWords(model.paused.reason));
+      else if (!model.available) part.remark.show("No worker serves this model now; a task will wait for one.");
       setText(engine, engineWords(engineOf(model)));
       setText(strong, strengths(model.capabilities));
       const seconds = lately(model.id, form.draft && model.capabilities.draft);
@@ -55,6 +56,9 @@ export function modelChoice(models, onChange) {
     },
   };
 }
+
+/** @param {string | null} reason */
+const pausedWords = (reason) => `This model is paused${reason ? `: ${reason}` : ""}. A task will wait until it is resumed.`;
 
 /** @param {string} [engine] */
 const engineWords = (engine) =>

@@ -95,11 +95,15 @@ export const models = (key) => json("v1/models", {}, key);
 
 /**
  * @typedef {object} Operations The whole service, for operators.
+ * @property {number} at Unix seconds
  * @property {{model: string, waiting: number, running: number, oldest_waiting_seconds: number | null}[]} queue
  * @property {{id: string, project: string, model: string, progress: number, seconds: number, worker: string}[]} running
  * @property {OperationsWorker[]} workers
+ * @property {Pause[]} paused
  * @property {{completed: number, failed: number}} last_minute
  */
+
+/** @typedef {{model: string | null, since: number, reason: string | null}} Pause `null` stands for all models. */
 
 /**
  * @typedef {object} OperationsWorker
@@ -145,6 +149,19 @@ export const models = (key) => json("v1/models", {}, key);
 
 /** @returns {Promise<Operations>} */
 export const operations = () => json("v1/operations", { cache: "no-store" });
+
+/**
+ * Pauses or resumes a model.
+ * @param {"pause" | "resume"} action
+ * @param {string | null} model `null` for all models
+ * @returns {Promise<Operations>}
+ */
+export const control = (action, model) =>
+  json(`v1/operations/${action}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model }),
+  });
 
 /**
  * A page of tasks, newest first.

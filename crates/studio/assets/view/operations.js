@@ -3,7 +3,7 @@
  * same elements while what they show changes: a selection in them lasts, and their bars move.
  */
 
-import { operations, sleep } from "../core/api.js";
+import { control, operations, sleep } from "../core/api.js";
 import { h, reconcile, setAttribute, setStyle, setText } from "../core/dom.js";
 import { megabytes, plural, span } from "../core/format.js";
 import { closeButton, dialog } from "./dialog.js";
@@ -12,15 +12,16 @@ import { closeButton, dialog } from "./dialog.js";
 /** @typedef {import("../core/api.js").OperationsDevice} OperationsDevice */
 /** @typedef {import("../core/api.js").OperationsDeviceEngine} OperationsDeviceEngine */
 /** @typedef {import("../core/api.js").OperationsPlace} OperationsPlace */
+/** @typedef {import("../core/api.js").Pause} Pause */
 
 const REFRESH_MS = 2000;
 /** What an engine does on a device that it shares. */
 const TENANT_WORDS = { away: "not loaded", working: "working", idle: "loaded, idle", leaving: "leaving" };
 
-/** Shows it, and reads it again as long as it is open. */
-export function showOperations() {
+/** Shows it, and reads it again as long as it is open. @param {boolean} canPause whether the key may pause models */
+export function showOperations(canPause) {
   const root = dialog("Service", "dialog is-wide", () => root.remove());
-  const page = state();
+  const page = state(canPause);
   root.append(
     h(
       "div",
@@ -48,13 +49,15 @@ async function follow(root, page) {
   }
 }
 
-/** The state of the service; empty until it is shown for the first time. */
-function state() {
+/** The state of the service; empty until it is shown for the first time. @param {boolean} canPause */
+function state(canPause) {
   const sums = h("span", { class: "service-sums" });
   const minute = h("span", { class: "hint" });
   // What was read last stays, behind a word that it is old.
   const notice = h("p", { class: "notice is-error", hidden: true });
   const queue = table("Queue", ["Model", "Waiting", "Running", "Oldest"], "No task waits or runs.", queueRow);
+  const heads = canPause ? ["Model", "State", "Action"] : ["Model", "State"];
+  const models = table("Pauses", heads, "", () => pauseRow(canPause, act));
   const running = table("Running", ["Task", "Progress", "For"], "No task runs.", runningRow);
   const none = "No worker lives: accepted tasks wait.";
   const workers = table("Workers", ["Worker", "Engines", "Busy", "Seen"], none, workerRow);
@@ -66,11 +69,12 @@ function state() {
     h("p", { class: "service-now" }, sums, " ", minute),
     queue.root,
     running.root,
+    models.root,
     workers.root,
     places.root,
     devices.root,
   );
-  return {
+  const page = {
     root: h("div", { class: "service", role: "region", "aria-label": "State of the service" }, notice, body),
     /** @param {Operations} now */
     show(now) {
@@ -80,6 +84,9 @@ function state() {
       setText(minute, `In the last minute: ${completed} completed, ${failed} failed.`);
       queue.show(now.queue.map((one) => [one.model, one]));
       running.show(now.running.map((one) => [one.id, one]));
+      const pausable = pausableModels(now, canPause);
+      models.show(pausable.map((one) => [one.model ?? "", one]));
+      models.root.hidden = !pausable.length;
       workers.show(now.workers.map((one) => [one.id, one]));
       const shared = sharedDevices(now);
       devices.show(shared.map((one) => [`${one.worker.id} ${one.device.name}`, one]));
@@ -97,6 +104,37 @@ function state() {
       notice.hidden = false;
     },
   };
+  /** @param {"pause" | "resume"} action @param {string | null} model */
+  async function act(action, model) {
+    try {
+      page.show(await control(action, model));
+    } catch (error) {
+      page.showError(/** @type {Error} */ (error).message);
+    }
+  }
+  return page;
+}
+
+/**
+ * @typedef {object} PausableModel
+ * @property {string | null} model `null` stands for all models
+ * @property {number} now Unix seconds
+ * @property {Pause} [pause]
+ */
+
+/**
+ * All models as one, and each that a worker serves, a task waits for or somebody has paused; for others than those
+ * who may pause them, the paused ones alone.
+ * @param {Operations} now
+ * @param {boolean} canPause
+ * @returns {PausableModel[]}
+ */
+function pausableModels(now, canPause) {
+  const known = [now.queue, now.paused, ...now.workers.map(({ models }) => models)].flat();
+  const names = new Set(known.map(({ model }) => model).filter((model) => model !== null));
+  return [null, ...[...names].sort()]
+    .map((model) => ({ model, now: now.at, pause: now.paused.find((one) => one.model === model) }))
+    .filter(({ pause }) => canPause || pause);
 }
 
 /**
@@ -153,6 +191,34 @@ function queueRow() {
       setText(waiting, String(one.waiting));
       setText(running, String(one.running));
       setText(oldest, one.oldest_waiting_seconds === null ? "–" : span(one.oldest_waiting_seconds));
+    },
+  };
+}
+
+/**
+ * @param {boolean} canPause
+ * @param {(action: "pause" | "resume", model: string | null) => Promise<void>} act
+ * @returns {Row<PausableModel>}
+ */
+function pauseRow(canPause, act) {
+  const [name, words] = [h("span"), two()];
+  /** @type {PausableModel} */
+  let shown;
+  const button = h("button", { type: "button", class: "button is-quiet" });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    await act(shown.pause ? "resume" : "pause", shown.model);
+    button.disabled = false;
+  });
+  return {
+    root: tableRow(name, words.root, ...(canPause ? [button] : [])),
+    show(one) {
+      shown = one;
+      const title = one.model ?? "All models";
+      setText(name, title);
+      words.show(one.pause ? `paused for ${span(one.now - one.pause.since)}` : "not paused", one.pause?.reason ?? "");
+      setText(button, one.pause ? "Resume" : "Pause");
+      setAttribute(button, "aria-label", `${one.pause ? "Resume" : "Pause"} ${one.model ?? "all models"}`);
     },
   };
 }

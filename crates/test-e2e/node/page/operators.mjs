@@ -18,11 +18,29 @@ export async function operations() {
   const worker = await cells("Workers");
   assert(worker.includes("storyboard/") && worker.includes("1/1") && worker.includes("s ago"), worker);
   assert(!(await dialog.getByRole("heading", { name: "Devices" }).isVisible()), "devices are shown, and none is shared");
+  assert(!(await dialog.getByRole("heading", { name: "Pauses" }).isVisible()), "a key that may not pause is offered to");
   await moves(page, dialog);
   await ask("cancel");
   await dialog.getByText("No task runs.").waitFor();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
+  await close();
+}
+
+/** An operator who may pauses a model and resumes it; each click shows its effect. */
+export async function pauses() {
+  const { page, close } = await enter();
+  await page.getByRole("button", { name: "Service" }).click();
+  const dialog = page.getByRole("dialog", { name: "Service" });
+  const row = dialog.getByRole("table", { name: "Pauses" }).getByRole("row").filter({ hasText: "kinora-b1" });
+  await row.getByText("not paused").waitFor();
+  await dialog.getByRole("button", { name: "Pause kinora-b1" }).click();
+  await row.getByText(/^paused for/).waitFor();
+  await ask("paused");
+  await dialog.getByRole("button", { name: "Resume kinora-b1" }).click();
+  await row.getByText("not paused").waitFor();
+  await ask("resumed");
+  await dialog.getByRole("button", { name: "Pause all models" }).waitFor();
   await close();
 }
 

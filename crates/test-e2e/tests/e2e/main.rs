@@ -48,6 +48,7 @@ mod orders;
 mod otlp;
 mod own_models;
 mod page;
+mod pauses;
 mod pipelines;
 mod policy;
 mod power;

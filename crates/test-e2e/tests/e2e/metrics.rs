@@ -7,7 +7,7 @@ use kinora_test_e2e::{Host, Server, Setup, until};
 
 use crate::support::{busy_on, narrow, quick, reaching_from};
 
-fn measured(setup: Setup) -> Setup {
+pub(crate) fn measured(setup: Setup) -> Setup {
     setup.set("KINORA_METRICS_LISTEN", "127.0.0.1:0")
 }
 

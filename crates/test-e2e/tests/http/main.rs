@@ -11,6 +11,7 @@
 )]
 
 mod bounds;
+mod cancels;
 mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
 mod cases;

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use kinora_store::faulty::{Injected, Rates, StoreMethod};
+use kinora_store::{Pause, StoreError};
 
 use crate::moment::at_one_moment;
+use crate::process::MODELS;
 use crate::world::{HOUR_MS, LEASE_MS, SWEEP_MS, WORKERS, World, YEAR_MS};
 
 /// A kind of operation.
@@ -41,6 +43,8 @@ pub(crate) enum Kind {
     BlobsAway,
     FaultsUp,
     FaultsDown,
+    Pause,
+    Resume,
 }
 
 /// How often each kind is drawn, relative to the others.
@@ -75,6 +79,8 @@ const KINDS: &[(Kind, u64)] = &[
     (Kind::BlobsAway, 6),
     (Kind::FaultsUp, 10),
     (Kind::FaultsDown, 35),
+    (Kind::Pause, 8),
+    (Kind::Resume, 16),
 ];
 
 impl World {
@@ -147,6 +153,11 @@ impl World {
             }
             Kind::Race => self.witness.race_next(),
             Kind::Orphans => self.look_for_orphans().await,
+            Kind::Pause => self.pause().await,
+            Kind::Resume => {
+                // A full disk takes no change: it stays paused.
+                let _ = self.resume_all().await;
+            }
             Kind::StoreAway | Kind::BlobsAway | Kind::FaultsUp | Kind::FaultsDown => {
                 self.change_faults(kind);
             }
@@ -179,6 +190,27 @@ impl World {
             left -= weight;
         }
         Kind::Pass
+    }
+
+    /// An operator pauses one model or all.
+    async fn pause(&mut self) {
+        let models = [Some(MODELS[0]), Some(MODELS[1]), None];
+        let model = self.rng.pick(&models).flatten();
+        let pause = Pause {
+            model: model.map(str::to_owned),
+            since_ms: self.now_ms(),
+            reason: None,
+        };
+        let _ = self.witness.open().real.pauses.pause(pause).await;
+    }
+
+    /// An operator ends all pauses.
+    pub(crate) async fn resume_all(&self) -> Result<(), StoreError> {
+        let pauses = self.witness.open().real.pauses;
+        for model in [Some(MODELS[0]), Some(MODELS[1]), None] {
+            pauses.resume(model, self.now_ms()).await?;
+        }
+        Ok(())
     }
 
     /// One of the processes dies and is begun anew, hangs or comes back.

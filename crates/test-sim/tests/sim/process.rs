@@ -136,6 +136,7 @@ impl Process {
         let hosts = Hosts::new(self.witness.clone());
         let worker = Worker {
             work: seen.clone(),
+            pauses: seen.clone(),
             chores: seen,
             workers: stores.workers.clone(),
             blobs: Arc::new(blobs),

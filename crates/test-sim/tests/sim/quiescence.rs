@@ -25,6 +25,7 @@ impl World {
         for process in self.processes.iter().filter(|process| process.hangs()) {
             process.hang(false);
         }
+        at_one_moment(self.resume_all()).unwrap();
         self.work_off().await;
         at_one_moment(self.contents_are_readable());
         self.live(SWEEPS_MS).await;

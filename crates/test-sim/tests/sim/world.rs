@@ -239,9 +239,11 @@ impl World {
             keys: real.keys.clone(),
             webhooks: real.webhooks.clone(),
             operations: real.operations.clone(),
+            pauses: real.pauses.clone(),
             blobs: blobs.clone(),
             availability: kinora_api::ModelAvailability::new(
                 seen.workers.clone(),
+                seen.pauses.clone(),
                 self.clock.clone(),
             ),
             catalog: Arc::new(ModelCatalog::new(built_in_cards()).unwrap()),

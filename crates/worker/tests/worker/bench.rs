@@ -157,6 +157,7 @@ impl Bench {
             work: self.faulty.work.clone(),
             chores: self.faulty.chores.clone(),
             workers: self.faulty.workers.clone(),
+            pauses: self.faulty.pauses.clone(),
             blobs: self.blobs.clone(),
             lineup: EngineLineup::new(served),
             references: Arc::new(ReferenceGatherer::new(fetcher(), self.scratch.clone())),

@@ -28,6 +28,7 @@ mod lengths;
 mod life;
 mod lodger;
 mod orphans;
+mod pauses;
 mod processes;
 mod references;
 mod registry;

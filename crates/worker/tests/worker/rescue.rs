@@ -8,8 +8,8 @@ use kinora_contract::{
     Clock, FailureCode, ManualClock, StandstillReason, SteadyMs, TaskPhase, UnixMs, VideoInputs,
     WorkerReadiness,
 };
-use kinora_store::ClaimRequest;
 use kinora_store::faulty::{Rates, StoreMethod as Store};
+use kinora_store::{ClaimRequest, Pauses};
 use kinora_worker::{FaultBackoff, Worker};
 
 use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, Running, spec, until};
@@ -20,6 +20,7 @@ pub(crate) async fn claim_and_die(bench: &Bench, lease_ms: u64) {
     let request = ClaimRequest {
         worker: "a worker that dies".to_owned(),
         models: vec![MODEL.to_owned()],
+        paused: Pauses::default(),
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,

@@ -3,7 +3,38 @@
 use serde_json::Value;
 
 use super::{assert_film, done, plain, refused};
-use crate::support::{quick, shared, slow};
+use crate::support::{busy, quick, shared, slow};
+
+#[test]
+fn all_waiting_tasks_are_cancelled_by_one_command() {
+    let (server, blocker) = busy();
+    let client = server.newcomer();
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| done(&client, folder.path(), arguments).ok();
+    for model in ["kinora-a1", "kinora-a1", "kinora-b1"] {
+        client.submit(&quick(model));
+    }
+    let of_model = ["tasks", "cancel", "--waiting", "--model", "kinora-b1"];
+    assert_eq!(run(&of_model), "1 task cancelled\n");
+    let json = run(&["tasks", "cancel", "--waiting", "--json"]);
+    assert_eq!(json, "{\"cancelled\":2}\n");
+    assert_eq!(
+        run(&["tasks", "cancel", "--waiting"]),
+        "0 tasks cancelled\n"
+    );
+    let unknown = ["tasks", "cancel", "--waiting", "--model", "none"];
+    let unknown = done(&client, folder.path(), &unknown);
+    assert!(refused(&unknown, 4).contains("'none'"), "{unknown:?}");
+    for wrong in [
+        &["tasks", "cancel"][..],
+        &["tasks", "cancel", "--model", "kinora-a1", "video_x"],
+        &["tasks", "cancel", "--waiting", "video_x"],
+    ] {
+        assert_eq!(done(&client, folder.path(), wrong).status.code(), Some(2));
+    }
+    let blocker = format!("/v1/videos/{}", blocker.id());
+    server.client().delete(&blocker).ok();
+}
 
 #[test]
 fn tasks_are_listed_shown_watched_saved_cancelled_and_deleted() {

@@ -1,5 +1,6 @@
 //! What operators see of the whole service.
 
+use kinora_test_e2e::keys;
 use serde_json::{Value, json};
 
 use crate::support::{narrow, quick, slow};
@@ -60,6 +61,25 @@ fn operators_see_the_whole_service_and_nobody_else_does() {
         _ => tasks.iter().for_each(|video| {
             client.delete(&format!("/v1/videos/{}", video.id())).ok();
         }),
+    });
+}
+
+#[test]
+fn operators_pause_and_resume_models() {
+    let server = narrow().start();
+    let flags = [
+        "create",
+        "--name",
+        "ops",
+        "--project",
+        "ops",
+        "--operator-write",
+    ];
+    let operator = server.client_with(keys(server.data(), &flags).ok().trim());
+    let paused = || operator.get("/v1/operations").ok()["paused"].clone();
+    scenario("pauses", &operator, |word| match word {
+        "paused" => assert_eq!(paused()[0]["model"], "kinora-b1"),
+        _ => assert_eq!(paused(), json!([])),
     });
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, FailureCode, TaskId, TaskPhase};
+use kinora_contract::{Clock, FailureCode, TaskId, TaskPhase, UnixMs};
 use kinora_store::{
     CancelOutcome, ClaimRequest, ClaimedTask, FetchReport, FetchRequest, Lease, LeaseLost,
-    LeaseRenewal, ReferenceFetch, ReleasedAttempt, RunOutcome, StoreError, SweepRequest,
-    WaitingFrom, WorkerStore,
+    LeaseRenewal, Pause, PauseStore, Pauses, ReferenceFetch, ReleasedAttempt, RunOutcome,
+    StoreError, SweepRequest, WaitingFrom, WorkerStore,
 };
 use tokio::sync::watch;
 
@@ -24,6 +24,7 @@ impl SeenStore {
     ) -> Result<Vec<ClaimedTask>, StoreError> {
         let (witness, worker) = (&self.way.witness, self.way.pulse.k);
         let steady_ms = witness.clock.steady_ms();
+        let paused = request.paused.clone();
         let claims = self.inner.work.claim(request).await;
         if matches!(&claims, Ok(none) if none.is_empty()) {
             return claims;
@@ -39,7 +40,11 @@ impl SeenStore {
                 steady_ms,
             })
             .await;
-        for ClaimedTask { lease, .. } in claimed {
+        for ClaimedTask { task, lease, .. } in claimed {
+            assert!(
+                !paused.contains(&task.spec.model),
+                "a claim of a paused model: {lease:?}"
+            );
             assert!(
                 witness.book().holds(lease),
                 "P3: a claim is not what the store knows: {lease:?}"
@@ -350,5 +355,23 @@ impl WorkerStore for SeenStore {
     fn withdrawals(&self) -> watch::Receiver<u64> {
         let real = self.inner.work.withdrawals();
         self.way.witness.hint(Counter::Withdrawals, real)
+    }
+}
+
+#[async_trait]
+impl PauseStore for SeenStore {
+    async fn pauses(&self) -> Result<Pauses, StoreError> {
+        self.way.there_and_back(self.inner.pauses.pauses()).await
+    }
+
+    async fn pause(&self, pause: Pause) -> Result<(), StoreError> {
+        self.way
+            .there_and_back(self.inner.pauses.pause(pause))
+            .await
+    }
+
+    async fn resume(&self, model: Option<&str>, now_ms: UnixMs) -> Result<bool, StoreError> {
+        let call = self.inner.pauses.resume(model, now_ms);
+        self.way.there_and_back(call).await
     }
 }
