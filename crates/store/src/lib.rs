@@ -1,7 +1,7 @@
 //! The store of tasks, where the API and the workers meet. It has a trait for each audience:
 //! [`TaskStore`] for the API, [`WorkerStore`] for workers, [`ChoreStore`] for cleaning up, [`KeyStore`] for API
 //! keys, [`WorkerDirectory`] for the registry of workers, [`OperatorStore`] for operators, [`DeliveryStore`] for
-//! webhooks, [`SecretStore`] and [`AllowanceStore`] for data that all processes share.
+//! webhooks, [`FileStore`] for uploaded files, [`SecretStore`] and [`AllowanceStore`] for data that all processes share.
 //!
 //! The rules of one task (its transitions and their effects) are those of
 //! [`kinora_contract::lifecycle`]; the rules between tasks (fair turns, shares, limits) are those of
@@ -37,6 +37,7 @@ pub mod sqlite;
 mod tables;
 mod tasks;
 mod transfer;
+mod uploads;
 mod webhooks;
 mod work;
 mod workers;
@@ -76,6 +77,10 @@ pub use tasks::{
     TaskStore,
 };
 pub use transfer::{BackupCounts, BackupSource, StoreExport, StoreImport, TaskFiles};
+pub use uploads::{
+    AddFileOutcome, FileBounds, FilePage, FilePageRequest, FileStore, NewFile, PENDING_FILE_MS,
+    UploadedFile,
+};
 pub use webhooks::{
     DeliveryAttempt, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DeliveryStore,
     DueDelivery, LoggedDelivery, ReceiverAnswer, TaskCallback, Webhook, WebhookChange,
