@@ -40,7 +40,7 @@ impl TaskId {
 
     /// The creation time in the id, in milliseconds since 1970.
     pub fn created_at_ms(self) -> u64 {
-        u64::try_from(self.0 >> 80).unwrap_or(0)
+        time_of(self.0)
     }
 
     /// The last id of this millisecond.
@@ -79,6 +79,15 @@ impl FileId {
     pub fn from_parts(created_at_ms: u64, random: [u8; 10]) -> Self {
         Self(number_from_parts(created_at_ms, random))
     }
+
+    /// The creation time in the id, in milliseconds since 1970.
+    pub fn created_at_ms(self) -> u64 {
+        time_of(self.0)
+    }
+}
+
+fn time_of(number: u128) -> u64 {
+    u64::try_from(number >> 80).unwrap_or(0)
 }
 
 fn number_from_parts(created_at_ms: u64, random: [u8; 10]) -> u128 {

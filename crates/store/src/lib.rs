@@ -55,7 +55,7 @@ pub use keys::{
 };
 pub use kinora_contract::lifecycle::{
     CallOff, Lease, LeaseLost, LeaseRenewal, MARKS, ReleasedAttempt, RunOutcome, TASK_FILES,
-    mark_key, owns_file, reference_keys, task_of_file,
+    UPLOADS, mark_key, owns_file, reference_keys, task_of_file, upload_of_key,
 };
 pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
@@ -70,7 +70,9 @@ pub use postgres::{DirectAddress, PostgresOptions, TimeSource};
 #[cfg(feature = "conformance")]
 pub use sqlite::EmbeddedStore;
 pub use sqlite::{BackupSnapshot, SqliteOptions};
-pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable};
+pub use tables::copied::{
+    COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, COPIED_UPLOADS, CopiedRow, CopiedTable,
+};
 pub use tasks::{
     CancelOutcome, DeleteOutcome, ExceededQuota, IdempotencyKey, InsertOutcome, ListOrder, NewTask,
     PageRequest, PhaseCounts, QueueBounds, QueueCounts, QuotaUsage, RetryAfter, TaskPage,
@@ -120,6 +122,8 @@ pub struct StoreHandles {
     pub work: Arc<dyn WorkerStore>,
     /// Chores.
     pub chores: Arc<dyn ChoreStore>,
+    /// Uploaded files.
+    pub files: Arc<dyn FileStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
@@ -141,6 +145,7 @@ pub trait Store:
     TaskStore
     + WorkerStore
     + ChoreStore
+    + FileStore
     + KeyStore
     + WorkerDirectory
     + OperatorStore
@@ -165,6 +170,7 @@ impl StoreHandles {
             tasks: store.clone(),
             work: store.clone(),
             chores: store.clone(),
+            files: store.clone(),
             keys: store.clone(),
             workers: store.clone(),
             webhooks: store.clone(),

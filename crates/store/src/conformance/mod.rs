@@ -1,5 +1,5 @@
 //! The requirements on every store, as tests: all guarantees of [`crate::TaskStore`], [`crate::WorkerStore`],
-//! [`crate::ChoreStore`], [`crate::KeyStore`], [`crate::WorkerDirectory`], [`crate::OperatorStore`],
+//! [`crate::ChoreStore`], [`crate::FileStore`], [`crate::KeyStore`], [`crate::WorkerDirectory`], [`crate::OperatorStore`],
 //! [`crate::DeliveryStore`] and [`crate::SecretStore`]. A store runs them with one line,
 //! [`crate::conformance_suite!`]. Cases about a single implementation are not here.
 #![allow(
@@ -33,6 +33,7 @@ pub mod submit;
 mod suite;
 pub mod sweep;
 pub mod turns;
+pub mod uploads;
 pub mod webhooks;
 pub mod workers;
 
@@ -43,8 +44,8 @@ use kinora_contract::ManualClock;
 
 use self::fixtures::NOW;
 use crate::{
-    ChoreStore, DeliveryStore, KeyStore, OperatorStore, SecretStore, StoreHandles, TaskStore,
-    WorkerDirectory, WorkerStore,
+    ChoreStore, DeliveryStore, FileStore, KeyStore, OperatorStore, SecretStore, StoreHandles,
+    TaskStore, WorkerDirectory, WorkerStore,
 };
 
 /// A handle on an open store, with the store's clock.
@@ -56,6 +57,8 @@ pub struct Site {
     pub work: Arc<dyn WorkerStore>,
     /// Chores.
     pub chores: Arc<dyn ChoreStore>,
+    /// Uploaded files.
+    pub files: Arc<dyn FileStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
@@ -77,6 +80,7 @@ impl Site {
             tasks: stores.tasks,
             work: stores.work,
             chores: stores.chores,
+            files: stores.files,
             keys: stores.keys,
             workers: stores.workers,
             webhooks: stores.webhooks,

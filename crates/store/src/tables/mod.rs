@@ -5,5 +5,6 @@ pub(crate) mod chores;
 pub(crate) mod copied;
 pub(crate) mod keys;
 pub(crate) mod operators;
+pub(crate) mod uploads;
 pub(crate) mod webhooks;
 pub(crate) mod workers;
