@@ -195,6 +195,7 @@ async fn validate_task(
         metadata,
         priority,
         idempotency: None,
+        files: Vec::new(),
         trace: None,
         bounds,
     })
@@ -284,6 +285,10 @@ async fn respond(api: &Api, insertion: InsertOutcome) -> Result<Response, ApiErr
             after,
         )),
         InsertOutcome::QuotaFull(quota) => Err(quota_refusal(quota)),
+        InsertOutcome::FileGone(file) => Err(ApiError::new(
+            ErrorCode::InvalidValue,
+            format!("The file {file} was deleted or has expired; upload it again."),
+        )),
     }
 }
 

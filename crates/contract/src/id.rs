@@ -1,12 +1,11 @@
-//! Task identifiers: `video_` and 26 characters, sortable by time. Parsing refuses everything else,
-//! so a store never receives a malformed id.
+//! Identifiers of tasks (`video_` and 26 characters) and of uploaded files (`file_` and the same),
+//! sortable by time. Parsing refuses everything else, so a store never receives a malformed id.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-const PREFIX: &str = "video_";
 /// Crockford's base 32 in lower case, as the ULID specification uses it: digits sort like values.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: usize = 26;
@@ -31,10 +30,7 @@ pub struct TaskId(u128);
 impl TaskId {
     /// Makes an id from a creation time in milliseconds and ten random bytes.
     pub fn from_parts(created_at_ms: u64, random: [u8; 10]) -> Self {
-        let mut low = [0_u8; 16];
-        low[6..].copy_from_slice(&random);
-        let time = u128::from(created_at_ms & 0xffff_ffff_ffff) << 80;
-        Self(time | u128::from_be_bytes(low))
+        Self(number_from_parts(created_at_ms, random))
     }
 
     /// The id as a number.
@@ -44,7 +40,7 @@ impl TaskId {
 
     /// The creation time in the id, in milliseconds since 1970.
     pub fn created_at_ms(self) -> u64 {
-        u64::try_from(self.0 >> 80).unwrap_or(0)
+        time_of(self.0)
     }
 
     /// The last id of this millisecond.
@@ -74,67 +70,104 @@ impl TaskId {
 /// from it: otherwise lists would show a wrong year for ever.
 pub const ID_AHEAD_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // On the stack: an id is written several times for each answer.
-        let mut text = [0_u8; PREFIX.len() + DIGITS];
-        let (prefix, digits) = text.split_at_mut(PREFIX.len());
-        prefix.copy_from_slice(PREFIX.as_bytes());
-        let mut rest = self.0;
-        for slot in digits.iter_mut().rev() {
-            *slot = ALPHABET[(rest & 31) as usize];
-            rest >>= 5;
-        }
-        f.write_str(str::from_utf8(&text).unwrap_or_default())
+/// The identifier of an uploaded file, laid out as a [`TaskId`].
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(u128);
+
+impl FileId {
+    /// Makes an id from a creation time in milliseconds and ten random bytes.
+    pub fn from_parts(created_at_ms: u64, random: [u8; 10]) -> Self {
+        Self(number_from_parts(created_at_ms, random))
+    }
+
+    /// The creation time in the id, in milliseconds since 1970.
+    pub fn created_at_ms(self) -> u64 {
+        time_of(self.0)
     }
 }
 
-impl fmt::Debug for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
+fn time_of(number: u128) -> u64 {
+    u64::try_from(number >> 80).unwrap_or(0)
 }
 
-/// The text is not a task identifier.
+fn number_from_parts(created_at_ms: u64, random: [u8; 10]) -> u128 {
+    let mut low = [0_u8; 16];
+    low[6..].copy_from_slice(&random);
+    let time = u128::from(created_at_ms & 0xffff_ffff_ffff) << 80;
+    time | u128::from_be_bytes(low)
+}
+
+/// The text is not an identifier of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a task identifier")]
+#[error("not an identifier of this kind")]
 pub struct IdSyntax;
 
-impl FromStr for TaskId {
-    type Err = IdSyntax;
+fn write_id(prefix: &str, number: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    // On the stack: an id is written several times for each answer.
+    let mut digits = [0_u8; DIGITS];
+    let mut rest = number;
+    for slot in digits.iter_mut().rev() {
+        *slot = ALPHABET[(rest & 31) as usize];
+        rest >>= 5;
+    }
+    f.write_str(prefix)?;
+    f.write_str(str::from_utf8(&digits).unwrap_or_default())
+}
 
-    fn from_str(text: &str) -> Result<Self, IdSyntax> {
-        let digits = text.strip_prefix(PREFIX).ok_or(IdSyntax)?.as_bytes();
-        // The first digit holds only the top three bits; a larger one would overflow.
-        if digits.len() != DIGITS || digits[0] > b'7' {
-            return Err(IdSyntax);
+/// The number in the text of an id; `None` if the text is none.
+fn parse_id(prefix: &str, text: &str) -> Option<u128> {
+    let digits = text.strip_prefix(prefix)?.as_bytes();
+    // The first digit holds only the top three bits; a larger one would overflow.
+    if digits.len() != DIGITS || digits[0] > b'7' {
+        return None;
+    }
+    digits.iter().try_fold(0_u128, |value, digit| {
+        let worth = WORTH[usize::from(*digit)];
+        (worth != NO_DIGIT).then(|| (value << 5) | u128::from(worth))
+    })
+}
+
+/// The text of an id, the same in JSON.
+macro_rules! id_text {
+    ($id:ident, $prefix:literal) => {
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_id($prefix, self.0, f)
+            }
         }
-        digits
-            .iter()
-            .try_fold(0_u128, |value, digit| {
-                let worth = WORTH[usize::from(*digit)];
-                if worth == NO_DIGIT {
-                    return Err(IdSyntax);
-                }
-                Ok((value << 5) | u128::from(worth))
-            })
-            .map(Self)
-    }
+
+        impl fmt::Debug for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $id {
+            type Err = IdSyntax;
+
+            fn from_str(text: &str) -> Result<Self, IdSyntax> {
+                parse_id($prefix, text).map(Self).ok_or(IdSyntax)
+            }
+        }
+
+        impl Serialize for $id {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $id {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?
+                    .parse()
+                    .map_err(serde::de::Error::custom)
+            }
+        }
+    };
 }
 
-impl Serialize for TaskId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for TaskId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
+id_text!(TaskId, "video_");
+id_text!(FileId, "file_");
 
 #[cfg(test)]
 mod tests {
@@ -195,13 +228,15 @@ mod tests {
     fn near_misses_are_refused() {
         let good = TaskId::from_parts(1_760_000_000_000, [7; 10]).to_string();
         assert!(good.parse::<TaskId>().is_ok());
+        assert!(good.replace("video_", "file_").parse::<FileId>().is_ok());
         for wrong in [
             good.to_uppercase(),
+            good.replace("video_", "file_"),
             good.replace("video_", "task_"),
             format!("{good}0"),
             good[..good.len() - 1].to_owned(),
-            format!("{PREFIX}8{}", &good[PREFIX.len() + 1..]),
-            format!("{PREFIX}{}", "u".repeat(DIGITS)),
+            good.replace("video_0", "video_8"),
+            format!("video_{}", "u".repeat(DIGITS)),
         ] {
             assert!(wrong.parse::<TaskId>().is_err(), "{wrong}");
         }

@@ -190,6 +190,9 @@ impl BackupJob<'_> {
         let mut taking =
             FileCollector::new(self.source, from, to, self.args, progress.with_total(tasks));
         let unreadable = snapshot.for_each_task(|task| taking.collect(&task))?;
+        for file in snapshot.uploads()? {
+            taking.collect_upload(file)?;
+        }
         taking.end(unreadable)
     }
 
@@ -216,6 +219,7 @@ impl BackupJob<'_> {
                 files: taken.files,
                 bytes: taken.bytes,
                 gone: taken.gone,
+                gone_uploads: taken.gone_uploads,
                 unreadable: taken.unreadable,
             },
             references: taken.references,
@@ -235,6 +239,7 @@ struct CollectedFiles {
     files: u64,
     bytes: u64,
     gone: Vec<TaskId>,
+    gone_uploads: Vec<String>,
     unreadable: u64,
     references: Vec<StoredFile>,
 }
@@ -301,6 +306,20 @@ impl<'a> FileCollector<'a> {
         Ok(())
     }
 
+    /// Transfers an uploaded file.
+    fn collect_upload(&mut self, file: StoredFile) -> Result<(), Failure> {
+        if self.mover.transfer_known(&file)? {
+            return Ok(());
+        }
+        // As for results: it expired or was deleted since the snapshot, or it is lost.
+        if self.source.has_upload(&file.key)? {
+            self.missing.push(file.key);
+        } else {
+            self.taken.gone_uploads.push(file.key);
+        }
+        Ok(())
+    }
+
     /// The transferred files, and notes for the operator.
     fn end(mut self, unreadable: u64) -> Result<(CollectedFiles, Vec<String>), Failure> {
         // Clears the progress line before an error or a report is printed in its place.
@@ -313,8 +332,8 @@ impl<'a> FileCollector<'a> {
                 .map(String::as_str)
                 .collect();
             return Err(Failure::new(format!(
-                "{} files of completed tasks are missing from the results, so that a backup of them would be \
-                 incomplete: {}{}. Put them back, or delete their tasks; `--results reference` backs up all but \
+                "{} files of completed tasks or uploads are missing from the results, so that a backup of them would be \
+                 incomplete: {}{}. Put them back, or delete what names them; `--results reference` backs up all but \
                  the results.",
                 self.missing.len(),
                 named.join(", "),

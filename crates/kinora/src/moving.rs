@@ -64,14 +64,14 @@ impl<T: Send + 'static> FileTransfers<T> {
 }
 
 /// The version of this format.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const FILE: ManifestFile = ManifestFile {
     name: "export.json",
     format: FORMAT,
     whole: "export that `kinora export` has finished",
     newer: "import it with the version that made it, or a newer one",
 };
-/// The list of files of tasks.
+/// The list of files of tasks and uploads.
 const FILES: &str = "files.jsonl";
 
 /// The contents of an export.
@@ -295,7 +295,7 @@ mod tests {
         let mut manifest = manifest(folder.path());
         manifest.write(folder.path()).unwrap();
         assert_eq!(ExportManifest::read(folder.path()).unwrap(), manifest);
-        for (format, word) in [(1, "the version that made it"), (3, "a newer one")] {
+        for (format, word) in [(2, "the version that made it"), (4, "a newer one")] {
             manifest.format = format;
             manifest.write(folder.path()).unwrap();
             let refused = ExportManifest::read(folder.path()).unwrap_err().to_string();

@@ -119,10 +119,9 @@ fn check_lengths(
         let mut files = task.results.iter();
         files.try_for_each(|file| check_length(from, file))
     })?;
-    manifest
-        .references
-        .iter()
-        .try_for_each(|file| check_length(from, file))
+    let others = snapshot.uploads()?;
+    let mut others = manifest.references.iter().chain(&others);
+    others.try_for_each(|file| check_length(from, file))
 }
 
 fn check_length(from: &BlobFolder, file: &StoredFile) -> Result<(), Failure> {
@@ -166,6 +165,12 @@ fn restore_files(
     })?;
     for file in &manifest.references {
         if !mover.transfer_known(file)? {
+            return Err(missing(&file.key));
+        }
+    }
+    for file in snapshot.uploads()? {
+        let is_gone = manifest.results.gone_uploads.contains(&file.key);
+        if !mover.transfer_known(&file)? && !is_gone {
             return Err(missing(&file.key));
         }
     }

@@ -6,7 +6,9 @@ use std::io::{IsTerminal, Read, Write};
 use std::time::Duration;
 
 use kinora_api::Operations as Shown;
-use kinora_store::{LivingWorker, OperatorStore, Pause, RunningTask, ServiceOverview, SharedDevice};
+use kinora_store::{
+    LivingWorker, OperatorStore, Pause, RunningTask, ServiceOverview, SharedDevice,
+};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;

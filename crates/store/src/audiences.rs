@@ -1,11 +1,12 @@
 //! The audience traits, implemented once for all databases. Each method runs an operation, asks a
 //! question, or reads data that the database has at hand; rules are in the operations, not here.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::lifecycle::TaskRecord;
-use kinora_contract::{ClockReading, Failure, Status, Task, TaskId, UnixMs};
+use kinora_contract::{ClockReading, Failure, FileId, Status, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::backend::{StoreBackend, StoreTables};
@@ -15,21 +16,23 @@ use crate::operations::chores::TrimDeliveries;
 use crate::operations::claim::ChargeReferences;
 use crate::operations::claim::IsClaimable;
 use crate::operations::submit::{SubmitOutcome, SubmitTask};
+use crate::operations::uploads::{ConfirmFile, DeleteFile, SweepFiles};
 use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
 use crate::tables::keys::{AddSigningKey, ReplaceSigningKey, signing_key};
 use crate::tables::pauses::{BeginPause, EndPause};
-use crate::tables::{keys, operators, pauses, webhooks};
+use crate::tables::{keys, operators, pauses, uploads, webhooks};
 use crate::work::{LeaseAction, LeasedChange};
 use crate::{
-    ApiKey, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore,
-    ClaimRequest, ClaimedTask, DeleteOutcome, DeliveryDone, DeliveryRequest, DeliveryStore,
-    DueDelivery, EndedRequest, EndedTasks, ExpiryCursor, FetchReport, FetchRequest, IdempotencyKey,
-    InsertOutcome, KeyAction, KeyActor, KeyRotation, KeyStore, Lease, LeaseLost, LeaseRenewal,
-    LoggedDelivery, NewKey, NewTask, OperatorStore, PageRequest, Pause, PauseStore, Pauses,
-    PostponeRequest, QueueCounts, QueuedCancel, QuotaUsage, ReferenceFetch, ReleasedAttempt,
-    RunOutcome, SecretKey, SecretStore, ServiceOverview, StoreError, SweepReport, SweepRequest,
-    TallyRequest, TallyRow, TaskGlance, TaskPage, TaskReader, TaskStore, Webhook, WebhookChange,
-    WebhookStore, WorkerStore,
+    AddFileOutcome, ApiKey, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest,
+    ChoreStore, ClaimRequest, ClaimedTask, DeleteOutcome, DeliveryDone, DeliveryRequest,
+    DeliveryStore, DueDelivery, EndedRequest, EndedTasks, ExpiryCursor, FetchReport, FetchRequest,
+    FilePage, FilePageRequest, FileStore, IdempotencyKey, InsertOutcome, KeyAction, KeyActor,
+    KeyRotation, KeyStore, Lease, LeaseLost, LeaseRenewal, LoggedDelivery, NewFile, NewKey,
+    NewTask, OperatorStore, PageRequest, Pause, PauseStore, Pauses, PostponeRequest, QueueCounts,
+    QueuedCancel, QuotaUsage, ReferenceFetch, ReleasedAttempt, RunOutcome, SecretKey, SecretStore,
+    ServiceOverview, StoreError, SweepReport, SweepRequest, TallyRequest, TallyRow, TaskGlance,
+    TaskPage, TaskReader, TaskStore, UploadedFile, Webhook, WebhookChange, WebhookStore,
+    WorkerStore,
 };
 
 /// The task of a record, if it belongs to this project.
@@ -62,6 +65,7 @@ impl<B: StoreBackend> TaskStore for B {
             }
             SubmitOutcome::Replayed(record) => InsertOutcome::Replayed(record.task.clone()),
             SubmitOutcome::KeyReused => InsertOutcome::KeyReused,
+            SubmitOutcome::FileGone(id) => InsertOutcome::FileGone(id),
             SubmitOutcome::Refused(full) => {
                 // Only a refusal needs the estimates, so an accepted submit pays nothing for them.
                 self.refresh_estimates().await?;
@@ -309,7 +313,16 @@ impl<B: StoreBackend> ChoreStore for B {
         // Sweeps run regularly in one of the processes anyway: a good moment for writes that nobody
         // waits for.
         self.write_key_uses().await;
-        self.commit(request).await
+        let mut swept = self.commit(request).await?;
+        if let Some(now_ms) = request.due_ms {
+            // In a transaction of its own, which locks the projects of the files that a reader finds.
+            let files = self.ask(uploads::due(now_ms, request.batch)).await?;
+            swept.more |= files.len() >= request.batch;
+            if !files.is_empty() {
+                swept.files = self.commit(SweepFiles { files, now_ms }).await?;
+            }
+        }
+        Ok(swept)
     }
 
     async fn postpone(&self, request: PostponeRequest) -> Result<Option<ExpiryCursor>, StoreError> {
@@ -333,8 +346,54 @@ impl<B: StoreBackend> ChoreStore for B {
         Ok(tasks.collect())
     }
 
+    async fn find_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
+        let used = self.ask(uploads::used_keys(B::DIALECT, keys)).await?;
+        Ok(used.into_iter().collect())
+    }
+
     fn identity(&self) -> u64 {
         StoreBackend::identity(self)
+    }
+}
+
+#[async_trait]
+impl<B: StoreBackend> FileStore for B {
+    async fn add_file(&self, new: NewFile) -> Result<AddFileOutcome, StoreError> {
+        self.commit(new).await
+    }
+
+    async fn confirm_file(&self, id: FileId) -> Result<Option<UploadedFile>, StoreError> {
+        // The operation must name the project whose lock it needs.
+        match self.ask(uploads::project(id)).await?.pop() {
+            Some(project) => self.commit(ConfirmFile { project, id }).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn file(&self, project: &str, id: FileId) -> Result<Option<UploadedFile>, StoreError> {
+        let now_ms = StoreBackend::clock(self).await?.wall_ms;
+        Ok(self
+            .ask(uploads::visible(Some(project), id, now_ms))
+            .await?
+            .pop())
+    }
+
+    async fn any_file(&self, id: FileId) -> Result<Option<UploadedFile>, StoreError> {
+        let now_ms = StoreBackend::clock(self).await?.wall_ms;
+        Ok(self.ask(uploads::visible(None, id, now_ms)).await?.pop())
+    }
+
+    async fn list_files(&self, request: FilePageRequest) -> Result<FilePage, StoreError> {
+        let now_ms = StoreBackend::clock(self).await?.wall_ms;
+        let mut files = self.ask(uploads::page(&request, now_ms)).await?;
+        let has_more = files.len() > request.limit;
+        files.truncate(request.limit);
+        Ok(FilePage { files, has_more })
+    }
+
+    async fn delete_file(&self, project: &str, id: FileId) -> Result<bool, StoreError> {
+        let project = project.to_owned();
+        self.commit(DeleteFile { project, id }).await
     }
 }
 

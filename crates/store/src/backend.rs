@@ -86,7 +86,7 @@ pub(crate) enum CommitChannel<'a> {
 pub(crate) struct RowNeeds {
     /// Tasks to change.
     pub(crate) tasks: BTreeSet<TaskId>,
-    /// Projects that accept tasks.
+    /// Projects that accept tasks, or whose uploaded files change.
     pub(crate) projects: BTreeSet<String>,
     /// Idempotency keys to bind, by project.
     pub(crate) keys: BTreeSet<(String, String)>,
@@ -220,6 +220,12 @@ pub(crate) trait StoreTransaction: Send {
         record: Arc<TaskRecord>,
         callback: Option<&TaskCallback>,
     ) -> Result<(), Self::Fault>;
+
+    // Uploaded files.
+
+    /// Changes the stored bytes of a project by those of uploaded files, and records blobs for removal. The
+    /// project must be one of [`RowNeeds::projects`].
+    fn charge_files(&mut self, project: &str, bytes: i64, garbage: &[String]);
 
     // Claims and fetches.
 

@@ -2,6 +2,7 @@
 //! answers of a sweep, which selects the tasks whose time is up. It holds these selections against a
 //! wall clock that was wrong: without a trusted time, only leases end.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -71,6 +72,12 @@ pub trait ChoreStore: TaskReader {
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
+
+    /// Looks up which of these keys have the bytes of uploaded files.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    async fn find_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError>;
 
     /// This store's own random number: it distinguishes stores that share a result store.
     fn identity(&self) -> u64;
@@ -427,6 +434,8 @@ pub struct SweepReport {
     pub expired: u64,
     /// Number of expired tasks that were removed.
     pub forgotten: u64,
+    /// Number of uploaded files that were removed.
+    pub files: u64,
     /// Whether the batch of any part was full, so that more rows may be due now.
     pub more: bool,
 }

@@ -1,4 +1,5 @@
-//! The effects of a transaction's changes outside the tasks: chores and deliveries. They are collected
+//! The effects of a transaction's changes outside the tasks: chores, deliveries and the ends of
+//! the uses of files. They are collected
 //! while operations run and written together at the end, so that their statements are paid per commit,
 //! not per change.
 
@@ -7,7 +8,7 @@ use kinora_contract::lifecycle::{CallOff, TaskEffects};
 
 use crate::TaskCallback;
 use crate::sql::{SqlDialect, SqlQuery};
-use crate::tables::{chores, webhooks};
+use crate::tables::{chores, uploads, webhooks};
 
 /// The rows that the end of a transaction adds to the side tables.
 #[derive(Debug, Default)]
@@ -66,6 +67,8 @@ impl PendingEffects {
         // task that was accepted and ended in one transaction.
         if !self.ended.is_empty() {
             queries.extend(webhooks::add_ends(dialect, &self.ended));
+            let ended: Vec<TaskId> = self.ended.iter().map(|(task, _)| *task).collect();
+            queries.push(uploads::end_uses(dialect, &ended));
         }
         queries
     }

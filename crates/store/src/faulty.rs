@@ -1,22 +1,23 @@
 //! Wraps a store, and makes calls fail before or after they take effect, or delays them, according
 //! to its [`Plan`]. For tests: it changes nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{ClockReading, Failure, Task, TaskId, UnixMs};
+use kinora_contract::{ClockReading, Failure, FileId, Task, TaskId, UnixMs};
 pub use kinora_testkit::faults::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
 use crate::changes::ChangeSender;
 use crate::{
-    CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore, ClaimRequest,
-    ClaimedTask, DeleteOutcome, EndedRequest, EndedTasks, ExpiryCursor, FetchReport, FetchRequest,
-    IdempotencyKey, InsertOutcome, Lease, LeaseLost, LeaseRenewal, LivingWorker, NewTask,
-    PageRequest, Pause, PauseStore, Pauses, PostponeRequest, QueueCounts, QueuedCancel, QuotaUsage,
-    ReferenceFetch, ReleasedAttempt, RunOutcome, StoreError, StoreHandles, SweepReport,
-    SweepRequest, TaskGlance, TaskPage, TaskReader, TaskStore, WorkerAnnouncement, WorkerDirectory,
+    AddFileOutcome, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest, ChoreStore,
+    ClaimRequest, ClaimedTask, DeleteOutcome, EndedRequest, EndedTasks, ExpiryCursor, FetchReport,
+    FetchRequest, FilePage, FilePageRequest, FileStore, IdempotencyKey, InsertOutcome, Lease,
+    LeaseLost, LeaseRenewal, LivingWorker, NewFile, NewTask, PageRequest, Pause, PauseStore,
+    Pauses, PostponeRequest, QueueCounts, QueuedCancel, QuotaUsage, ReferenceFetch,
+    ReleasedAttempt, RunOutcome, StoreError, StoreHandles, SweepReport, SweepRequest, TaskGlance,
+    TaskPage, TaskReader, TaskStore, UploadedFile, WorkerAnnouncement, WorkerDirectory,
     WorkerStore,
 };
 
@@ -91,6 +92,18 @@ pub enum StoreMethod {
     CompleteChores,
     /// [`crate::ChoreStore::find_tasks`].
     FindTasks,
+    /// [`crate::ChoreStore::find_uploads`].
+    FindUploads,
+    /// [`crate::FileStore::add_file`].
+    AddFile,
+    /// [`crate::FileStore::confirm_file`].
+    ConfirmFile,
+    /// [`crate::FileStore::file`] and [`crate::FileStore::any_file`].
+    File,
+    /// [`crate::FileStore::list_files`].
+    ListFiles,
+    /// [`crate::FileStore::delete_file`].
+    DeleteFile,
     /// [`crate::WorkerDirectory::announce`].
     Announce,
     /// [`crate::WorkerDirectory::withdraw`].
@@ -105,7 +118,7 @@ pub enum StoreMethod {
 
 impl StoreMethod {
     /// The methods that only read.
-    pub const READS: [Self; 18] = [
+    pub const READS: [Self; 21] = [
         Self::Task,
         Self::FindTwin,
         Self::Get,
@@ -121,6 +134,9 @@ impl StoreMethod {
         Self::FindLost,
         Self::Clock,
         Self::FindTasks,
+        Self::FindUploads,
+        Self::File,
+        Self::ListFiles,
         Self::Living,
         Self::ServedModels,
         Self::Pauses,
@@ -161,6 +177,7 @@ impl FaultyStore {
             tasks: faulty.clone(),
             work: faulty.clone(),
             chores: faulty.clone(),
+            files: faulty.clone(),
             workers: faulty.clone(),
             pauses: faulty,
             operations,
@@ -437,8 +454,46 @@ impl ChoreStore for FaultyStore {
         self.call(StoreMethod::FindTasks, call).await
     }
 
+    async fn find_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
+        let call = self.inner.chores.find_uploads(keys);
+        self.call(StoreMethod::FindUploads, call).await
+    }
+
     fn identity(&self) -> u64 {
         self.inner.chores.identity()
+    }
+}
+
+#[async_trait]
+impl FileStore for FaultyStore {
+    async fn add_file(&self, new: NewFile) -> Result<AddFileOutcome, StoreError> {
+        let call = self.inner.files.add_file(new);
+        self.call(StoreMethod::AddFile, call).await
+    }
+
+    async fn confirm_file(&self, id: FileId) -> Result<Option<UploadedFile>, StoreError> {
+        let call = self.inner.files.confirm_file(id);
+        self.call(StoreMethod::ConfirmFile, call).await
+    }
+
+    async fn file(&self, project: &str, id: FileId) -> Result<Option<UploadedFile>, StoreError> {
+        let call = self.inner.files.file(project, id);
+        self.call(StoreMethod::File, call).await
+    }
+
+    async fn any_file(&self, id: FileId) -> Result<Option<UploadedFile>, StoreError> {
+        let call = self.inner.files.any_file(id);
+        self.call(StoreMethod::File, call).await
+    }
+
+    async fn list_files(&self, request: FilePageRequest) -> Result<FilePage, StoreError> {
+        let call = self.inner.files.list_files(request);
+        self.call(StoreMethod::ListFiles, call).await
+    }
+
+    async fn delete_file(&self, project: &str, id: FileId) -> Result<bool, StoreError> {
+        let call = self.inner.files.delete_file(project, id);
+        self.call(StoreMethod::DeleteFile, call).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Read-only checks of a store for operators, possibly while a process serves it. Writes nothing and
 //! never creates a store.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kinora_contract::{Task, TaskId};
@@ -75,5 +76,13 @@ impl StoreInspection {
     /// [`StoreError`] if it cannot be read.
     pub fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         self.0.task(id)
+    }
+
+    /// As [`crate::ChoreStore::find_uploads`].
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    pub fn find_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
+        self.0.find_uploads(keys)
     }
 }

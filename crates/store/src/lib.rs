@@ -1,7 +1,8 @@
 //! The store of tasks, where the API and the workers meet. It has a trait for each audience:
 //! [`TaskStore`] for the API, [`WorkerStore`] for workers, [`ChoreStore`] for cleaning up, [`KeyStore`] for API
 //! keys, [`WorkerDirectory`] for the registry of workers, [`PauseStore`] for pauses of models, [`OperatorStore`] for
-//! operators, [`DeliveryStore`] for webhooks, [`SecretStore`] and [`AllowanceStore`] for data that all processes share.
+//! operators, [`DeliveryStore`] for webhooks, [`FileStore`] for uploaded files, [`SecretStore`] and [`AllowanceStore`] for
+//! data that all processes share.
 //!
 //! The rules of one task (its transitions and their effects) are those of
 //! [`kinora_contract::lifecycle`]; the rules between tasks (fair turns, shares, limits) are those of
@@ -38,6 +39,7 @@ pub mod sqlite;
 mod tables;
 mod tasks;
 mod transfer;
+mod uploads;
 mod webhooks;
 mod work;
 mod workers;
@@ -55,7 +57,7 @@ pub use keys::{
 };
 pub use kinora_contract::lifecycle::{
     CallOff, Lease, LeaseLost, LeaseRenewal, MARKS, ReleasedAttempt, RunOutcome, TASK_FILES,
-    mark_key, owns_file, reference_keys, task_of_file,
+    UPLOADS, mark_key, owns_file, reference_keys, task_of_file, upload_of_key,
 };
 pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
@@ -71,13 +73,19 @@ pub use postgres::{DirectAddress, PostgresOptions, TimeSource};
 #[cfg(feature = "conformance")]
 pub use sqlite::EmbeddedStore;
 pub use sqlite::{BackupSnapshot, SqliteOptions};
-pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable};
+pub use tables::copied::{
+    COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, COPIED_UPLOADS, CopiedRow, CopiedTable,
+};
 pub use tasks::{
     CancelOutcome, DeleteOutcome, ExceededQuota, IdempotencyKey, InsertOutcome, ListOrder, NewTask,
     PageRequest, PhaseCounts, QueueBounds, QueueCounts, QueuedCancel, QuotaUsage, RetryAfter,
     TaskPage, TaskStore,
 };
 pub use transfer::{BackupCounts, BackupSource, StoreExport, StoreImport, TaskFiles};
+pub use uploads::{
+    AddFileOutcome, FileBounds, FilePage, FilePageRequest, FileStore, NewFile, PENDING_FILE_MS,
+    UploadedFile,
+};
 pub use webhooks::{
     DeliveryAttempt, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DeliveryStore,
     DueDelivery, LoggedDelivery, ReceiverAnswer, TaskCallback, Webhook, WebhookChange,
@@ -117,6 +125,8 @@ pub struct StoreHandles {
     pub work: Arc<dyn WorkerStore>,
     /// Chores.
     pub chores: Arc<dyn ChoreStore>,
+    /// Uploaded files.
+    pub files: Arc<dyn FileStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
@@ -140,6 +150,7 @@ pub trait Store:
     TaskStore
     + WorkerStore
     + ChoreStore
+    + FileStore
     + KeyStore
     + WorkerDirectory
     + PauseStore
@@ -165,6 +176,7 @@ impl StoreHandles {
             tasks: store.clone(),
             work: store.clone(),
             chores: store.clone(),
+            files: store.clone(),
             keys: store.clone(),
             workers: store.clone(),
             pauses: store.clone(),

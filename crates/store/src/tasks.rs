@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{
-    Failure, Priority, Task, TaskId, TaskState, TraceContext, UnixMs, VideoSpec, listed_bytes,
+    Failure, FileId, Priority, Task, TaskId, TaskState, TraceContext, UnixMs, VideoSpec,
+    listed_bytes,
 };
 
 use crate::{
@@ -173,6 +174,8 @@ pub struct NewTask {
     pub idempotency: Option<IdempotencyKey>,
     /// The webhook to notify of its end, besides those of its project.
     pub callback: Option<TaskCallback>,
+    /// The uploaded files that it names. They stay until it has ended.
+    pub files: Vec<FileId>,
     /// The span of its submit, if its trace is recorded.
     pub trace: Option<TraceContext>,
     /// The limits of the queue.
@@ -223,7 +226,7 @@ pub struct QueueBounds {
     pub project_unfinished_max: u64,
     /// Unexpired tasks of the project.
     pub project_tasks_max: u64,
-    /// Stored bytes of the project: rows, references, results.
+    /// Stored bytes of the project: rows, references, results, uploaded files.
     pub project_bytes_max: u64,
     /// Stored bytes of all projects.
     pub bytes_max: u64,
@@ -304,7 +307,7 @@ pub enum ExceededQuota {
 /// A project's stored data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaUsage {
-    /// Bytes of its rows, references and results. References count with an allowance until they are
+    /// Bytes of its rows, references, results and uploaded files. References count with an allowance until they are
     /// fetched, and texts by their length.
     pub bytes: u64,
     /// Number of unexpired tasks.
@@ -326,6 +329,8 @@ pub enum InsertOutcome {
     ProjectFull(RetryAfter),
     /// A limit on stored data is reached. Nothing was stored.
     QuotaFull(ExceededQuota),
+    /// The project does not have this uploaded file, or no longer has it. Nothing was stored.
+    FileGone(FileId),
 }
 
 /// When a place for the refused project is expected: estimated from measured service times, the

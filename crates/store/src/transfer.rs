@@ -24,6 +24,12 @@ pub trait BackupSource: std::fmt::Debug {
     /// # Errors
     /// [`StoreError`] if it cannot be read.
     fn has_result(&self, task: TaskId) -> Result<bool, StoreError>;
+
+    /// Whether an uploaded file has the bytes with this key now.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    fn has_upload(&self, key: &str) -> Result<bool, StoreError>;
 }
 
 /// The contents of a snapshot, counted.

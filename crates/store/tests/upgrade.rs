@@ -22,6 +22,7 @@ use kinora_contract::{Clock as _, ManualClock, Task, TaskState};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::{Bench as _, keys};
 use kinora_store::conformance::fixtures::task;
+use kinora_store::conformance::uploads::upload;
 use kinora_store::{
     ChoreKind, ChoreWork, IdempotencyKey, InsertOutcome, KeyScope, ListOrder, NewTask, OpenOptions,
     PageRequest, PostgresOptions, TallyRequest, TimeSource, migrate, open,
@@ -603,5 +604,23 @@ async fn keys_and_secrets_of_the_release_are_as_they_were() {
                 ]
             });
         assert_eq!(log.collect::<Vec<_>>(), before.rows(KEY_LOG));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_of_an_upgraded_store_name_uploaded_files() {
+    for release in BOTH {
+        let (_before, _after, site) = upgraded(release).await;
+        let usage = site.tasks.usage("other").await.unwrap();
+        let file = upload(&site, 1, "other").await;
+        let charged = site.tasks.usage("other").await.unwrap();
+        assert_eq!(charged.bytes, usage.bytes + file.bytes);
+        let naming = NewTask {
+            files: vec![file.id],
+            ..task(1, "other")
+        };
+        site.submit_all([naming]).await;
+        assert!(site.files.delete_file("other", file.id).await.unwrap());
+        assert!(!site.files_due().await.contains(&file.blob_key));
     }
 }

@@ -1,10 +1,10 @@
 //! Removes leftover files of known tasks, such as those of a run that stored them after its lease
 //! was lost and the sweep was over. Usually the store's chores remove files; this finds the ones
-//! they miss. A file whose task the store does not know is never removed here: another copy of the
-//! database may know the task. It is counted, and left until an operator decides; and so are all
-//! files if another store has left its mark beside ours.
+//! they miss. A file whose task the store does not know, or an uploaded one that it does not know, is
+//! never removed here: another copy of the database may know it. It is counted, and left until an operator
+//! decides; and so are all files if another store has left its mark beside ours.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +13,15 @@ use futures_util::TryStreamExt;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore};
 use kinora_contract::{Task, TaskId, UnixMs};
 use kinora_store::{
-    ChoreKind, ChoreRequest, ChoreStore, MARKS, StoreError, StoreInspection, TASK_FILES, owns_file,
-    task_of_file,
+    ChoreKind, ChoreRequest, ChoreStore, MARKS, StoreError, StoreInspection, TASK_FILES, UPLOADS,
+    owns_file, task_of_file, upload_of_key,
 };
 
 use crate::shutdown::Shutdown;
 use crate::worker::Worker;
 
+/// The beginnings of the keys that are checked.
+const CHECKED: [&str; 3] = [TASK_FILES[0], TASK_FILES[1], UPLOADS];
 /// Newer files may belong to a run whose task has just changed hands.
 const YOUNG_MS: u64 = 60 * 60 * 1000;
 /// How often to check all files, in milliseconds.
@@ -53,6 +55,12 @@ pub trait KnownTasks: Send + Sync {
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
 
+    /// As [`ChoreStore::find_uploads`].
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    async fn known_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError>;
+
     /// As [`ChoreStore::identity`].
     ///
     /// # Errors
@@ -69,6 +77,10 @@ impl KnownTasks for dyn ChoreStore + '_ {
         ChoreStore::find_tasks(self, ids).await
     }
 
+    async fn known_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
+        ChoreStore::find_uploads(self, keys).await
+    }
+
     fn identity(&self) -> Result<u64, StoreError> {
         Ok(ChoreStore::identity(self))
     }
@@ -83,6 +95,10 @@ impl KnownTasks for StoreInspection {
         Ok(ids.iter().map(|id| self.task(*id)).collect())
     }
 
+    async fn known_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
+        self.find_uploads(keys)
+    }
+
     fn identity(&self) -> Result<u64, StoreError> {
         Self::identity(self)
     }
@@ -95,15 +111,15 @@ pub struct OrphanCount {
     pub files: u64,
     /// Their total size in bytes.
     pub bytes: u64,
-    /// When the oldest of their tasks was accepted.
+    /// When the oldest of their tasks was accepted, or of them uploaded.
     pub oldest_ms: Option<UnixMs>,
-    /// When the newest of their tasks was accepted.
+    /// When the newest of their tasks was accepted, or of them uploaded.
     pub newest_ms: Option<UnixMs>,
 }
 
 impl OrphanCount {
     fn count(&mut self, file: &OrphanFile) {
-        let at_ms = file.task.created_at_ms();
+        let at_ms = file.accepted_at_ms;
         self.files += 1;
         self.bytes += file.bytes;
         self.oldest_ms = Some(self.oldest_ms.map_or(at_ms, |oldest| oldest.min(at_ms)));
@@ -117,7 +133,8 @@ struct OrphanFile {
     key: String,
     bytes: u64,
     modified_at_ms: UnixMs,
-    task: TaskId,
+    /// When its task was accepted, or itself uploaded.
+    accepted_at_ms: UnixMs,
     /// Whether the store has the task, with other files: one of its runs may be about to use this
     /// one.
     is_known: bool,
@@ -187,7 +204,7 @@ fn log(checked: &OrphanCheck) {
         tracing::warn!(
             files,
             bytes,
-            "result files left alone: this store does not know their tasks. An older copy of the \
+            "files left alone: this store does not know their tasks, or the uploads. An older copy of the \
              database was put back, or a worker died while it stored files of a task that was deleted. \
              Restore the newer database to have its tasks back, or see `kinora orphans`, which also \
              removes the files"
@@ -211,7 +228,7 @@ pub async fn remove_orphans(
         return Ok(checked);
     }
     let mut has_named = false;
-    for prefix in TASK_FILES {
+    for prefix in CHECKED {
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
             let files = page.len();
@@ -249,11 +266,11 @@ pub async fn find_orphans(
         return Ok(None);
     }
     let mut found = OrphanCount::default();
-    for prefix in TASK_FILES {
+    for prefix in CHECKED {
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
             for orphan in orphans(tasks, page).await? {
-                // A task is stored before its files: an unknown one is unknown at any age.
+                // A row is stored before its files: an unknown one is unknown at any age.
                 if (!orphan.is_known || orphan.is_old(now_ms))
                     && (!removes || remove(blobs, &orphan.key).await)
                 {
@@ -325,6 +342,7 @@ async fn orphans(
     tasks: &(impl KnownTasks + ?Sized),
     page: Vec<BlobEntry>,
 ) -> Result<Vec<OrphanFile>, OrphanError> {
+    let mut orphans = upload_orphans(tasks, &page).await?;
     let page: Vec<(TaskId, BlobEntry)> = page
         .into_iter()
         .filter_map(|entry| Some((task_of_file(&entry.key)?, entry)))
@@ -335,7 +353,6 @@ async fn orphans(
     let known = tasks.known(&ids).await?;
     let known: HashMap<TaskId, Result<Option<Arc<Task>>, StoreError>> =
         ids.into_iter().zip(known).collect();
-    let mut orphans = Vec::new();
     for (id, entry) in page {
         let task = match known.get(&id) {
             Some(Ok(task)) => task.as_deref(),
@@ -351,10 +368,37 @@ async fn orphans(
                 key: entry.key,
                 bytes: entry.bytes,
                 modified_at_ms: entry.modified_at_ms,
-                task: id,
+                accepted_at_ms: id.created_at_ms(),
                 is_known: task.is_some(),
             });
         }
     }
     Ok(orphans)
+}
+
+/// The uploaded files of `page` that the store does not know.
+async fn upload_orphans(
+    tasks: &(impl KnownTasks + ?Sized),
+    page: &[BlobEntry],
+) -> Result<Vec<OrphanFile>, OrphanError> {
+    let uploads = page
+        .iter()
+        .filter_map(|entry| Some((upload_of_key(&entry.key)?, entry)));
+    let uploads: Vec<_> = uploads.collect();
+    if uploads.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys: Vec<String> = uploads.iter().map(|(_, entry)| entry.key.clone()).collect();
+    let known = tasks.known_uploads(&keys).await?;
+    let unknown = uploads
+        .into_iter()
+        .filter(|(_, entry)| !known.contains(&entry.key));
+    let orphans = unknown.map(|(id, entry)| OrphanFile {
+        key: entry.key.clone(),
+        bytes: entry.bytes,
+        modified_at_ms: entry.modified_at_ms,
+        accepted_at_ms: id.created_at_ms(),
+        is_known: false,
+    });
+    Ok(orphans.collect())
 }

@@ -173,9 +173,12 @@ fn log_swept(swept: &SweepReport) {
         waited,
         expired,
         forgotten,
+        files,
         more,
     } = swept;
-    tracing::info!(requeued, lost, waited, expired, forgotten, more, "swept");
+    tracing::info!(
+        requeued, lost, waited, expired, forgotten, files, more, "swept"
+    );
 }
 
 /// State of stalls.

@@ -2,7 +2,7 @@
 //! files, and the store records them as garbage in the transaction that makes them useless.
 
 use super::event::Lease;
-use crate::id::TaskId;
+use crate::id::{FileId, TaskId};
 use crate::spec::{ReferenceItem, VideoSpec};
 use crate::task::{Task, TaskState};
 
@@ -12,6 +12,8 @@ const RESULTS: &str = "videos/";
 const REFERENCES: &str = "references/";
 /// Every key of a task's file begins with one of these.
 pub const TASK_FILES: [&str; 2] = [RESULTS, REFERENCES];
+/// Files that callers upload: `uploads/FILE`.
+pub const UPLOADS: &str = "uploads/";
 /// Every key of a store's mark begins with this.
 pub const MARKS: &str = "stores/";
 
@@ -76,6 +78,29 @@ pub fn task_of_file(key: &str) -> Option<TaskId> {
     rest.split_once('/')?.0.parse().ok()
 }
 
+/// The kinds of uploaded files, which are those of references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileKind {
+    /// A picture.
+    Image,
+    /// A sound.
+    Audio,
+}
+
+/// The key of an uploaded file's bytes. Files of one project with equal bytes share the key of the
+/// first.
+#[must_use]
+pub fn upload_key(file: FileId) -> String {
+    format!("{UPLOADS}{file}")
+}
+
+/// The uploaded file that the bytes with this key were stored for; `None` if the key is not one of
+/// [`upload_key`].
+#[must_use]
+pub fn upload_of_key(key: &str) -> Option<FileId> {
+    key.strip_prefix(UPLOADS)?.parse().ok()
+}
+
 /// Bytes charged for a reference until its size is known: the size of most pictures once cropped to
 /// their frame, and of 15 s of 16-bit stereo.
 const IMAGE_ALLOWANCE_BYTES: u64 = 4 << 20;
@@ -135,5 +160,10 @@ mod tests {
             assert_eq!(task_of_file(key), None, "{key}");
         }
         assert!(mark_key(7).starts_with(MARKS));
+
+        let file = FileId::from_parts(1_760_000_000_000, [7; 10]);
+        assert_eq!(upload_of_key(&upload_key(file)), Some(file));
+        assert_eq!(task_of_file(&upload_key(file)), None);
+        assert_eq!(upload_of_key(&format!("{UPLOADS}{task}")), None);
     }
 }

@@ -18,8 +18,8 @@ pub use effects::{CallOff, TaskEffects, WakeHints};
 pub use event::{EventRefusal, FetchOutcome, LeaseRenewal, RunOutcome, TaskEvent};
 pub use event::{Lease, LeaseLost, ReleasedAttempt, StoredLease};
 pub use files::{
-    MARKS, TASK_FILES, kept_reference_keys, mark_key, owns_file, reference_keys,
-    reference_keys_for, task_of_file,
+    FileKind, MARKS, TASK_FILES, UPLOADS, kept_reference_keys, mark_key, owns_file, reference_keys,
+    reference_keys_for, task_of_file, upload_key, upload_of_key,
 };
 pub use record::{ReferenceState, TaskRecord};
 pub use tally::{TallyEntry, TaskTally};

@@ -74,6 +74,9 @@ pub(crate) struct BackupResults {
     pub(crate) bytes: u64,
     /// Tasks that were deleted or expired during the backup; some of their files may be absent.
     pub(crate) gone: Vec<TaskId>,
+    /// Keys of uploaded files that were deleted or expired during the backup.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) gone_uploads: Vec<String>,
     /// Number of tasks whose rows cannot be read, and whose files are not in the backup.
     pub(crate) unreadable: u64,
 }
@@ -178,6 +181,7 @@ mod tests {
                 files: 9,
                 bytes: 5 << 20,
                 gone: Vec::new(),
+                gone_uploads: Vec::new(),
                 unreadable: 0,
             },
             references: Vec::new(),

@@ -11,7 +11,9 @@ use kinora_blobs::folder::BlobFolder;
 use kinora_blobs::sign::SigningSecret;
 use kinora_blobs::{BlobError, BlobStore, bulk};
 use kinora_contract::{Clock, StoredFile, hex};
-use kinora_store::{COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable, StoreExport};
+use kinora_store::{
+    COPIED_TABLES, COPIED_TASKS, COPIED_UPLOADS, CopiedRow, CopiedTable, StoreExport,
+};
 
 use super::{
     ExportManifest, ExportedResults, FILES, FORMAT, FileTransfers, TableWriter, file_name,
@@ -187,7 +189,7 @@ impl<'a> ExportJob<'a> {
         Ok(key.map(|key| CopiedRow::signing_key(&key.bytes())))
     }
 
-    /// Copies the files of all exported tasks.
+    /// Copies the files of all exported tasks, and all uploaded ones.
     async fn copy_files(&mut self) -> Result<(), Failure> {
         let blobs = kinora_blobs::open_beside(&self.config.results_url(), &self.config.s3())
             .map_err(|error| Failure::because("The results cannot be opened", error))?;
@@ -196,10 +198,20 @@ impl<'a> ExportJob<'a> {
         let mut transfers = FileTransfers::new();
         // From the rows that were just written, and not from the store: the files of the export
         // then match its rows, whatever the service does meanwhile.
-        for task in read_rows(self.to, COPIED_TASKS)? {
+        let tasks = read_rows(self.to, COPIED_TASKS)?.map(|task| {
             progress.step("tasks exported");
             let task = task?;
-            let results = task.results().into_iter();
+            Ok((task.results(), task.references()))
+        });
+        let mut seen = HashSet::new();
+        // Several rows may share a file.
+        let uploads = read_rows(self.to, COPIED_UPLOADS)?.map(|row| {
+            let file = row?.upload().filter(|file| seen.insert(file.key.clone()));
+            Ok((file.into_iter().collect(), Vec::new()))
+        });
+        for files in tasks.chain(uploads) {
+            let (results, references): (Vec<StoredFile>, Vec<String>) = files?;
+            let results = results.into_iter();
             if self.args.results == MovedResults::Reference {
                 results
                     .map(Some)
@@ -207,7 +219,7 @@ impl<'a> ExportJob<'a> {
                 continue;
             }
             let results = results.map(|file| (file.key.clone(), Some(file)));
-            let references = task.references().into_iter().map(|key| (key, None));
+            let references = references.into_iter().map(|key| (key, None));
             for (key, result) in results.chain(references) {
                 let transfer = copy(blobs.clone(), self.to.join(RESULTS), key, result);
                 if let Some((result, file)) = transfers.start(transfer).await? {

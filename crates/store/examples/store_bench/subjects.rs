@@ -114,6 +114,7 @@ pub(crate) fn task(id: TaskId, project: &str) -> NewTask {
         priority: Priority::Normal,
         idempotency: None,
         callback: None,
+        files: Vec::new(),
         trace: None,
         bounds: QueueBounds::NONE,
     }

@@ -17,11 +17,13 @@ use super::bench::{Bench as _, any_call_off};
 use super::fixtures::{
     LEASE_MS, MODELS, NOW, artifact, cancelled, claiming, id, of_model, renewal, spec, with_images,
 };
+use super::uploads::{file, file_id};
 use super::{Harness, Site};
 use crate::{
     Chore, ChoreKind, ChoreWork, ClaimRequest, DeleteOutcome, EmbeddedStore, FetchReport,
-    IdempotencyKey, InsertOutcome, Lease, LeaseRenewal, ListOrder, LongTasks, NewTask, PageRequest,
-    QueueBounds, QuotaUsage, ReferenceFetch, ReleasedAttempt, TallyRequest,
+    FileBounds, FilePageRequest, IdempotencyKey, InsertOutcome, Lease, LeaseRenewal, ListOrder,
+    LongTasks, NewFile, NewTask, PageRequest, QueueBounds, QuotaUsage, ReferenceFetch,
+    ReleasedAttempt, TallyRequest,
 };
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
@@ -84,6 +86,8 @@ struct Side {
     steps: usize,
     /// Number of tasks submitted so far.
     submitted: u64,
+    /// Number of files added so far.
+    uploaded: u64,
     /// Whether all tasks are submitted through the first handle.
     submits_to_first: bool,
     runs: Vec<Lease>,
@@ -96,6 +100,7 @@ impl Side {
             handles,
             steps: 0,
             submitted: 0,
+            uploaded: 0,
             submits_to_first: false,
             runs: Vec::new(),
             fetches: Vec::new(),
@@ -113,6 +118,7 @@ impl Side {
                 key,
                 images,
                 priority,
+                file,
             } => {
                 let site = if self.submits_to_first {
                     self.handles[0].clone()
@@ -121,7 +127,21 @@ impl Side {
                 };
                 let mut new = self.new_task(project, model, key, images);
                 new.priority = Priority::ALL[priority];
+                new.files = file.map(file_id).into_iter().collect();
                 self.insert(&site, new).await
+            }
+            Operation::AddFile {
+                project,
+                content,
+                key,
+            } => self.add_file(&site, project, content, key).await,
+            Operation::ConfirmFile { file } => {
+                let confirmed = site.files.confirm_file(file_id(file)).await;
+                format!("{:?}", confirmed.unwrap())
+            }
+            Operation::DeleteFile { file, project } => {
+                let delete = site.files.delete_file(PROJECTS[project], file_id(file));
+                format!("{:?}", delete.await.unwrap())
             }
             Operation::TakeFetches { count } => {
                 let fetches = site.take(count).await;
@@ -204,6 +224,31 @@ impl Side {
             other => format!("{other:?}"),
         };
         format!("{came}, twin {twin:?}")
+    }
+
+    async fn add_file(
+        &mut self,
+        site: &Site,
+        project: usize,
+        content: u64,
+        key: Option<u8>,
+    ) -> String {
+        let new = NewFile {
+            idempotency: key.map(|key| IdempotencyKey {
+                key: key.to_string(),
+                fingerprint: [u8::try_from(content).unwrap(); 32],
+                bound_ms: BOUND_MS,
+            }),
+            lifetime_ms: RETENTION_MS,
+            bounds: FileBounds {
+                files_max: 4,
+                project_bytes_max: u64::MAX,
+                bytes_max: u64::MAX,
+            },
+            ..file(self.uploaded, PROJECTS[project], content)
+        };
+        self.uploaded += 1;
+        format!("{:?}", site.files.add_file(new).await.unwrap())
     }
 
     async fn settle_fetch(&self, site: &Site, fetch: usize, how: usize) -> String {
@@ -301,6 +346,8 @@ impl Side {
                 told.push(self.delete(site, task, project).await);
             }
         }
+        // All files have expired.
+        told.push(sweep(site, 0, true).await);
         for project in PROJECTS {
             let usage = site.tasks.usage(project).await.unwrap();
             assert_eq!(usage, QuotaUsage::default(), "{project}");
@@ -366,7 +413,15 @@ impl Side {
             let tasks = site.tasks.list(request).await.unwrap().tasks;
             let listed: Vec<_> = tasks.iter().map(|task| task.id).collect();
             let usage = site.tasks.usage(project).await.unwrap();
-            shown.push(format!("{project}: {listed:?}, {usage:?}"));
+            let files = site.files.list_files(FilePageRequest {
+                project: project.to_owned(),
+                after: None,
+                limit: 100,
+                order: ListOrder::Descending,
+                purpose: None,
+            });
+            let files = files.await.unwrap().files;
+            shown.push(format!("{project}: {listed:?}, {usage:?}, {files:?}"));
         }
         shown.push(format!("{:?}", site.tasks.counts().await.unwrap()));
         let tallies = site.operations.tallies(&TallyRequest::default()).await;

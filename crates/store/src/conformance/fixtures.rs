@@ -41,6 +41,7 @@ pub fn task(number: u64, project: &str) -> NewTask {
         priority: Priority::Normal,
         idempotency: None,
         callback: None,
+        files: Vec::new(),
         trace: None,
         bounds: QueueBounds::NONE,
     }

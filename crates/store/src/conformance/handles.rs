@@ -12,7 +12,7 @@ use super::{Harness, Site};
 use crate::{FetchReport, FetchRequest, IdempotencyKey, InsertOutcome, LeaseLost, NewTask};
 
 /// Yields each number once, on alternating handles.
-fn in_turn(sites: &[Site; 2], count: u64) -> impl Iterator<Item = (u64, Site)> {
+pub(super) fn in_turn(sites: &[Site; 2], count: u64) -> impl Iterator<Item = (u64, Site)> {
     (0..count).zip(sites.iter().cycle().cloned())
 }
 

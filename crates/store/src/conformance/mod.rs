@@ -1,5 +1,5 @@
 //! The requirements on every store, as tests: all guarantees of [`crate::TaskStore`], [`crate::WorkerStore`],
-//! [`crate::ChoreStore`], [`crate::KeyStore`], [`crate::WorkerDirectory`], [`crate::PauseStore`],
+//! [`crate::ChoreStore`], [`crate::FileStore`], [`crate::KeyStore`], [`crate::WorkerDirectory`], [`crate::PauseStore`],
 //! [`crate::OperatorStore`], [`crate::DeliveryStore`] and [`crate::SecretStore`]. A store runs them with one line,
 //! [`crate::conformance_suite!`]. Cases about a single implementation are not here.
 #![allow(
@@ -34,6 +34,7 @@ pub mod submit;
 mod suite;
 pub mod sweep;
 pub mod turns;
+pub mod uploads;
 pub mod webhooks;
 pub mod workers;
 
@@ -44,8 +45,8 @@ use kinora_contract::ManualClock;
 
 use self::fixtures::NOW;
 use crate::{
-    ChoreStore, DeliveryStore, KeyStore, OperatorStore, PauseStore, SecretStore, StoreHandles,
-    TaskStore, WorkerDirectory, WorkerStore,
+    ChoreStore, DeliveryStore, FileStore, KeyStore, OperatorStore, PauseStore, SecretStore,
+    StoreHandles, TaskStore, WorkerDirectory, WorkerStore,
 };
 
 /// A handle on an open store, with the store's clock.
@@ -57,6 +58,8 @@ pub struct Site {
     pub work: Arc<dyn WorkerStore>,
     /// Chores.
     pub chores: Arc<dyn ChoreStore>,
+    /// Uploaded files.
+    pub files: Arc<dyn FileStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
@@ -80,6 +83,7 @@ impl Site {
             tasks: stores.tasks,
             work: stores.work,
             chores: stores.chores,
+            files: stores.files,
             keys: stores.keys,
             workers: stores.workers,
             pauses: stores.pauses,

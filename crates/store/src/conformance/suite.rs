@@ -170,6 +170,16 @@ macro_rules! conformance_suite {
             secrets: two_handles_share_one_signing_key,
             secrets: a_signing_key_outlives_a_restart,
             secrets: a_replaced_signing_key_is_seen_on_every_handle,
+            uploads: a_file_is_there_once_it_is_confirmed,
+            uploads: equal_bytes_are_stored_once,
+            uploads: of_two_uploads_at_once_the_second_gives_its_bytes_away,
+            uploads: an_upload_that_died_leaves_nothing,
+            uploads: files_and_their_bytes_are_bounded_exactly,
+            uploads: an_expired_file_stays_for_an_unfinished_task,
+            uploads: a_deleted_file_stays_for_an_unfinished_task,
+            uploads: an_idempotency_key_belongs_to_one_upload,
+            uploads: pages_of_files_join_to_the_whole_list_in_both_orders,
+            uploads: a_task_names_only_files_of_its_project,
             agreement: random_operations_agree_with_an_embedded_store,
         }
     };

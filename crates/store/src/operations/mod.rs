@@ -8,3 +8,4 @@ pub(crate) mod chores;
 pub(crate) mod claim;
 pub(crate) mod submit;
 pub(crate) mod sweep;
+pub(crate) mod uploads;

@@ -158,7 +158,7 @@ async fn query_bool(client: &Client, question: &str) -> Result<bool, OpenError> 
 /// Marks an empty store as being filled. Nothing can be added between the check and the mark.
 async fn mark_import(client: &Client, export: &str) -> Result<(), OpenError> {
     let begin = format!(
-        "{BEGIN}; LOCK TABLE tasks, api_keys, secrets, webhooks IN SHARE ROW EXCLUSIVE MODE; \
+        "{BEGIN}; LOCK TABLE tasks, api_keys, secrets, webhooks, uploads IN SHARE ROW EXCLUSIVE MODE; \
          CREATE TABLE unfinished_import (export text NOT NULL)"
     );
     client
@@ -203,12 +203,15 @@ fn own_columns(row: &CopiedRow) -> Result<Vec<(&'static str, SqlValue)>, Unreada
 }
 
 /// The sums of projects, and the place of the next task.
-const SUMS: [&str; 3] = [
+const SUMS: [&str; 4] = [
     "DELETE FROM projects",
     "INSERT INTO projects (name, bytes, tasks, waiting, unfinished) \
      SELECT project, sum(charged_bytes), count(*) FILTER (WHERE phase <> 'expired'), \
      count(*) FILTER (WHERE phase = 'waiting'), count(*) FILTER (WHERE phase IN ('waiting', 'running')) \
      FROM tasks GROUP BY project",
+    "INSERT INTO projects AS p (name, bytes) SELECT project, sum(bytes) \
+     FROM (SELECT DISTINCT project, blob_key, bytes FROM uploads) u GROUP BY project \
+     ON CONFLICT (name) DO UPDATE SET bytes = p.bytes + excluded.bytes",
     "SELECT setval('task_seq', coalesce(max(seq), 0) + 1) FROM tasks",
 ];
 

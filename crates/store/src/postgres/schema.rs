@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/postgres/0006_trace.sql"),
     include_str!("../../../../migrations/postgres/0007_vacuum.sql"),
     include_str!("../../../../migrations/postgres/0009_deliveries.sql"),
+    include_str!("../../../../migrations/postgres/0010_uploads.sql"),
     include_str!("../../../../migrations/postgres/0011_pauses.sql"),
 ];
 /// The first version whose programs can use the schema that [`MIGRATIONS`] make. Later migrations have only

@@ -182,6 +182,15 @@ impl StoreTransaction for LaneTransaction<'_> {
         Ok(())
     }
 
+    fn charge_files(&mut self, project: &str, bytes: i64, garbage: &[String]) {
+        self.new.effects.add_files(garbage);
+        let sums = ProjectSums {
+            bytes,
+            ..ProjectSums::default()
+        };
+        self.add_sums(project, sums);
+    }
+
     async fn reach(
         &mut self,
         request: &ClaimRequest,

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use kinora_contract::{Artifact, TaskId, VideoSpec};
+use kinora_contract::{Artifact, StoredFile, TaskId, VideoSpec};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::from_str;
 
@@ -14,7 +14,8 @@ use super::fault::{SqliteFault, SqliteResult};
 use super::{recovery, schema, script};
 use kinora_contract::lifecycle::reference_keys_for;
 
-use crate::tables::keys;
+use crate::sql::SqlDialect;
+use crate::tables::{keys, uploads};
 use crate::{
     BackupCounts as Counts, BackupSource, OpenError, SqliteOptions, StoreError, TaskFiles,
 };
@@ -65,6 +66,11 @@ impl BackupSource for SqliteSource {
             .query_row(phase, [task.to_string()], |row| row.get::<_, String>(0));
         let phase = phase.optional().map_err(SqliteFault::from)?;
         Ok(phase.is_some_and(|phase| phase == "completed"))
+    }
+
+    fn has_upload(&self, key: &str) -> Result<bool, StoreError> {
+        let used = uploads::used_keys(SqlDialect::Sqlite, &[key.to_owned()]);
+        Ok(!script::ask(&self.conn, &used)?.is_empty())
     }
 }
 
@@ -165,6 +171,18 @@ impl BackupSnapshot {
         let keys: i64 = self.conn.query_row(keys, [], |row| row.get(0))?;
         counts.keys = keys.unsigned_abs();
         Ok(counts)
+    }
+
+    /// The bytes of all uploaded files; earlier schemas have none.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    pub fn uploads(&self) -> Result<Vec<StoredFile>, StoreError> {
+        let there = self.conn.table_exists(None, "uploads");
+        if !there.map_err(SqliteFault::from)? {
+            return Ok(Vec::new());
+        }
+        Ok(script::ask(&self.conn, &uploads::stored_bytes())?)
     }
 
     /// Calls `each` with every task that has files. Returns the number of unreadable tasks, whose

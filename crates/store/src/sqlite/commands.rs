@@ -1,6 +1,7 @@
 //! The store as commands use it beside the process that serves it: keys and webhooks, operators'
 //! queries, and the checks of `kinora doctor`. It never creates a store.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,7 @@ use super::rows::COLUMNS;
 use super::{checkpoint, open_checks, read_overview, rows, schema, script};
 use crate::backend::StoreTables;
 use crate::sql::{SqlDialect, SqlScript, TypedQuery};
-use crate::tables::{keys, operators};
+use crate::tables::{keys, operators, uploads};
 use crate::{
     KeyAction, LostChanges, OpenError, OperatorStore, ServiceOverview, SqliteOptions, StoreError,
     TallyRequest, TallyRow,
@@ -184,6 +185,11 @@ impl SqliteInspector {
     pub(crate) fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         let found = rows::find(&self.conn(), id)?;
         Ok(found.map(|record| record.task.clone()))
+    }
+
+    pub(crate) fn find_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
+        let used = uploads::used_keys(SqlDialect::Sqlite, keys);
+        Ok(script::ask(&self.conn(), &used)?.into_iter().collect())
     }
 
     /// Runs any read.

@@ -227,7 +227,10 @@ impl StoreImport for SqliteImport {
     async fn put_sums(&mut self) -> Result<(), StoreError> {
         let sum = "BEGIN; DELETE FROM usage; INSERT INTO usage (project, bytes, tasks) \
                    SELECT project, sum(charged_bytes), count(*) FILTER (WHERE phase <> 'expired') \
-                   FROM tasks GROUP BY project; COMMIT";
+                   FROM tasks GROUP BY project; \
+                   INSERT INTO usage (project, bytes, tasks) SELECT project, sum(bytes), 0 \
+                   FROM (SELECT DISTINCT project, blob_key, bytes FROM uploads) WHERE true GROUP BY project \
+                   ON CONFLICT (project) DO UPDATE SET bytes = bytes + excluded.bytes; COMMIT";
         Ok(self.conn.execute_batch(sum).map_err(SqliteFault::from)?)
     }
 

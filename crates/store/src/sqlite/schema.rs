@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0020_checks.sql"),
     include_str!("../../../../migrations/sqlite/0022_deliveries.sql"),
     include_str!("../../../../migrations/sqlite/0023_gaps.sql"),
+    include_str!("../../../../migrations/sqlite/0024_uploads.sql"),
     include_str!("../../../../migrations/sqlite/0025_pauses.sql"),
 ];
 

@@ -538,6 +538,11 @@ impl StoreTransaction for WriterTransaction<'_> {
         WriterTransaction::insert(self, record)
     }
 
+    fn charge_files(&mut self, project: &str, bytes: i64, garbage: &[String]) {
+        self.effects.add_files(garbage);
+        self.charge(UsageCharge::new(project, bytes, 0));
+    }
+
     /// Always succeeds: the whole queue is in memory.
     async fn reach(&mut self, _: &ClaimRequest, _: Option<LongTasks>) -> SqliteResult<bool> {
         Ok(true)

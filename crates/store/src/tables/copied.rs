@@ -17,7 +17,8 @@ pub const COPIED_AT_ONCE: usize = 500;
 
 /// Asks whether a store has contents that an import would mix with its own.
 pub(crate) const HAS_CONTENTS: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
-     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
+     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks) \
+     OR EXISTS (SELECT 1 FROM uploads)";
 
 /// A table that an export copies. Pairs of texts are for SQLite and PostgreSQL.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ const PLAIN: CopiedTable = CopiedTable {
 };
 
 /// The tables in the order in which they are written.
-pub static COPIED_TABLES: [CopiedTable; 11] = [
+pub static COPIED_TABLES: [CopiedTable; 13] = [
     CopiedTable {
         name: "counters",
         columns: columns!(Text: name; Int: value;),
@@ -214,10 +215,30 @@ pub static COPIED_TABLES: [CopiedTable; 11] = [
         key: "model",
         ..PLAIN
     },
+    CopiedTable {
+        name: "uploads",
+        columns: columns!(
+            Text: id, project, filename, purpose, kind, media_type; Int: bytes; Text: sha256, blob_key;
+            Int: is_stored, created_at_ms, expires_at_ms, deleted_at_ms, due_ms;
+            Text: idempotency_key; Bytes: fingerprint;
+        ),
+        key: "id",
+        // The requests of the others have died.
+        filter: "is_stored = 1",
+        ..PLAIN
+    },
+    CopiedTable {
+        name: "upload_uses",
+        columns: columns!(Text: upload, task;),
+        key: "upload, task",
+        ..PLAIN
+    },
 ];
 
 /// The tasks among them.
 pub static COPIED_TASKS: &CopiedTable = &COPIED_TABLES[1];
+/// The uploaded files among them.
+pub static COPIED_UPLOADS: &CopiedTable = &COPIED_TABLES[10];
 
 /// A row of a table, outside of a store. Never printed, since it may hold a secret.
 #[derive(Clone)]
@@ -389,9 +410,23 @@ impl CopiedRow {
 
     /// The value in this column of a task.
     pub(crate) fn task_column<T: FromValue>(&self, name: &str) -> Result<T, UnreadableValue> {
-        let mut columns = COPIED_TASKS.columns.iter();
+        self.column(COPIED_TASKS, name)
+    }
+
+    fn column<T: FromValue>(&self, table: &CopiedTable, name: &str) -> Result<T, UnreadableValue> {
+        let mut columns = table.columns.iter();
         let at = columns.position(|(_, column)| *column == name);
         self.0.get(at.unwrap_or(usize::MAX))
+    }
+
+    /// The bytes of an uploaded file, which others may share; `None` if the row is damaged.
+    #[must_use]
+    pub fn upload(&self) -> Option<StoredFile> {
+        Some(StoredFile {
+            key: self.column(COPIED_UPLOADS, "blob_key").ok()?,
+            bytes: self.column(COPIED_UPLOADS, "bytes").ok()?,
+            sha256: self.column(COPIED_UPLOADS, "sha256").ok()?,
+        })
     }
 
     /// The spec of a task; `None` for a newer version, which only a newer program can read.

@@ -13,6 +13,7 @@ use kinora_contract::{Clock as _, ManualClock};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, actor, cancelled, id, task, with_images};
+use kinora_store::conformance::uploads::file_id;
 use kinora_store::{
     Chore, DeleteOutcome, ExceededQuota, InsertOutcome, NewTask, OpenError, OpenOptions,
     QueueBounds, SecretKey, StoreImport, inspect, open, open_export, open_import, open_keys,
@@ -42,7 +43,15 @@ async fn a_store_moved_to_postgresql_and_back_is_the_same_to_the_byte() {
     let moved = exported(&first).await;
     let counted = site.tasks.counts().await.unwrap();
     drop(site);
-    assert_eq!(moved.lines("tasks").len(), 11);
+    assert_eq!(moved.lines("tasks").len(), 12);
+    assert_eq!(moved.lines("uploads").len(), 3);
+    assert_eq!(moved.lines("upload_uses").len(), 2);
+    let bytes: Vec<_> = moved
+        .rows("uploads")
+        .iter()
+        .map(|row| row.upload())
+        .collect();
+    assert!(bytes[0].is_some() && bytes[0] == bytes[1], "{bytes:?}");
     assert_eq!(moved.lines("api_keys").len(), 5);
     let mut phases = BTreeMap::new();
     for task in moved.rows("tasks") {
@@ -53,7 +62,7 @@ async fn a_store_moved_to_postgresql_and_back_is_the_same_to_the_byte() {
         ("completed", 2),
         ("expired", 1),
         ("failed", 2),
-        ("waiting", 6),
+        ("waiting", 7),
     ];
     assert_eq!(
         phases,
@@ -118,7 +127,12 @@ async fn assert_work_goes_on(site: &Site) {
     );
     site.fetch_all().await;
     let claims = site.claim(100).await;
-    assert_eq!(claims.len(), 6);
+    assert_eq!(claims.len(), 7);
+    let files = [1, 2, 3].map(|number| site.files.any_file(file_id(number)));
+    let files = futures_util::future::join_all(files).await;
+    let are_there = files.into_iter().map(|file| file.unwrap().is_some());
+    assert!(are_there.eq([true, true, false]));
+    assert_eq!(site.sweep(NOW).await.files, 0, "a task needs the third");
     let of_six = claims.iter().find(|one| one.task.id == id(6)).unwrap();
     assert_eq!(of_six.task.attempt, 2);
     // Of the old store's tokens there were fewer than ten.

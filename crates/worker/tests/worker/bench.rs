@@ -236,6 +236,7 @@ impl Bench {
             priority,
             idempotency: None,
             callback: None,
+            files: Vec::new(),
             trace: None,
             bounds: QueueBounds::NONE,
         };

@@ -1,13 +1,15 @@
 //! Files that slipped by the store's own list of garbage: removed when they are old, their task is known
 //! and does not name them, and nothing else is.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use kinora_blobs::BlobStore;
-use kinora_contract::{Task, TaskId};
+use kinora_contract::lifecycle::upload_key;
+use kinora_contract::{FileId, Task, TaskId};
 use kinora_store::StoreError;
 use kinora_worker::{KnownTasks, OrphanCheck};
 
@@ -65,6 +67,8 @@ async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
     let written_at_ms = put(&bench, &of_unknown).await;
     let reference = format!("references/{unknown}/0");
     put(&bench, &reference).await;
+    let upload = upload_key(FileId::from_parts(NOW, [9; 10]));
+    put(&bench, &upload).await;
     let not_ours = "videos/notes.txt".to_owned();
     put(&bench, &not_ours).await;
     // The files were written by this machine's clock; half an hour later they are young.
@@ -79,18 +83,18 @@ async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
     bench.cancel(failed).await;
     put(&bench, &format!("videos/{failed}/1/video.mp4")).await;
     put(&bench, &format!("references/{failed}/0")).await;
-    assert_eq!(bench.keys().await.len(), 3 + 3 + 3);
+    assert_eq!(bench.keys().await.len(), 4 + 3 + 3);
 
     bench.clock.advance(HOUR_MS);
     let second = Running::start(bench.worker(&engine));
-    // Three of the completed task, and three that belong to no task of this store.
+    // Three of the completed task, and four that belong to nothing in this store.
     until("the leftovers of both tasks are removed", async || {
-        bench.keys().await.len() == 3 + 3
+        bench.keys().await.len() == 4 + 3
     })
     .await;
     second.drained().await;
     let kept = bench.keys().await;
-    for key in [&not_ours, &of_unknown, &reference] {
+    for key in [&not_ours, &of_unknown, &reference, &upload] {
         assert!(kept.contains(key), "{key}: {kept:?}");
     }
     bench.is_whole(&artifact).await;
@@ -107,6 +111,10 @@ impl KnownTasks for Beside {
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
         let find = |id: &TaskId| Ok((*id == self.0.id).then(|| self.0.clone()));
         Ok(ids.iter().map(find).collect())
+    }
+
+    async fn known_uploads(&self, _: &[String]) -> Result<HashSet<String>, StoreError> {
+        Ok(HashSet::new())
     }
 
     fn identity(&self) -> Result<u64, StoreError> {

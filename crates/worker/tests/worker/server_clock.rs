@@ -92,6 +92,7 @@ impl Moved {
                 bound_ms: DAY.unsigned_abs(),
             }),
             callback: None,
+            files: Vec::new(),
             trace: None,
             bounds: QueueBounds::NONE,
         };

@@ -14,6 +14,21 @@ pub(super) enum Operation {
         key: Option<u8>,
         images: usize,
         priority: usize,
+        /// Names this uploaded file.
+        file: Option<u64>,
+    },
+    /// Adds a file with one of a few contents.
+    AddFile {
+        project: usize,
+        content: u64,
+        key: Option<u8>,
+    },
+    ConfirmFile {
+        file: u64,
+    },
+    DeleteFile {
+        file: u64,
+        project: usize,
     },
     TakeFetches {
         count: usize,
@@ -79,6 +94,8 @@ impl Operation {
     pub(super) fn pass_time(&self, clock: &ManualClock) {
         match self {
             Self::Sweep { after_ms, .. } => clock.advance(*after_ms),
+            // Everything that may need time has had it.
+            Self::DeleteAll => clock.advance(100 * 3_600_000),
             Self::SetClock { hours } => {
                 clock.set(clock.now_ms().saturating_add_signed(hours * 3_600_000));
             }
@@ -102,19 +119,30 @@ pub(super) fn operations() -> impl Strategy<Value = Vec<Operation>> {
 
 fn operation() -> impl Strategy<Value = Operation> {
     use Operation::{
-        Cancel, ChargeReferences, Chores, Claim, Delete, Finish, Insert, Postpone, Release, Renew,
-        SetClock, SettleFetch, Sweep, TakeFetches,
+        AddFile, Cancel, ChargeReferences, Chores, Claim, ConfirmFile, Delete, DeleteFile, Finish,
+        Insert, Postpone, Release, Renew, SetClock, SettleFetch, Sweep, TakeFetches,
     };
     prop_oneof![
-        6 => (0..3_usize, 0..2_usize, proptest::option::of(0..3_u8), 0..3_usize, 0..3_usize).prop_map(
-            |(project, model, key, images, priority)| Insert {
+        6 => (
+            0..3_usize,
+            0..2_usize,
+            proptest::option::of(0..3_u8),
+            0..3_usize,
+            0..3_usize,
+            proptest::option::weighted(0.3, 0..6_u64),
+        )
+            .prop_map(|(project, model, key, images, priority, file)| Insert {
                 project,
                 model,
                 key,
                 images,
                 priority,
-            }
-        ),
+                file,
+            }),
+        3 => (0..2_usize, 0..3_u64, proptest::option::of(0..2_u8))
+            .prop_map(|(project, content, key)| AddFile { project, content, key }),
+        3 => (0..6_u64).prop_map(|file| ConfirmFile { file }),
+        2 => (0..6_u64, 0..2_usize).prop_map(|(file, project)| DeleteFile { file, project }),
         2 => (1..4_usize).prop_map(|count| TakeFetches { count }),
         3 => (0..3_usize, 0..SETTLED).prop_map(|(fetch, how)| SettleFetch { fetch, how }),
         4 => (0..2_u8, 0..3_usize, 1..4_usize, 1..5_usize, 0..3_usize, proptest::option::of(0..2_usize)).prop_map(

@@ -6,9 +6,10 @@ use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{
     NOW, RETENTION_MS, actor, artifact, id, renewal, task, with_images,
 };
+use kinora_store::conformance::uploads::{file, file_id};
 use kinora_store::{
-    DeleteOutcome, IdempotencyKey, KeyScope, LeaseRenewal, NewKey, NewTask, ReleasedAttempt,
-    SecretKey,
+    AddFileOutcome, DeleteOutcome, IdempotencyKey, KeyScope, LeaseRenewal, NewKey, NewTask,
+    ReleasedAttempt, SecretKey,
 };
 
 use super::told;
@@ -121,7 +122,27 @@ pub(super) async fn fill(site: &Site) {
         with_images(3, "one", 1),
     ])
     .await;
+    add_files(site).await;
     site.submit(13, "two").await;
     site.tasks.delete("two", id(13)).await.unwrap();
     told::deliver_some(site).await;
+}
+
+/// 1 is named by task 10, and shares its bytes with 2; 3 was deleted while task 10 named it.
+async fn add_files(site: &Site) {
+    for (number, content) in [(1, 1), (2, 1), (3, 3)] {
+        let added = site.files.add_file(file(number, "one", content)).await;
+        assert!(
+            matches!(added, Ok(AddFileOutcome::Added { .. })),
+            "{added:?}"
+        );
+        let confirmed = site.files.confirm_file(file_id(number)).await.unwrap();
+        assert!(confirmed.is_some());
+    }
+    let named = NewTask {
+        files: vec![file_id(1), file_id(3)],
+        ..task(10, "one")
+    };
+    site.submit_all([named]).await;
+    assert!(site.files.delete_file("one", file_id(3)).await.unwrap());
 }

@@ -1,5 +1,6 @@
 //! The store for sweeps and chores, and what each answer must then be.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -130,6 +131,12 @@ impl ChoreStore for SeenStore {
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
         self.way
             .there_and_back(self.inner.chores.find_tasks(ids))
+            .await
+    }
+
+    async fn find_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
+        self.way
+            .there_and_back(self.inner.chores.find_uploads(keys))
             .await
     }
 
