@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kinora_contract::limits::SIGN_IN_SECONDS;
-use kinora_contract::{Clock, ClockReading, KeyText};
+use kinora_contract::{Clock, ClockReading, KeyText, UnixMs};
 use kinora_store::{KeyActor, KeyStore, NewKey, StoreError};
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -29,6 +29,19 @@ pub struct BrowserKey {
     pub record: NewKey,
     /// The user whom the log of keys names.
     pub creator: KeyActor,
+}
+
+impl BrowserKey {
+    /// The record of a key that is created at `now_ms` and lives as long as this one was meant to.
+    fn record_at(&self, now_ms: UnixMs) -> NewKey {
+        let record = self.record.clone();
+        let lifetime = |end: UnixMs| end.saturating_sub(record.created_at_ms);
+        NewKey {
+            created_at_ms: now_ms,
+            expires_at_ms: record.expires_at_ms.map(|end| now_ms + lifetime(end)),
+            ..record
+        }
+    }
 }
 
 /// Why a link signs nobody in.
@@ -81,7 +94,8 @@ impl SignInLink {
         }
         // Taken before the store is asked: of two browsers with the same link, one gets the key.
         let key = self.lock().take().ok_or(SignInError::Used)?;
-        match keys.add_key(key.record.clone(), &key.creator).await {
+        let record = key.record_at(self.clock.now_ms());
+        match keys.add_key(record, &key.creator).await {
             Ok(added) => {
                 tracing::info!(key = added.key.id, "browser signed in by the link");
                 Ok(key.text)
@@ -151,7 +165,7 @@ mod tests {
                 requests_per_minute: None,
                 unfinished_max: None,
                 created_at_ms: LIFETIME_MS,
-                expires_at_ms: None,
+                expires_at_ms: Some(LIFETIME_MS + 1000),
             };
             let creator = KeyActor {
                 user: "alice".to_owned(),
@@ -175,9 +189,11 @@ mod tests {
             self.link.redeem(code, &*self.store.stores.keys).await
         }
 
-        async fn is_stored(&self) -> bool {
+        /// Creation and expiry of the key, if the store has it.
+        async fn stored(&self) -> Option<(u64, Option<u64>)> {
             let found = self.store.stores.keys.find_key(&self.key.sha256(), 0).await;
-            found.unwrap().is_some()
+            let found = found.unwrap()?;
+            Some((found.key.created_at_ms, found.key.expires_at_ms))
         }
     }
 
@@ -193,9 +209,11 @@ mod tests {
             let refused = fixture.redeem(wrong).await;
             assert!(matches!(refused, Err(SignInError::Unknown)), "{refused:?}");
         }
-        assert!(!fixture.is_stored().await);
+        assert_eq!(fixture.stored().await, None);
+        fixture.clock.advance(5);
         assert_eq!(fixture.redeem(CODE).await.unwrap(), fixture.key);
-        assert!(fixture.is_stored().await);
+        let now_ms = LIFETIME_MS + 5;
+        assert_eq!(fixture.stored().await, Some((now_ms, Some(now_ms + 1000))));
         let again = fixture.redeem(CODE).await;
         assert!(matches!(again, Err(SignInError::Used)), "{again:?}");
         let shown = format!("{:?}", fixture.link);
@@ -219,7 +237,8 @@ mod tests {
             assert!(matches!(refused, Err(SignInError::Expired)), "{refused:?}");
             // Also for a clock that is set back later.
             fixture.clock.set(LIFETIME_MS);
-            assert!(fixture.redeem(CODE).await.is_err() && !fixture.is_stored().await);
+            assert!(fixture.redeem(CODE).await.is_err());
+            assert_eq!(fixture.stored().await, None);
         }
     }
 
