@@ -62,7 +62,7 @@ impl ServiceClient {
         let address = url.unwrap_or(DEFAULT_URL);
         let mut builder = Client::builder(address);
         let source = key.as_ref().map(|(text, place)| KeySource {
-            place: *place,
+            place,
             is_well_formed: KeyText::parse(text.trim()).is_some(),
         });
         if let Some((text, _)) = key {
