@@ -78,13 +78,18 @@ impl LimitReached {
 impl MemoryOwner {
     /// The owner for the client at `address`.
     pub(crate) fn from_address(address: IpAddr) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let site = address.to_bits() >> (128 - SITE_BITS) << (128 - SITE_BITS);
-                Ipv6Addr::from_bits(site).into()
-            }
-            v4 @ IpAddr::V4(_) => v4,
-        })
+        Self::Address(site_of(address))
+    }
+}
+
+/// A client's IPv4 address, or the first address of its IPv6 site.
+pub(crate) fn site_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let site = address.to_bits() >> (128 - SITE_BITS) << (128 - SITE_BITS);
+            Ipv6Addr::from_bits(site).into()
+        }
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

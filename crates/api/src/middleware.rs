@@ -51,6 +51,7 @@ impl Middleware {
         let context = Arc::new(RequestContext {
             meter: RequestMeter::new(self.rates.clone()),
             buffers: self.buffers.clone(),
+            client,
         });
         let granted = self.cors.granted(request.headers());
         request.extensions_mut().insert(context.clone());
@@ -264,6 +265,8 @@ pub(crate) struct RequestContext {
     pub(crate) meter: RequestMeter,
     /// The memory budget for connections.
     pub(crate) buffers: MemoryBudget,
+    /// The client's address.
+    pub(crate) client: IpAddr,
 }
 
 /// The context, shared by the listener and the endpoint.

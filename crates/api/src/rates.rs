@@ -87,9 +87,7 @@ impl RateLimits {
             return None;
         }
         let Some(allowances) = &self.allowances else {
-            return Some(
-                self.with_bucket(id, limit, now_ms, |bucket| bucket.consume(limit, now_ms)),
-            );
+            return Some(self.count_here(id, limit, now_ms));
         };
         let share = self.with_bucket(id, limit, now_ms, |bucket| bucket.share.clone());
         let spent = share.spend(&**allowances, id, limit, now_ms).await;
@@ -98,12 +96,17 @@ impl RateLimits {
         }
         // The local bucket runs along although the shared allowance decides: when the store stops
         // answering, it already knows what this process has spent.
-        let own = self.with_bucket(id, limit, now_ms, |bucket| bucket.consume(limit, now_ms));
+        let own = self.count_here(id, limit, now_ms);
         Some(match spent {
             SpendOutcome::Admitted { left } => own.admitted(left),
             // The local bucket limits this process in the meantime.
             _ => own,
         })
+    }
+
+    /// Like [`Self::count`], by this process alone, for what is no key.
+    fn count_here(&self, id: &str, limit: u32, now_ms: UnixMs) -> RateLimitStatus {
+        self.with_bucket(id, limit, now_ms, |bucket| bucket.consume(limit, now_ms))
     }
 
     /// Runs `f` with the key's bucket, creating a full one if there is none.
@@ -242,6 +245,12 @@ impl RequestMeter {
     ) -> Option<RateLimitStatus> {
         let standing = self.limits.count(id, own, now_ms).await?;
         Some(*self.standing.get_or_init(|| standing))
+    }
+
+    /// Counts this request once against `id`, which is no key, in this process alone.
+    pub(crate) fn count_here(&self, id: &str, limit: u32, now_ms: UnixMs) -> RateLimitStatus {
+        let standing = self.limits.count_here(id, limit, now_ms);
+        *self.standing.get_or_init(|| standing)
     }
 
     /// The rate limit of the request's key, if it has one.

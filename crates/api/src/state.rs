@@ -20,6 +20,7 @@ use crate::files::{LostFiles, ResultVariant};
 use crate::object_cache::ObjectCache;
 use crate::policy_gate::PolicyGate;
 use crate::request_turns::RequestTurns;
+use crate::sign_in_link::SignInLink;
 use crate::watch::TaskWatch;
 
 /// The service as its endpoints see it.
@@ -61,6 +62,8 @@ pub struct Api {
     pub watch: TaskWatch,
     /// Whether accepted tasks can run, as reported by the worker.
     pub readiness: WorkerReadiness,
+    /// The link by which a browser may sign in, if this process has printed one.
+    pub sign_in: Option<Arc<SignInLink>>,
     /// Result files that are missing or truncated.
     pub lost: LostFiles,
     /// Cancelled when the process stops: from then on submits are refused.

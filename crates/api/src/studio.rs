@@ -1,5 +1,6 @@
 //! `/` and `/studio/…`: the web page of `kinora-studio`. A browser that asks `/` for HTML gets the
 //! page; other clients get a short JSON object that names the API, its document and the page.
+//! `/studio/sign-in` takes the code of a sign-in link.
 
 use axum::Router;
 use axum::body::Body;
@@ -7,13 +8,15 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any};
+use axum::routing::{MethodRouter, any, post};
 use kinora_studio::{File, POLICY};
 use serde::Serialize;
 
 use crate::conditional::ConditionOutcome;
 use crate::error::ApiError;
 use crate::responses::JsonResponse;
+use crate::sign_in::sign_in;
+use crate::state::SharedApi;
 
 /// `Cache-Control` of the page. A new version of the service changes it: browsers revalidate it,
 /// but download it once.
@@ -24,15 +27,14 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// Adds `/` to `routes`, and the page if the service `has_page`.
-pub(crate) fn mount<S: Clone + Send + Sync + 'static>(
-    routes: Router<S>,
-    has_page: bool,
-) -> Router<S> {
-    let front: MethodRouter<S> =
+pub(crate) fn mount(routes: Router<SharedApi>, has_page: bool) -> Router<SharedApi> {
+    let front: MethodRouter<SharedApi> =
         any(move |method: Method, headers: HeaderMap| root(method, headers, has_page));
     let routes = routes.route("/", front);
     if has_page {
-        routes.route("/studio/{*path}", any(file))
+        routes
+            .route("/studio/{*path}", any(file))
+            .route("/studio/sign-in", post(sign_in))
     } else {
         routes
     }

@@ -211,6 +211,7 @@ fn api(stores: &StoreHandles, data: &TempDir) -> Outcome<Api> {
         rendered: kinora_api::ObjectCache::default(),
         watch: kinora_api::TaskWatch::default(),
         readiness: kinora_contract::WorkerReadiness::default(),
+        sign_in: None,
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     })

@@ -117,6 +117,8 @@ limits! {
     CLOCK_STEP_SECONDS: u64 = 60, "seconds", "Difference at which they disagree";
     KEY_LOG_ENTRIES_MAX: usize = 10_000, "entries", "Maximum number of entries in the log of key changes; the oldest are deleted first";
     PAUSE_REASON_CHARS_MAX: usize = 200, "characters", "Longest reason of a pause, after trimming";
+    SIGN_IN_SECONDS: u64 = 600, "seconds", "Lifetime of the link that signs a browser in to Studio";
+    SIGN_IN_ATTEMPTS_PER_MINUTE: u32 = 30, "attempts", "Maximum number of attempts to sign in by a link, per minute and client address";
     OVERVIEW_RUNNING_MAX: usize = 200, "tasks", "Maximum number of running tasks shown to operators";
     TOMBSTONE_DAYS: u64 = 30, "days", "How long requests for an expired task get 410";
     POLL_AGE_MS: u64 = 200, "milliseconds", "How far a poll of an unfinished task may be behind a change that another process has made, over PostgreSQL";

@@ -36,7 +36,7 @@ pub(crate) use service::{
     version,
     propagate_version = true,
     after_help = "Start here:\n  kinora serve\nOn its first start it creates an API key, and prints it or the path of its \
-                  file. Then, in another terminal:\n  kinora generate \"A red balloon drifts over the sea\" -o balloon.mp4"
+                  file; on a terminal, each start prints a link to Studio, the web page. Then, in another terminal:\n  kinora generate \"A red balloon drifts over the sea\" -o balloon.mp4"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -95,6 +95,7 @@ pub(crate) async fn service(
         rendered: kinora_api::ObjectCache::default(),
         watch: kinora_api::TaskWatch::default(),
         readiness: opened.readiness.clone(),
+        sign_in: None,
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     };

@@ -80,6 +80,9 @@ pub(crate) struct Config {
     /// Not a setting, since it applies to one start only.
     #[serde(skip)]
     pub(crate) accept_loss: bool,
+    /// Whether this start opens the page in a browser.
+    #[serde(skip)]
+    pub(crate) opens_browser: bool,
     #[cfg(feature = "test-faults")]
     #[serde(skip)]
     pub(crate) test: crate::faults::TestOptions,

@@ -51,6 +51,7 @@ impl EmbeddedService {
             base_url: None,
             no_worker: false,
             log_format: None,
+            open: false,
             accept_loss: false,
         };
         let mut variables = variables.to_vec();

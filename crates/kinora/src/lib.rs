@@ -41,6 +41,7 @@ mod resources;
 mod restore;
 mod serve;
 mod shell_hint;
+mod sign_in;
 mod signing;
 mod stop;
 mod store_access;

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::metrics::MetricsServer;
 use crate::output::print;
 use crate::resources::{self, DescriptorLimit};
+use crate::sign_in::{self, RedirectFile, StudioLink};
 use crate::stop::{self, StopSignals};
 use crate::system::{self, SystemClock};
 use crate::traces::TraceExport;
@@ -86,9 +87,11 @@ pub(crate) struct OpenService {
     guards: ListenOptions,
     metrics: Option<MetricsServer>,
     traces: TraceExport,
+    /// Read by the browser that `--open` has started.
+    _redirect: Option<RedirectFile>,
 }
 
-/// Opens the service and hands over its first key.
+/// Opens the service, and hands over its first key and the link to Studio.
 pub(crate) async fn open(
     config: &Config,
     home: &HomeArgs,
@@ -111,7 +114,7 @@ pub(crate) async fn open(
     // First of all, so that every count has a recorder.
     let metrics = MetricsServer::start(&config.metrics.listen).await?;
     let traces = TraceExport::start(config)?;
-    let service = compose::service(config, base_url.clone(), traces.tracer.clone()).await?;
+    let mut service = compose::service(config, base_url.clone(), traces.tracer.clone()).await?;
     let stores = &service.stores;
     // Processes on one PostgreSQL store share these: a key may send so many requests to all of them
     // together.
@@ -120,7 +123,10 @@ pub(crate) async fn open(
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
     }
     announce_worker(&service.worker, config).await;
-    welcome::hand_over_first_key(&*stores.keys, config, &base_url, home).await?;
+    let studio = StudioLink::new(config, &base_url)?;
+    service.api.sign_in = studio.as_ref().map(|studio| studio.link.clone());
+    let is_linked = studio.as_ref().is_some_and(StudioLink::print);
+    welcome::hand_over_first_key(&*stores.keys, config, &base_url, home, is_linked).await?;
     tracing::info!(
         %address,
         base_url,
@@ -134,12 +140,16 @@ pub(crate) async fn open(
         version = env!("CARGO_PKG_VERSION"),
         "serving"
     );
+    let redirect = config
+        .opens_browser
+        .then(|| sign_in::open_browser(config, &base_url, studio.as_ref()));
     Ok(OpenService {
         service,
         listener,
         guards,
         metrics,
         traces,
+        _redirect: redirect.flatten(),
     })
 }
 

@@ -16,12 +16,13 @@ use crate::output::print;
 use crate::system::{SystemClock, current_actor};
 use crate::{folder, shell_hint, store_access};
 
-/// Creates a key if there is none, and hands it over.
+/// Creates a key if there is none, and hands it over. `is_linked`: the output has a link to Studio already.
 pub(crate) async fn hand_over_first_key(
     keys: &dyn KeyStore,
     config: &Config,
     base_url: &str,
     home: &HomeArgs,
+    is_linked: bool,
 ) -> Result<(), Failure> {
     if !keys
         .list_keys()
@@ -54,7 +55,7 @@ pub(crate) async fn hand_over_first_key(
     };
     print(&format!(
         "\n{handover}{}",
-        first_steps(config, base_url, home)
+        first_steps(config, base_url, home, is_linked)
     ));
     Ok(())
 }
@@ -79,9 +80,9 @@ fn key_in_file(path: &Path) -> String {
     )
 }
 
-fn first_steps(config: &Config, base_url: &str, home: &HomeArgs) -> String {
+fn first_steps(config: &Config, base_url: &str, home: &HomeArgs, is_linked: bool) -> String {
     let model = config.models.first().map_or("MODEL", |model| &*model.id);
-    let page = if config.studio.enabled {
+    let page = if config.studio.enabled && !is_linked {
         format!("Open {base_url}/ in a browser and sign in with the key, or use the API.\n\n")
     } else {
         String::new()
@@ -133,8 +134,9 @@ mod tests {
             data: Some("my data".into()),
             config: None,
         };
-        let text = first_steps(&Config::defaults(), "http://x:1", &home);
+        let text = first_steps(&Config::defaults(), "http://x:1", &home, false);
         assert!(text.contains("curl http://x:1/v1/videos "), "{text}");
+        assert!(text.contains("Open http://x:1/ in a browser"), "{text}");
         assert!(
             text.contains("  KINORA_URL=http://x:1 ") && text.contains(" generate "),
             "{text}"
@@ -156,8 +158,9 @@ mod tests {
             data: None,
             config: None,
         };
-        let text = first_steps(&config, "http://x:1", &home);
+        let text = first_steps(&config, "http://x:1", &home, true);
         assert!(text.contains("stored in s3://host/bucket."), "{text}");
         assert!(!text.contains("secret"), "{text}");
+        assert!(!text.contains("in a browser"), "the link is enough: {text}");
     }
 }

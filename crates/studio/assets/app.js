@@ -10,7 +10,7 @@ import * as tasks from "./core/tasks.js";
 import { composer } from "./compose/form.js";
 import { gallery } from "./gallery/gallery.js";
 import { shortcuts } from "./shortcuts.js";
-import { signIn } from "./signin.js";
+import { followLink, signIn } from "./signin.js";
 import { comparison } from "./view/compare.js";
 import { header } from "./view/header.js";
 import { showHelp } from "./view/help.js";
@@ -31,6 +31,7 @@ function askForKey(reason) {
   const page = signIn(studio, reason);
   app.replaceChildren(page.root);
   page.focus();
+  if (reason) announce(reason, "assertive");
 }
 
 /** @param {{data: Model[], scopes: string[]}} access of the key */
@@ -148,15 +149,23 @@ async function openLinked(view) {
   }
 }
 
-/** Tries the key of this tab, or none: a service behind a proxy that signs people in may need none. */
+/**
+ * Follows a link that signs in, then tries the key of this tab, or none: a service behind a proxy that signs people in may
+ * need none.
+ */
 async function start() {
+  let reason = "";
   for (;;) {
     try {
+      reason ||= await followLink();
       const access = await fetchModels(savedKey() ?? "");
       if (savedKey() === null) saveKey("");
       return studio(access);
     } catch (error) {
-      if (error instanceof ApiError && !error.isPassing) return askForKey(takeNotice());
+      if (error instanceof ApiError && !error.isPassing) {
+        const notice = takeNotice();
+        return askForKey(reason || notice);
+      }
       app.replaceChildren(
         h("main", { class: "door" }, h("p", { role: "status" }, "The service does not answer. Trying again…")),
       );

@@ -1,9 +1,45 @@
-/** @file The sign-in: a key, kept for as long as the tab is open, or until the sign-out. */
+/**
+ * @file The sign-in: a key, kept for as long as the tab is open, or until the sign-out; or the link that `kinora serve`
+ * prints, whose code the service exchanges for a key.
+ */
 
-import { ApiError, models } from "./core/api.js";
+import { ApiError, models, redeem } from "./core/api.js";
 import { announce, h, setText } from "./core/dom.js";
 import { saveKey } from "./core/session.js";
 import { field } from "./compose/controls.js";
+
+/** What the fragment of a link begins with. The code follows; no server and no log sees a fragment. */
+const LINK = "#sign-in=";
+let code = takeCode();
+
+/** Takes the code out of the address, so that no reload, bookmark or copy of the address has it. */
+function takeCode() {
+  if (!location.hash.startsWith(LINK)) return "";
+  const found = location.hash.slice(LINK.length);
+  history.replaceState(null, "", location.pathname + location.search);
+  return found;
+}
+
+// A link that is pasted into the tab of this page changes only the fragment.
+addEventListener("hashchange", () => location.hash.startsWith(LINK) && location.reload());
+
+/**
+ * Signs in by the link with which the page was opened, if it was. Throws while the service is away; the link can be
+ * followed again then.
+ * @returns {Promise<string>} why the link does not work; empty if it does, or if there was none
+ */
+export async function followLink() {
+  if (!code) return "";
+  let reason = "";
+  try {
+    saveKey(await redeem(code));
+  } catch (error) {
+    if (error instanceof ApiError && error.isPassing) throw error;
+    reason = error instanceof ApiError ? error.message : words(error);
+  }
+  code = "";
+  return reason;
+}
 
 /** @param {unknown} error */
 function words(error) {
@@ -43,9 +79,14 @@ export function signIn(onDone, reason = "") {
     h(
       "p",
       { class: "hint" },
-      "Otherwise the key is forgotten with this tab. The service printed a first key at its first start; ",
+      "Otherwise the key is forgotten with this tab. ",
+      "The service printed a first key at its first start, or wrote it to the file ",
+      h("code", {}, "first-key"),
+      " in its data folder; ",
       h("code", {}, "kinora keys create"),
-      " makes more.",
+      " makes more. On a terminal, ",
+      h("code", {}, "kinora serve"),
+      " also prints a link that signs in without a key.",
     ),
   );
 

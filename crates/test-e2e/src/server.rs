@@ -1,6 +1,8 @@
 //! `kinora serve`, or `kinora worker`, as a process: started, killed, stopped, started again on the same data.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +23,9 @@ use crate::wait::until;
 /// The pause after each frame of a clip of ten seconds or more: one of fifteen takes half a minute, and nearly no work.
 const LONG_CLIP_FRAME_MS: &str = "80";
 
+/// Where the opener of [`Setup::opening`] notes its address.
+const OPENED: &str = "opened";
+
 /// How a server is to be started.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
@@ -31,6 +36,7 @@ pub struct Setup {
     without_worker: bool,
     worker: bool,
     painted: bool,
+    opens: bool,
     program: Option<PathBuf>,
     inside: Option<StartInside>,
 }
@@ -101,6 +107,26 @@ impl Setup {
         self
     }
 
+    /// Opening Studio in a browser, by an opener that notes the address instead: [`Server::opened`].
+    #[must_use]
+    pub fn opening(mut self) -> Self {
+        let programs = self.data.beside("programs");
+        std::fs::create_dir_all(&programs).unwrap();
+        let noted = self.data.beside(OPENED);
+        let script = format!(
+            "#!/bin/sh\nprintf %s \"$1\" > '{0}.part' && mv '{0}.part' '{0}'\n",
+            noted.display()
+        );
+        for opener in ["xdg-open", "open"] {
+            let path = programs.join(opener);
+            std::fs::write(&path, &script).unwrap();
+            std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        self.opens = true;
+        let path = std::env::var("PATH").unwrap();
+        self.set("PATH", format!("{}:{path}", programs.display()))
+    }
+
     /// With a configuration file of this text.
     #[must_use]
     pub fn config(self, text: &str) -> Self {
@@ -141,6 +167,7 @@ impl Setup {
         command
             .arg(self.listen.as_deref().unwrap_or("127.0.0.1:0"))
             .args(self.without_worker.then_some("--no-worker"))
+            .args(self.opens.then_some("--open"))
             .arg("--data")
             .arg(self.data.path())
             .envs(self.all_variables());
@@ -163,7 +190,7 @@ impl Setup {
     /// Starts it inside of this process; again where a store has failed on purpose.
     fn start_inside(self, start: StartInside) -> Server {
         let outer = (&self.program, &self.listen, self.outer.is_empty());
-        let is_plain = !self.without_worker && !self.worker && !self.painted;
+        let is_plain = !self.without_worker && !self.worker && !self.painted && !self.opens;
         assert!(
             is_plain && outer == (&None, &None, true),
             "only the binary can be started so: {self:?}"
@@ -320,6 +347,21 @@ impl Server {
             "no greeting"
         );
         self.process().stdout.text()
+    }
+
+    /// The address that it has opened in a browser, once the opener has noted it.
+    pub fn opened(&self) -> String {
+        let noted = self.data.beside(OPENED);
+        until("an opened browser", || std::fs::read_to_string(&noted).ok())
+    }
+
+    /// The link of the file that it has opened in a browser, which signs in.
+    pub fn sign_in_link(&self) -> String {
+        let opened = self.opened();
+        let file = opened.strip_prefix("file://").unwrap();
+        let page = std::fs::read_to_string(file).unwrap();
+        let (_, rest) = page.split_once("; url=").unwrap();
+        rest.split('"').next().unwrap().to_owned()
     }
 
     /// Waits for a line of its log that holds every one of `parts`.

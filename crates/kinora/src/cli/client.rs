@@ -12,7 +12,7 @@ use crate::home_path::path;
 /// Flags of `kinora generate`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_API_KEY. For example:\n  \
+    after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_KEY or KINORA_API_KEY. For example:\n  \
                   kinora generate \"A red balloon drifts over the sea\" -o balloon.mp4\n  \
                   kinora generate \"Day turns into night\" --seconds 4 --first-frame https://example.com/day.jpg\n  \
                   kinora generate \"A harbour at dawn\" --size 1920x1080 --draft -o draft.mp4\n  \
@@ -183,7 +183,7 @@ fn address(text: &str) -> Result<String, String> {
 /// Flags of `kinora tasks`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_API_KEY. For example:\n  \
+    after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_KEY or KINORA_API_KEY. For example:\n  \
                   kinora tasks list"
 )]
 pub(crate) struct TasksArgs {

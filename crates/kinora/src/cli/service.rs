@@ -15,6 +15,8 @@ use crate::output::parse_day;
 #[derive(Debug, Args)]
 #[command(after_help = "For example, behind a proxy that speaks TLS:\n  \
                   kinora serve --data /var/lib/kinora --base-url https://video.example.com\n\n\
+                  On a terminal it prints a link that signs one browser in to Studio, within ten minutes; --open opens it:\n  \
+                  kinora serve --open\n\n\
                   Every setting outside of [[tables]] can also be given as a variable:\n  \
                   KINORA_LISTEN=0.0.0.0:8080 KINORA_WORKER_SLOTS=4 kinora serve")]
 pub(crate) struct ServeArgs {
@@ -32,6 +34,9 @@ pub(crate) struct ServeArgs {
     /// Log format on standard error
     #[arg(long, value_name = "FORM")]
     pub(crate) log_format: Option<LogFormat>,
+    /// Open Studio in a browser, signed in
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Start although acknowledged tasks, results or keys are missing or damaged, and serve the
     /// rest. Use it for one start only. Also as KINORA_ACCEPT_LOSS=1
     #[arg(long)]

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 
 use kinora_client::{Client, Error};
+use kinora_contract::KeyText;
 use serde_json::Value;
 
 use crate::failure::{ExitKind, Failure};
@@ -17,8 +18,9 @@ use crate::output::printable;
 use crate::{folder, system};
 
 const URL: &str = "KINORA_URL";
-const KEY: &str = "KINORA_API_KEY";
-/// The variable in the greeting of the first start, accepted as well.
+/// The variables that may hold the key; the first one that is set counts. The second is that of the greeting of a first start, of
+/// Studio and of the documents, so messages to users without a key name it.
+const KEYS: [&str; 2] = ["KINORA_API_KEY", GREETED_KEY];
 const GREETED_KEY: &str = "KINORA_KEY";
 /// Trusted certificates, in the variable that other programs use.
 const CERTIFICATES: &str = "SSL_CERT_FILE";
@@ -31,37 +33,54 @@ pub(super) struct ServiceClient {
     url: String,
     /// Whether the user named the service, instead of using the default.
     is_named: bool,
-    has_key: bool,
+    key: Option<KeySource>,
+}
+
+/// The key in use, as messages describe it.
+#[derive(Clone, Copy, Debug)]
+struct KeySource {
+    /// The variable or the file that has it.
+    place: &'static str,
+    is_well_formed: bool,
 }
 
 impl ServiceClient {
     /// The service that the environment names, or one with default settings on this machine.
     pub(super) fn from_environment() -> Result<Self, Failure> {
         let url = variable(URL);
-        let key = variable(KEY).or_else(|| variable(GREETED_KEY));
+        let key = KEYS
+            .into_iter()
+            .find_map(|name| Some((variable(name)?, name)));
         Self::connect(url.as_deref(), key)
     }
 
-    /// The service at `url`, or the default one.
-    fn connect(url: Option<&str>, key: Option<String>) -> Result<Self, Failure> {
+    /// The service at `url`, or the default one, with a key and the name of its place.
+    fn connect(
+        url: Option<&str>,
+        key: Option<(String, &'static str)>,
+    ) -> Result<Self, Failure> {
         let address = url.unwrap_or(DEFAULT_URL);
         let mut builder = Client::builder(address);
-        let has_key = key.is_some();
-        if let Some(key) = key {
-            builder = builder.api_key(key);
+        let source = key.as_ref().map(|(text, place)| KeySource {
+            place,
+            is_well_formed: KeyText::parse(text.trim()).is_some(),
+        });
+        if let Some((text, _)) = key {
+            builder = builder.api_key(text);
         }
         if let Some(path) = variable(CERTIFICATES) {
             builder = builder.root_certificates(certificates(Path::new(&path))?);
         }
         let client = builder.build().map_err(|error| {
-            let what = format!("{error}. Check {URL} and {KEY}.");
+            let key = source.map_or(GREETED_KEY, |source| source.place);
+            let what = format!("{error}. Check {URL} and {key}.");
             Failure::new(what).exit(ExitKind::Usage)
         })?;
         Ok(Self {
             client,
             url: address.trim_end_matches('/').to_owned(),
             is_named: url.is_some(),
-            has_key,
+            key: source,
         })
     }
 
@@ -77,16 +96,7 @@ impl ServiceClient {
             return Failure::new(text).exit(ExitKind::Unreachable);
         }
         if error.code() == Some("invalid_api_key") {
-            let what = if self.has_key {
-                format!("The server at {url} does not accept the key in {KEY}.")
-            } else {
-                format!("The server at {url} needs an API key.")
-            };
-            let text = format!(
-                "{what}\n  Give it a key:  export {KEY}=kinora_...\n  The first `kinora serve` prints one or writes it to \
-                 a file; `kinora keys create --name NAME` makes more."
-            );
-            return Failure::new(text).exit(ExitKind::Refused);
+            return self.key_failure();
         }
         let mut text = printable(&error.to_string());
         let at_home = matches!(
@@ -100,6 +110,35 @@ impl ServiceClient {
             text = format!("{text}\n  {advice}");
         }
         Failure::new(text).exit(exit_kind(error))
+    }
+
+    /// Explains that the service wants a key, or another one.
+    fn key_failure(&self) -> Failure {
+        let url = &self.url;
+        let (what, variable) = match self.key {
+            None => (
+                format!("The server at {url} needs an API key."),
+                GREETED_KEY,
+            ),
+            Some(KeySource {
+                place,
+                is_well_formed,
+            }) => {
+                let flaw = if is_well_formed {
+                    "It may be revoked or expired, or of another server."
+                } else {
+                    "It is mistyped or incomplete: a key is kinora_ and 36 letters and digits."
+                };
+                let what =
+                    format!("The server at {url} does not accept the key in {place}. {flaw}");
+                (what, place)
+            }
+        };
+        let text = format!(
+            "{what}\n  Give it a key:  export {variable}=kinora_...\n  The first `kinora serve` prints one or writes it to a \
+             file; `kinora keys create --name NAME` makes more."
+        );
+        Failure::new(text).exit(ExitKind::Refused)
     }
 }
 
@@ -168,7 +207,7 @@ impl LocalServer {
     /// The service, with the key that its first start created.
     pub(super) fn service(&self) -> Result<ServiceClient, Failure> {
         let key = folder::read_first_key(&self.folder.join("data"))?;
-        ServiceClient::connect(Some(&self.url), Some(key))
+        ServiceClient::connect(Some(&self.url), Some((key, "its file first-key")))
     }
 }
 

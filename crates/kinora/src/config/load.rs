@@ -49,6 +49,7 @@ impl Config {
             config.log.format = format;
         }
         config.accept_loss = args.accept_loss || loss_accepted(&variables)?;
+        config.opens_browser = args.open;
         config.check()?;
         Ok(config)
     }

@@ -74,13 +74,14 @@ fn flags_override_all_and_are_judged() {
         base_url: Some("https://video.example.com".to_owned()),
         no_worker: false,
         log_format: Some(LogFormat::Text),
+        open: true,
         accept_loss: false,
     };
     let config = Config::for_serving_under(&args, &[]).unwrap();
     assert_eq!(config.listen.to_string(), "localhost:8081");
     assert_eq!(config.base_url, "https://video.example.com");
     assert_eq!(config.log.format, LogFormat::Text);
-    assert!(!config.accept_loss);
+    assert!(!config.accept_loss && config.opens_browser);
     let said = [("KINORA_ACCEPT_LOSS".to_owned(), "1".to_owned())];
     assert!(Config::for_serving_under(&args, &said).unwrap().accept_loss);
     let unclear = [("KINORA_ACCEPT_LOSS".to_owned(), "perhaps".to_owned())];

@@ -7,11 +7,14 @@ use kinora_store::{ApiKey, KeyScope, NewKey};
 use crate::cli::CreateArgs;
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::output::date;
 use crate::system::random;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Maximum lifetime of a key: a hundred years. More is a typo.
 const EXPIRES_IN_DAYS_MAX: u32 = 36_500;
+/// Lifetime of a browser's key: a tab is seldom open for longer.
+const BROWSER_DAYS: u64 = 30;
 
 /// The valid parts of a new key.
 #[derive(Debug)]
@@ -36,6 +39,15 @@ impl NewKeyParts {
             lives_ms: None,
             requests_per_minute: None,
             unfinished_max: None,
+        }
+    }
+
+    /// The key of a browser that signs in by a link. Several may be usable, so the name has the time.
+    pub(crate) fn for_browser(now_ms: u64) -> Self {
+        Self {
+            name: format!("studio {}", date(now_ms)),
+            lives_ms: Some(BROWSER_DAYS * DAY_MS),
+            ..Self::for_first_start()
         }
     }
 

@@ -94,6 +94,17 @@ const json = async (path, options, key) => (await send(path, options, key)).json
 export const models = (key) => json("v1/models", {}, key);
 
 /**
+ * The key that the code of a sign-in link is worth, once.
+ * @param {string} code
+ * @returns {Promise<string>}
+ */
+export async function redeem(code) {
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ code });
+  return (await json("studio/sign-in", { method: "POST", headers, body }, "")).key;
+}
+
+/**
  * @typedef {object} Operations The whole service, for operators.
  * @property {number} at Unix seconds
  * @property {{model: string, waiting: number, running: number, oldest_waiting_seconds: number | null}[]} queue

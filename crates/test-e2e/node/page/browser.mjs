@@ -18,8 +18,11 @@ const FLAGS = [
 // Far longer than anything should take.
 const PATIENCE_MS = 240_000;
 
-/** Who visits: the address of a service, a key of it, and another host that the user's addresses lead to. */
-export const user = { page: "", key: "", host: "" };
+/**
+ * Who visits: the address of a service, a key of it, another host that the user's addresses lead to, a link that signs in, and
+ * the file that leads to it.
+ */
+export const user = { page: "", key: "", host: "", link: "", file: "" };
 
 /** Fails with words when `condition` does not hold. */
 export function assert(condition, words) {

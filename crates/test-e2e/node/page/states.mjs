@@ -1,7 +1,7 @@
 // States of the page that seldom arise, and must be right all the same: a form that was left, a long prompt, a long
 // queue, forced colours.
 
-import { action, assert, choose, enter, hasFocus, open, signIn, tile } from "./browser.mjs";
+import { action, assert, choose, enter, hasFocus, open, signIn, tile, user } from "./browser.mjs";
 import { judge } from "./look.mjs";
 
 const door = (page) => page.getByLabel("API key");
@@ -57,6 +57,34 @@ export async function stays() {
   await other.reload();
   await door(other).waitFor();
   await close();
+}
+
+/** The link of a start signs in once, and leaves nothing of itself; another use of it says what to do. */
+export async function by_link() {
+  const { page, close } = await open({ host: "file://" });
+  // What `--open` gives to the browser.
+  await page.goto(user.file);
+  await page.getByRole("button", { name: "Generate" }).waitFor();
+  assert(page.url() === `${user.page}/`, `the address is ${page.url()}`);
+  assert((await page.evaluate(() => localStorage.length)) === 0, "the key outlives the tab");
+  await page.reload();
+  await page.getByRole("button", { name: "Generate" }).waitFor();
+  // A link that is no use takes nothing from who is signed in.
+  await page.goto(user.link);
+  await page.waitForURL(`${user.page}/`);
+  await page.getByRole("button", { name: "Generate" }).waitFor();
+  await close();
+
+  const other = await open({ path: user.link.slice(user.page.length) });
+  const notice = other.page.locator(".sign-in .notice");
+  await notice.getByText("used already").waitFor();
+  assert(await hasFocus(door(other.page)), "the way on does not begin at the key");
+  assert(other.page.url() === `${user.page}/`, `the address is ${other.page.url()}`);
+  // Pasted into the tab of the page.
+  await other.page.evaluate(() => (location.hash = "sign-in=0123"));
+  await notice.getByText("not the one").waitFor();
+  await judge(other.page, "a link that does not work");
+  await other.close();
 }
 
 /** A prompt of 4,000 characters leaves its actions in sight, and can be read and copied as a whole. */

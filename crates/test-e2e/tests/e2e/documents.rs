@@ -65,7 +65,7 @@ const EXCUSED: [(&str, &str, &str); 22] = [
     ),
     (
         "docs/cli.md",
-        "export KINORA_API_KEY=",
+        "export KINORA_KEY=",
         "the key is the one that the reader's own service has printed",
     ),
     (

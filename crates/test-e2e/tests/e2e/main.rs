@@ -68,6 +68,7 @@ mod s3;
 mod sdk;
 mod seats;
 mod secrets;
+mod sign_in;
 mod signatures;
 mod stages;
 mod stopping;

@@ -197,6 +197,16 @@ fn who_stays_signed_in_is_so_in_other_tabs_until_the_sign_out() {
 }
 
 #[test]
+fn a_link_signs_in_once_and_then_says_what_to_do() {
+    let server = Setup::default().opening().start();
+    let (page, link, file) = (server.base_url(), server.sign_in_link(), server.opened());
+    driver::run(
+        &json!({"scenario": "by_link", "page": page, "key": "", "host": "", "link": link, "file": file}),
+        |_| (),
+    );
+}
+
+#[test]
 fn a_long_prompt_leaves_its_actions_in_sight() {
     let server = Server::start();
     let client = server.newcomer();

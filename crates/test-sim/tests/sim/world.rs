@@ -269,6 +269,7 @@ impl World {
             watch: kinora_api::TaskWatch::default(),
             readiness: kinora_contract::WorkerReadiness::default(),
             tracer: kinora_traces::TaskTracer::default(),
+            sign_in: None,
             lost: kinora_api::LostFiles::default(),
             stopping: CancellationToken::new(),
         });

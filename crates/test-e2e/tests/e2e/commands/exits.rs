@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use kinora_contract::KeyText;
 use kinora_test_e2e::{kinora, run};
 use serde_json::Value;
 
@@ -128,7 +129,32 @@ fn no_server_is_exit_code_3_and_a_wrong_key_is_4() {
     );
     let mut keyless = command(&client, folder.path(), &list);
     keyless.env_remove("KINORA_API_KEY");
-    assert!(refused(&run(keyless), 4).contains("needs an API key"));
+    let keyless = run(keyless);
+    let said = refused(&keyless, 4);
+    assert!(
+        said.contains("needs an API key") && said.contains("export KINORA_KEY="),
+        "{said}"
+    );
+    // The variable that has the wrong key is named, and what is wrong with it.
+    for (key, code, flaw) in [
+        ("kinora_wrong", 4, "mistyped"),
+        ("kinora_\u{2026}", 2, "invalid characters"),
+        (
+            KeyText::from_random(&[7; 64]).unwrap().reveal(),
+            4,
+            "revoked",
+        ),
+    ] {
+        let mut mistaken = command(&client, folder.path(), &list);
+        mistaken.env_remove("KINORA_API_KEY").env("KINORA_KEY", key);
+        let mistaken = run(mistaken);
+        let said = refused(&mistaken, code);
+        let is_named = said.contains("KINORA_KEY") && !said.contains("KINORA_API_KEY");
+        assert!(
+            is_named && said.contains(flaw) && !said.contains(key),
+            "{said}"
+        );
+    }
     // The name of the first start's greeting is taken as well.
     let mut greeted = command(&client, folder.path(), &list);
     greeted
