@@ -10,6 +10,7 @@ import { bodyOf } from "../core/request.js";
 import { keepForm, keptForm, rememberRequest } from "../core/session.js";
 import * as tasks from "../core/tasks.js";
 import { field, remark, toggle } from "./controls.js";
+import { takesFiles } from "./drop.js";
 import { modelChoice } from "./model.js";
 import { picturesPart } from "./pictures.js";
 import { fitted, shapePart, sizeOf } from "./shape.js";
@@ -116,6 +117,8 @@ export function composer(models, { onSubmitted, onClose }) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
   });
 
+  takesFiles(root, pictures.take);
+
   /** @param {Partial<Form>} part */
   function change(part) {
     form = { ...form, ...part };
@@ -157,6 +160,8 @@ export function composer(models, { onSubmitted, onClose }) {
   async function send(event) {
     event.preventDefault();
     if (isSending) return;
+    const waits = pictures.uploading();
+    if (waits) return complainAt(waits, "This file is still on its way. Wait for it, or cancel the upload.");
     const missing = firstMissing(form);
     if (missing) return complain(...missing);
     isSending = true;
@@ -185,12 +190,15 @@ export function composer(models, { onSubmitted, onClose }) {
 
   /** Shows a refusal where it belongs. @param {string} param @param {string} message @param {ApiError} [error] */
   function complain(param, message, error) {
-    const control = find(param);
     const words = inWords(message, param);
-    const text = error?.retrySeconds ? `${words} Try again in ${error.retrySeconds} s.` : words;
+    if (param === "seed" || param === "negative_prompt") more.open = true;
+    complainAt(find(param), error?.retrySeconds ? `${words} Try again in ${error.retrySeconds} s.` : words);
+  }
+
+  /** @param {ReturnType<typeof find>} control `undefined`: the form as a whole @param {string} text */
+  function complainAt(control, text) {
     (control?.remark ?? failure).show(text, true);
     announce(text, "assertive");
-    if (param === "seed" || param === "negative_prompt") more.open = true;
     const target = control && ("control" in control ? control.control : control.root.querySelector("input"));
     target?.focus();
     (control?.root ?? failure.root).scrollIntoView({ block: "nearest" });

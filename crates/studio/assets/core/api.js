@@ -164,25 +164,40 @@ export const cancel = (id) => json(`v1/videos/${id}/cancel`, { method: "POST" })
 export const remove = (id) => json(`v1/videos/${id}`, { method: "DELETE" });
 
 /**
- * Submits a request once, however often it has to be sent: while the service is away, it is repeated under the
- * same `Idempotency-Key`.
- * @param {Record<string, unknown>} body
+ * Does something once, however often it has to be sent: while the service is away, it is repeated under the same
+ * `Idempotency-Key`.
+ * @template T
+ * @param {(key: string) => Promise<T>} attempt
  * @param {(error: ApiError) => void} onRetry called before each pause
- * @returns {Promise<Task>}
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
  */
-export async function submit(body, onRetry) {
-  const headers = { "content-type": "application/json", "idempotency-key": idempotencyKey() };
+export async function once(attempt, onRetry, signal) {
+  const key = idempotencyKey();
   for (const pause of [...PAUSES_MS, 0]) {
     try {
-      return await json("v1/videos", { method: "POST", headers, body: JSON.stringify(body) });
+      return await attempt(key);
     } catch (error) {
       if (!(error instanceof ApiError) || !error.isPassing || !pause) throw error;
       onRetry(error);
       await sleep(pause);
+      signal?.throwIfAborted();
     }
   }
   throw new ApiError(0, {});
 }
+
+/**
+ * Submits a request once.
+ * @param {Record<string, unknown>} body
+ * @param {(error: ApiError) => void} onRetry called before each pause
+ * @returns {Promise<Task>}
+ */
+export const submit = (body, onRetry) =>
+  once((key) => {
+    const headers = { "content-type": "application/json", "idempotency-key": key };
+    return json("v1/videos", { method: "POST", headers, body: JSON.stringify(body) });
+  }, onRetry);
 
 /**
  * A picture of a task that has no signed address: a preview, or the spritesheet. The condition keeps the service from
@@ -198,13 +213,18 @@ export async function picture(id, variant) {
   return URL.createObjectURL(await response.blob());
 }
 
+/** The path of a result or of an uploaded file, within an address that the service has signed. */
+const SIGNED = /\/v1\/(?:videos\/video|files\/file)_[0-9a-z]{26}\/content\?.*$/;
+
+/** Whether an address is of a result or an uploaded file. @param {string} url */
+export const isSigned = (url) => SIGNED.test(url);
+
 /**
- * The address of a result on the page's own host: the service may be reached by another name than that of
- * `base_url`, and the signature holds for either.
+ * The address of a result or an uploaded file on the page's own host: the service may be reached by another name than
+ * that of `base_url`, and the signature holds for either.
  * @param {string | undefined} url
  */
-export function here(url) {
-  if (!url) return "";
-  const start = url.indexOf("/v1/videos/");
-  return start < 0 ? url : new URL(url.slice(start + 1), document.baseURI).href;
+export function here(url = "") {
+  const path = SIGNED.exec(url)?.[0];
+  return path ? new URL(path.slice(1), document.baseURI).href : url;
 }

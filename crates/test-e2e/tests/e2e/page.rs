@@ -186,6 +186,28 @@ fn pictures_and_sounds_are_shown_judged_and_used() {
     scenario_beside(address.trim_end_matches('/'), "references", &client, |_| ());
 }
 
+/// Runs a scenario with pictures and a sound for its user to upload.
+fn with_files(name: &str) {
+    let host = Host::start();
+    host.serve("photo.png", studio::landscape("photo.png", (640, 480)));
+    host.serve("other.jpg", studio::landscape("other.jpg", (800, 450)));
+    host.serve("tone.wav", studio::tone("tone.wav", 440, 3.0));
+    let server = Server::start();
+    let address = host.url("");
+    let client = server.newcomer();
+    scenario_beside(address.trim_end_matches('/'), name, &client, |_| ());
+}
+
+#[test]
+fn files_of_ones_own_are_uploaded_judged_used_and_used_again() {
+    with_files("own_files");
+}
+
+#[test]
+fn a_picture_is_uploaded_by_phone_too() {
+    with_files("own_files_by_phone");
+}
+
 #[test]
 fn what_was_typed_is_kept_and_nothing_right_looks_wrong() {
     plain("form_kept");
