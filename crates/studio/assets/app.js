@@ -55,6 +55,8 @@ function studio({ data: models, scopes }) {
     openForm(true);
     if (prompt) form.suggest(prompt);
   }
+  /** @param {string} model @param {"draft" | "first_frame"} feature */
+  const canDo = (model, feature) => models.some((one) => one.id === model && one.capabilities[feature]);
   /** @type {import("./view/actions.js").Desk} */
   const desk = {
     open: (id) => view.show(id),
@@ -63,8 +65,10 @@ function studio({ data: models, scopes }) {
     edit: (task) => (view.close(), openForm(true), form.edit(task)),
     fill: (body) => (view.close(), openForm(true), form.fill(body)),
     closeViewer: () => view.close(),
+    toTop: () => videos.toTop(),
     canEdit: form.canEdit,
-    makesFinals: (model) => models.some((one) => one.id === model && one.capabilities.draft),
+    makesFinals: (model) => canDo(model, "draft"),
+    takesFirstFrames: (model) => canDo(model, "first_frame"),
   };
   const pair = comparison(desk.closeViewer);
   const open = (/** @type {string} */ id) =>
@@ -91,6 +95,7 @@ function studio({ data: models, scopes }) {
   followTitle();
   follow(top, videos, form);
   openLinked(view);
+  addEventListener("hashchange", () => openLinked(view));
 }
 
 /**
@@ -136,7 +141,10 @@ function tellEnds() {
   });
 }
 
-/** Opens the video that the address names. @param {ReturnType<typeof viewer>} view */
+/**
+ * Opens the video that the address names: at the start, and when somebody follows a link in this tab.
+ * @param {ReturnType<typeof viewer>} view
+ */
 async function openLinked(view) {
   const id = location.hash.slice(1);
   if (!/^video_[0-9a-z]{26}$/.test(id)) return;

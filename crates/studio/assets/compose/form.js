@@ -9,6 +9,8 @@ import { whyNot } from "../core/models.js";
 import { bodyOf } from "../core/request.js";
 import { keepForm, keptForm, rememberRequest } from "../core/session.js";
 import * as tasks from "../core/tasks.js";
+import { submitFour } from "../core/variations.js";
+import { toast } from "../view/toast.js";
 import { field, remark, toggle } from "./controls.js";
 import { takesFiles } from "./drop.js";
 import { modelChoice } from "./model.js";
@@ -90,6 +92,11 @@ export function composer(models, { onSubmitted, onClose }) {
     h("span", {}, "Generate"),
     h("kbd", { "aria-hidden": "true" }, SEND),
   );
+  const four = h(
+    "button",
+    { type: "button", class: "button", onclick: (/** @type {Event} */ event) => send(event, true) },
+    "Four variations",
+  );
   const close = h(
     "button",
     { type: "button", class: "icon-button composer-close", "aria-label": "Close", onclick: onClose },
@@ -111,7 +118,7 @@ export function composer(models, { onSubmitted, onClose }) {
       draft.root,
       more,
     ),
-    h("div", { class: "composer-foot" }, failure.root, button),
+    h("div", { class: "composer-foot" }, failure.root, h("div", { class: "composer-buttons" }, button, four)),
   );
   root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
@@ -156,8 +163,8 @@ export function composer(models, { onSubmitted, onClose }) {
     document.body.classList.toggle("is-editing", isEdit);
   }
 
-  /** @param {Event} event */
-  async function send(event) {
+  /** @param {Event} event @param {boolean} [isFour] with four seeds */
+  async function send(event, isFour = false) {
     event.preventDefault();
     if (isSending) return;
     const waits = pictures.uploading();
@@ -165,17 +172,14 @@ export function composer(models, { onSubmitted, onClose }) {
     const missing = firstMissing(form);
     if (missing) return complain(...missing);
     isSending = true;
-    setAttribute(button, "aria-disabled", "true");
+    for (const one of [button, four]) setAttribute(one, "aria-disabled", "true");
     const label = button.firstElementChild;
     const words = label.textContent;
     setText(label, "Sending…");
     const body = bodyOf(form, model().capabilities, sizeOf(form, model().capabilities));
+    const onRetry = () => setText(label, "Service away, trying again…");
     try {
-      const task = await submit(body, () => setText(label, "Service away, trying again…"));
-      rememberRequest(task.id, body);
-      tasks.put([task]);
-      const ahead = task.queue_position;
-      announce(ahead ? `Accepted. ${plural(ahead, "task")} before it.` : "Accepted.");
+      const task = await (isFour ? sendFour(body, onRetry) : sendOne(body, onRetry));
       if (form.source) change({ source: null, prompt: "" });
       onSubmitted(task);
     } catch (error) {
@@ -183,9 +187,26 @@ export function composer(models, { onSubmitted, onClose }) {
       complain(error.param, error.message, error);
     } finally {
       isSending = false;
-      setAttribute(button, "aria-disabled", null);
+      for (const one of [button, four]) setAttribute(one, "aria-disabled", null);
       if (label.textContent?.endsWith("…")) setText(label, words);
     }
+  }
+
+  /** @param {Record<string, unknown>} body @param {() => void} onRetry */
+  async function sendOne(body, onRetry) {
+    const task = await submit(body, onRetry);
+    rememberRequest(task.id, body);
+    tasks.put([task]);
+    const ahead = task.queue_position;
+    announce(ahead ? `Accepted. ${plural(ahead, "task")} before it.` : "Accepted.");
+    return task;
+  }
+
+  /** @param {Record<string, unknown>} body @param {() => void} onRetry */
+  async function sendFour(body, onRetry) {
+    const { accepted, words, isPart } = await submitFour(body, onRetry);
+    toast(words, { isError: isPart });
+    return accepted[0];
   }
 
   /** Shows a refusal where it belongs. @param {string} param @param {string} message @param {ApiError} [error] */

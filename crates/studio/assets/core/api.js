@@ -22,6 +22,7 @@ import { idempotencyKey, savedKey } from "./session.js";
  * @property {number} [queue_position]
  * @property {string} [result_url]
  * @property {string} [thumbnail_url]
+ * @property {string} [last_frame_url]
  * @property {{code: string, message: string, param?: string}} [error]
  * @property {boolean} [draft]
  * @property {string} [draft_task_id]
@@ -228,3 +229,12 @@ export function here(url = "") {
   const path = SIGNED.exec(url)?.[0];
   return path ? new URL(path.slice(1), document.baseURI).href : url;
 }
+
+/** Names that every machine has for itself: those of a service without a `base_url`. */
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+
+/** The address of a result for somebody else. @param {string} url */
+export const elsewhere = (url) => (LOOPBACK.includes(new URL(url).hostname) ? here(url) : url);
+
+/** The address of this page that opens a task. @param {string} id */
+export const pageOf = (id) => new URL(`#${id}`, document.baseURI).href;

@@ -2,12 +2,14 @@
 
 import * as api from "../core/api.js";
 import { here } from "../core/api.js";
+import { copy } from "../core/clipboard.js";
 import { h } from "../core/dom.js";
-import { isUnfinished, shortened } from "../core/format.js";
+import { isUnfinished, moment, shortened } from "../core/format.js";
 import { poke } from "../core/live.js";
 import { anotherTake, finalOf, requestFor } from "../core/request.js";
 import { rememberRequest } from "../core/session.js";
 import * as tasks from "../core/tasks.js";
+import { submitFour } from "../core/variations.js";
 import { showCode } from "./code.js";
 import { confirm } from "./dialog.js";
 import { toast } from "./toast.js";
@@ -33,8 +35,10 @@ import { toast } from "./toast.js";
  * @property {(task: Task) => void} edit
  * @property {(body: Record<string, unknown>) => void} fill
  * @property {() => void} closeViewer
+ * @property {() => void} toTop shows the newest videos
  * @property {boolean} canEdit whether some model makes edits
  * @property {(model: string) => boolean} makesFinals
+ * @property {(model: string) => boolean} takesFirstFrames
  */
 
 const UNSEEN_PARTS = "References and settings that the service does not show were left out.";
@@ -97,14 +101,44 @@ function again(task, desk) {
 }
 
 /** @param {Task} task @param {Desk} desk */
+const four = (task, desk) =>
+  showing(async () => {
+    const { body, isWhole } = anotherTake(task);
+    const { words, isPart } = await submitFour(body, () => toast("The service is away; trying again."));
+    poke();
+    desk.closeViewer();
+    desk.toTop();
+    toast(isWhole ? words : `${words} ${UNSEEN_PARTS}`, { isError: isPart });
+  });
+
+/** What a task shows of its request. @param {Task} task */
+const shown = ({ model, prompt, size, seconds }) => ({ model, prompt, size, seconds: Number(seconds) });
+
+/** @param {Task} task @param {Desk} desk */
 function reuse(task, desk) {
   const { body, isWhole } = requestFor(task);
-  desk.fill(
-    "draft_task_id" in body
-      ? { model: task.model, prompt: task.prompt, size: task.size, seconds: Number(task.seconds), seed: task.seed }
-      : body,
-  );
+  desk.fill("draft_task_id" in body ? { ...shown(task), seed: task.seed } : body);
   if (!isWhole) toast(UNSEEN_PARTS);
+}
+
+/**
+ * Fills the form for what comes next: the same prompt, and this video's end as the beginning.
+ * @param {Task} task
+ * @param {Desk} desk
+ */
+function goOn(task, desk) {
+  const { negative_prompt, generate_audio } = requestFor(task).body;
+  desk.fill({ ...shown(task), negative_prompt, generate_audio, first_frame: task.last_frame_url });
+  toast("Starts from the last frame. Say what happens next.");
+}
+
+/** @param {string} text @param {string} words */
+const copyLink = (text, words) => copy(text).then(() => toast(`Copied. ${words}`));
+
+/** @param {Task} task */
+function copyResult(task) {
+  const until = task.expires_at ? ` until ${moment(task.expires_at)}` : "";
+  return copyLink(api.elsewhere(task.result_url ?? ""), `Everybody who has it can see the video${until}.`);
 }
 
 /**
@@ -116,6 +150,7 @@ export function actionsOf(task, desk) {
   /** @type {Action[]} */
   const shared = [
     { name: "again", label: "Another seed", icon: "again", key: "r", run: () => again(task, desk) },
+    { name: "four", label: "Four variations", icon: "four", key: "v", run: () => four(task, desk) },
     { name: "reuse", label: "Use in form", icon: "form", key: "u", run: () => reuse(task, desk) },
     {
       name: "code",
@@ -124,10 +159,19 @@ export function actionsOf(task, desk) {
       key: "c",
       run: () => showCode(requestFor(task), UNSEEN_PARTS),
     },
+    {
+      name: "page-link",
+      label: "Copy page link",
+      icon: "link",
+      key: "p",
+      run: () => copyLink(api.pageOf(task.id), "It opens this video in Studio, for people with a key of the project."),
+    },
   ];
   if (isUnfinished(task)) {
     // The key that deletes a finished task: it may end between a look and a key, and either way there is a question.
-    return [{ name: "cancel", label: "Cancel", icon: "close", key: "Delete", run: () => stop(task) }, shared[2]];
+    /** @type {Action} */
+    const cancel = { name: "cancel", label: "Cancel", icon: "close", key: "Delete", run: () => stop(task) };
+    return [cancel, ...shared.filter(({ name }) => name === "code" || name === "page-link")];
   }
   /** @type {Action} */
   const remove = {
@@ -139,7 +183,7 @@ export function actionsOf(task, desk) {
     run: () => discard(task, desk),
   };
   if (task.status === "failed") return [...shared, remove];
-  /** @type {(Action | false | undefined)[]} */
+  /** @type {(Action | false | "" | undefined)[]} */
   const all = [
     task.draft &&
       desk.makesFinals(task.model) && {
@@ -153,7 +197,17 @@ export function actionsOf(task, desk) {
     { name: "download", label: "Download", icon: "download", key: "d", isMain: !task.draft, run: () => download(task) },
     desk.canEdit && { name: "edit", label: "Edit", icon: "edit", key: "e", run: () => desk.edit(task) },
     { name: "compare", label: "Compare", icon: "compare", key: "x", run: () => desk.compare(task.id) },
-    ...shared,
+    task.last_frame_url &&
+      desk.takesFirstFrames(task.model) && {
+        name: "go-on",
+        label: "Continue video",
+        icon: "onward",
+        key: "g",
+        run: () => goOn(task, desk),
+      },
+    ...shared.slice(0, -1),
+    { name: "link", label: "Copy video link", icon: "link", key: "l", run: () => copyResult(task) },
+    ...shared.slice(-1),
     remove,
   ];
   return /** @type {Action[]} */ (all.filter(Boolean));

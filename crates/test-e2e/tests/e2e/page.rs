@@ -209,6 +209,24 @@ fn a_picture_is_uploaded_by_phone_too() {
 }
 
 #[test]
+fn four_variations_are_four_tasks_and_refused_ones_are_told() {
+    plain("variations");
+}
+
+#[test]
+fn a_video_and_its_page_can_be_linked_to() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("links", &client, |_| ());
+}
+
+#[test]
+fn the_end_of_a_video_begins_the_next() {
+    plain("going_on");
+}
+
+#[test]
 fn what_was_typed_is_kept_and_nothing_right_looks_wrong() {
     plain("form_kept");
 }
