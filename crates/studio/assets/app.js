@@ -75,7 +75,7 @@ function studio({ data: models, scopes }) {
     pair.isChoosing() && tasks.get(id)?.status === "completed"
       ? pair.add(id)
       : grow(videos.frame(id), () => view.show(id), view.picture);
-  const videos = gallery({ onOpen: open, onCompare: desk.compare, onCreate: create });
+  const videos = gallery({ onOpen: open, onCompare: desk.compare, onCreate: create, onSelect: pair.stop });
   const view = viewer(desk, { order: videos.order, onClosed: (id) => backToTile(videos, id) });
   const needsKey = savedKey() !== "";
   const top = header({
@@ -84,12 +84,12 @@ function studio({ data: models, scopes }) {
     onService: scopes.includes("operations:read") ? showOperations : null,
     onLeave: needsKey ? () => leave() : null,
   });
-  app.replaceChildren(top.root, h("main", { class: "desk" }, form.root, videos.root), pair.tray);
+  app.replaceChildren(top.root, h("main", { class: "desk" }, form.root, videos.root), pair.tray, videos.tray);
   shortcuts({
     n: () => create(),
     "/": () => videos.search.focus(),
     "?": showHelp,
-    Escape: () => (pair.stop(), openForm(false)),
+    Escape: () => (pair.stop(), videos.stopSelecting(), openForm(false)),
   });
   tellEnds();
   followTitle();

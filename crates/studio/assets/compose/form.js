@@ -6,6 +6,7 @@ import { inWords } from "../core/failure.js";
 import { plural, shortened } from "../core/format.js";
 import { SEND } from "../core/keyboard.js";
 import { whyNot } from "../core/models.js";
+import { rememberPrompt } from "../core/kept.js";
 import { bodyOf } from "../core/request.js";
 import { keepForm, keptForm, rememberRequest } from "../core/session.js";
 import * as tasks from "../core/tasks.js";
@@ -18,6 +19,7 @@ import { picturesPart } from "./pictures.js";
 import { fitted, shapePart, sizeOf } from "./shape.js";
 import { sourcePart } from "./source.js";
 import { firstMissing, formOf, fresh, possibleWay, seedComplaint } from "./state.js";
+import { wordsPart } from "./words.js";
 
 /** @typedef {import("../core/request.js").Form} Form */
 /** @typedef {import("../core/models.js").Model} Model */
@@ -51,6 +53,8 @@ export function composer(models, { onSubmitted, onClose }) {
     }),
     count,
   );
+  const words = wordsPart((prompt) => change({ prompt }));
+  prompt.root.append(words.root);
   const source = sourcePart(change);
   const pictures = picturesPart(change);
   const shape = shapePart(change);
@@ -143,6 +147,7 @@ export function composer(models, { onSubmitted, onClose }) {
     source.show(form);
     if (prompt.control.value !== form.prompt) prompt.control.value = form.prompt;
     prompt.remark.show("");
+    words.show(form.prompt);
     prompt.control.placeholder = isEdit
       ? "The same at night, snow falls"
       : "A red balloon drifts over a calm sea at dawn";
@@ -174,12 +179,13 @@ export function composer(models, { onSubmitted, onClose }) {
     isSending = true;
     for (const one of [button, four]) setAttribute(one, "aria-disabled", "true");
     const label = button.firstElementChild;
-    const words = label.textContent;
+    const before = label.textContent;
     setText(label, "Sending…");
     const body = bodyOf(form, model().capabilities, sizeOf(form, model().capabilities));
     const onRetry = () => setText(label, "Service away, trying again…");
     try {
       const task = await (isFour ? sendFour(body, onRetry) : sendOne(body, onRetry));
+      rememberPrompt(form.prompt.trim());
       if (form.source) change({ source: null, prompt: "" });
       onSubmitted(task);
     } catch (error) {
@@ -188,7 +194,7 @@ export function composer(models, { onSubmitted, onClose }) {
     } finally {
       isSending = false;
       for (const one of [button, four]) setAttribute(one, "aria-disabled", null);
-      if (label.textContent?.endsWith("…")) setText(label, words);
+      if (label.textContent?.endsWith("…")) setText(label, before);
     }
   }
 

@@ -5,6 +5,7 @@ import { h, icon, setAttribute, setStyle, setText } from "../core/dom.js";
 import { SKETCH, sketches } from "../core/experience.js";
 import { reasonOf } from "../core/failure.js";
 import { ago, isUnfinished, length, shortened, sides, statusWord } from "../core/format.js";
+import { isFavourite, toggleFavourite } from "../core/kept.js";
 import { sizeName } from "../core/models.js";
 import * as tasks from "../core/tasks.js";
 import { previewOf } from "./previews.js";
@@ -36,7 +37,8 @@ export function tile(id, { onOpen, onCompare }) {
   const badge = h("span", { class: "badge" });
   const bar = h("span", { class: "bar" }, h("span", { class: "bar-fill" }));
   const state = h("span", { class: "frame-state" }, h("span", { class: "frame-words" }), bar);
-  const frame = h("span", { class: "frame" }, empty, image, state);
+  const mark = h("span", { class: "frame-mark" }, icon("check"));
+  const frame = h("span", { class: "frame" }, empty, image, state, mark);
   const words = h("span", { class: "tile-words", dir: "auto" });
   // Not on the picture: an engine may have written there itself.
   const known = h("span");
@@ -56,7 +58,12 @@ export function tile(id, { onOpen, onCompare }) {
     { type: "button", class: "icon-button tile-compare", title: "Compare", onclick: () => onCompare(id) },
     icon("compare"),
   );
-  const root = h("li", { class: "tile" }, open, compare);
+  const star = h(
+    "button",
+    { type: "button", class: "icon-button tile-star", title: "Favourite", onclick: () => toggleFavourite(id) },
+    icon("star"),
+  );
+  const root = h("li", { class: "tile" }, open, compare, star);
   scrub(frame, id);
   let status = "";
 
@@ -115,9 +122,17 @@ export function tile(id, { onOpen, onCompare }) {
     setText(words, shortened(task.prompt, 140));
     compare.hidden = status !== "completed";
     setAttribute(compare, "aria-label", `Compare: ${shortened(task.prompt, 100)}`);
+    setAttribute(star, "aria-label", `Favourite: ${shortened(task.prompt, 100)}`);
+    setAttribute(star, "aria-pressed", String(isFavourite(id)));
     age();
   }
 
+  /** @param {boolean | null} isChosen `null`: nothing is selected now */
+  function select(isChosen) {
+    root.classList.toggle("is-chosen", isChosen === true);
+    setAttribute(open, "aria-pressed", isChosen === null ? null : String(isChosen));
+  }
+
   update();
-  return { root, update, age, open, frame };
+  return { root, update, age, open, frame, select };
 }

@@ -5,6 +5,7 @@ import { here } from "../core/api.js";
 import { copy } from "../core/clipboard.js";
 import { h } from "../core/dom.js";
 import { isUnfinished, moment, shortened } from "../core/format.js";
+import { isFavourite, toggleFavourite } from "../core/kept.js";
 import { poke } from "../core/live.js";
 import { anotherTake, finalOf, requestFor } from "../core/request.js";
 import { rememberRequest } from "../core/session.js";
@@ -24,6 +25,7 @@ import { toast } from "./toast.js";
  * @property {string} key
  * @property {boolean} [isMain]
  * @property {boolean} [isDanger]
+ * @property {boolean} [isOn] of one that is a switch
  * @property {() => unknown} run
  */
 
@@ -132,6 +134,12 @@ function goOn(task, desk) {
   toast("Starts from the last frame. Say what happens next.");
 }
 
+/** @param {string} id */
+function star(id) {
+  const isOn = toggleFavourite(id);
+  toast(isOn ? "A favourite, in this browser only." : "No favourite any more.");
+}
+
 /** @param {string} text @param {string} words */
 const copyLink = (text, words) => copy(text).then(() => toast(`Copied. ${words}`));
 
@@ -182,6 +190,15 @@ export function actionsOf(task, desk) {
     isDanger: true,
     run: () => discard(task, desk),
   };
+  /** @type {Action} */
+  const favourite = {
+    name: "favourite",
+    label: "Favourite",
+    icon: "star",
+    key: "s",
+    isOn: isFavourite(task.id),
+    run: () => star(task.id),
+  };
   if (task.status === "failed") return [...shared, remove];
   /** @type {(Action | false | "" | undefined)[]} */
   const all = [
@@ -208,6 +225,7 @@ export function actionsOf(task, desk) {
     ...shared.slice(0, -1),
     { name: "link", label: "Copy video link", icon: "link", key: "l", run: () => copyResult(task) },
     ...shared.slice(-1),
+    favourite,
     remove,
   ];
   return /** @type {Action[]} */ (all.filter(Boolean));

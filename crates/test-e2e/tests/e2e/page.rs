@@ -227,6 +227,35 @@ fn the_end_of_a_video_begins_the_next() {
 }
 
 #[test]
+fn several_videos_are_saved_as_one_archive() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("archive", &client, |_| ());
+}
+
+#[test]
+fn several_videos_are_deleted_by_phone() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("delete_many", &client, |_| ());
+}
+
+#[test]
+fn favourites_last_until_the_sign_out() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("favourites", &client, |_| ());
+}
+
+#[test]
+fn words_and_last_prompts_go_into_the_prompt() {
+    plain("words");
+}
+
+#[test]
 fn what_was_typed_is_kept_and_nothing_right_looks_wrong() {
     plain("form_kept");
 }
