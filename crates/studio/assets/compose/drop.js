@@ -35,11 +35,12 @@ export function takesFiles(root, onFiles) {
     onFiles([...event.dataTransfer.files], /** @type {Element} */ (event.target));
   });
   root.addEventListener("paste", (event) => {
-    const { files = [] } = event.clipboardData ?? {};
-    // An office program offers a picture of its text too.
-    if (!files.length || event.clipboardData?.getData("text/plain")) return;
+    const files = [...(event.clipboardData?.files ?? [])];
+    const text = event.clipboardData?.getData("text/plain");
+    // An office program offers a picture of its text too. A file manager offers the name of its file.
+    if (!files.length || (text && !files.some(({ name }) => text.includes(name)))) return;
     event.preventDefault();
-    onFiles([...files], /** @type {Element} */ (event.target));
+    onFiles(files, /** @type {Element} */ (event.target));
   });
   // Beside the form, the browser would leave the page and show the file.
   for (const name of /** @type {const} */ (["dragover", "drop"])) {

@@ -2,7 +2,7 @@
 
 import { ApiError, submit } from "../core/api.js";
 import { announce, h, icon, setAttribute, setText } from "../core/dom.js";
-import { inWords } from "../core/failure.js";
+import { refusalWords } from "../core/failure.js";
 import { plural, shortened } from "../core/format.js";
 import { SEND } from "../core/keyboard.js";
 import { whyNot } from "../core/models.js";
@@ -190,7 +190,7 @@ export function composer(models, { onSubmitted, onClose }) {
       onSubmitted(task);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      complain(error.param, error.message, error);
+      complain(error.param, refusalWords(error));
     } finally {
       isSending = false;
       for (const one of [button, four]) setAttribute(one, "aria-disabled", null);
@@ -215,11 +215,10 @@ export function composer(models, { onSubmitted, onClose }) {
     return accepted[0];
   }
 
-  /** Shows a refusal where it belongs. @param {string} param @param {string} message @param {ApiError} [error] */
-  function complain(param, message, error) {
-    const words = inWords(message, param);
+  /** Shows a refusal where it belongs. @param {string} param @param {string} text */
+  function complain(param, text) {
     if (param === "seed" || param === "negative_prompt") more.open = true;
-    complainAt(find(param), error?.retrySeconds ? `${words} Try again in ${error.retrySeconds} s.` : words);
+    complainAt(find(param), text);
   }
 
   /** @param {ReturnType<typeof find>} control `undefined`: the form as a whole @param {string} text */

@@ -2,6 +2,7 @@
 
 import { ApiError, here } from "../core/api.js";
 import { announce, h, icon } from "../core/dom.js";
+import { refusalWords } from "../core/failure.js";
 import { recent } from "../core/files.js";
 import { ago, bytes, plural } from "../core/format.js";
 import { closeButton, dialog } from "../view/dialog.js";
@@ -37,7 +38,7 @@ export async function chooseRecent(kind, onChoose) {
       : `This project has no ${kind}s now. A file that you upload stays for a day.`;
     announce(plural(files.length, "file"));
   } catch (error) {
-    words.textContent = error instanceof ApiError ? error.message : "The files cannot be listed.";
+    words.textContent = error instanceof ApiError ? refusalWords(error) : "The files cannot be listed.";
     words.classList.add("is-error");
     announce(words.textContent, "assertive");
   }

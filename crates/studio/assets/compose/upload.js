@@ -2,6 +2,7 @@
 
 import { ApiError } from "../core/api.js";
 import { announce, h, setAttribute, setStyle, setText } from "../core/dom.js";
+import { refusalWords } from "../core/failure.js";
 import { complaint, upload } from "../core/files.js";
 
 /** @typedef {import("../core/files.js").FileObject} FileObject */
@@ -58,7 +59,7 @@ export function uploadPart(kind, { onStart, onDone, onEnd }) {
     } catch (error) {
       // One that was stopped has had its end.
       if (running !== control) return;
-      end(error instanceof ApiError ? error.message : `“${file.name}” could not be read.`);
+      end(error instanceof ApiError ? refusalWords(error) : `“${file.name}” could not be read.`);
     }
   }
 

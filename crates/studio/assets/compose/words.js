@@ -47,7 +47,7 @@ export function wordsPart(onChange) {
       ),
     ),
   );
-  const list = h("ul", { class: "prompts", "aria-label": "Last prompts" });
+  const list = h("ul", { class: "prompts" });
   const note = h("p", { class: "hint" });
   const prompts = panel(list, note);
   const presetsOpener = opener("final", "Camera and light", presets);

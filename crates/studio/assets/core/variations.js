@@ -1,6 +1,7 @@
 /** @file Variations: one request with four seeds. Each is a task of its own, and accepted or refused by itself. */
 
 import { ApiError, submit } from "./api.js";
+import { refusalWords } from "./failure.js";
 import { randomSeed } from "./request.js";
 import { rememberRequest } from "./session.js";
 import * as tasks from "./tasks.js";
@@ -31,6 +32,6 @@ export async function submitFour(body, onRetry) {
   tasks.put(accepted);
   if (!accepted.length) throw refused[0];
   if (!refused.length) return { accepted, words: "Making four variations.", isPart: false };
-  const reasons = [...new Set(refused.map((error) => error.message))].join(" ");
+  const reasons = [...new Set(refused.map(refusalWords))].join(" ");
   return { accepted, words: `Only ${accepted.length} of ${COUNT} variations were accepted. ${reasons}`, isPart: true };
 }

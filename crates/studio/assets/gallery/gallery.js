@@ -164,6 +164,7 @@ export function gallery(events) {
       newTile,
     );
     chosen.trim();
+    chosen.opener.hidden = !shown.length && !chosen.isOn();
     if (shown.length > shownMax) whenIdle(more);
     drawBar(shown.length + waiting.length);
     empty.show(isLoaded && !shown.length && !waiting.length ? (tasks.count() ? "nothing-found" : "nothing-yet") : "", filter, search.value.trim());

@@ -3,6 +3,7 @@
 import { ApiError, remove } from "../core/api.js";
 import { saveAll } from "../core/archive.js";
 import { h, icon, setAttribute, setStyle, setText } from "../core/dom.js";
+import { refusalWords } from "../core/failure.js";
 import { isUnfinished, plural } from "../core/format.js";
 import * as tasks from "../core/tasks.js";
 import { confirm } from "../view/dialog.js";
@@ -22,13 +23,17 @@ async function discard(chosen) {
     toast(`Deleted ${plural(gone, "video")}.`);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    toast(`Deleted ${gone} of ${plural(chosen.length, "video")}. ${error.message}`, { isError: true });
+    toast(`Deleted ${gone} of ${plural(chosen.length, "video")}. ${refusalWords(error)}`, { isError: true });
   }
 }
 
 /** Why there is no archive. @param {unknown} error */
 const wordsOf = (error) =>
-  error instanceof ApiError || error instanceof RangeError ? error.message : "The archive could not be saved.";
+  error instanceof RangeError
+    ? error.message
+    : error instanceof ApiError
+      ? refusalWords(error)
+      : "The archive could not be saved.";
 
 /** @param {number} saved @param {number} lost */
 const savedWords = (saved, lost) =>

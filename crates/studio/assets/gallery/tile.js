@@ -120,7 +120,7 @@ export function tile(id, { onOpen, onCompare }) {
     badge.hidden = !kind(task);
     sketch.hidden = !sketches(task.engine);
     setText(words, shortened(task.prompt, 140));
-    compare.hidden = status !== "completed";
+    compare.hidden = star.hidden = status !== "completed";
     setAttribute(compare, "aria-label", `Compare: ${shortened(task.prompt, 100)}`);
     setAttribute(star, "aria-label", `Favourite: ${shortened(task.prompt, 100)}`);
     setAttribute(star, "aria-pressed", String(isFavourite(id)));

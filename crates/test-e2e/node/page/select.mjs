@@ -200,7 +200,7 @@ export async function words() {
   await choose(page, "Size", "480p");
   const last = page.getByRole("button", { name: "Last prompts" });
   await last.click();
-  await page.getByRole("list", { name: "Last prompts" }).getByRole("button", { name: "A kite over" }).click();
+  await page.locator(".prompts").getByRole("button", { name: "A kite over" }).click();
   assert((await prompt.inputValue()) === "A kite over a beach, slow push in", await prompt.inputValue());
   assert(await hasFocus(last), "the focus is lost");
   await close();
