@@ -201,14 +201,27 @@ export const submit = (body, onRetry) =>
   }, onRetry);
 
 /**
- * A picture of a task that has no signed address: a preview, or the spritesheet. The condition keeps the service from
- * leading us to the result store, whose host scripts may not reach; no file has this tag.
+ * A condition that keeps the service from leading us to the result store, whose host scripts may not reach: no file has
+ * this tag.
+ */
+const UNDIRECTED = { "if-none-match": '"none"' };
+
+/**
+ * What is at a signed address of a task. It needs no key, and counts for no key's rate.
+ * @param {string | undefined} url
+ * @param {RequestInit} [options]
+ */
+export const result = (url, options) =>
+  send(here(url), { ...options, headers: UNDIRECTED, cache: "no-store" }, "");
+
+/**
+ * A picture of a task that has no signed address: a preview, or the spritesheet.
  * @param {string} id
  * @param {"thumbnail" | "spritesheet"} variant
  */
 export async function picture(id, variant) {
   const path = `v1/videos/${id}/content?variant=${variant}`;
-  const headers = { "if-none-match": '"none"', prefer: "return=minimal" };
+  const headers = { ...UNDIRECTED, prefer: "return=minimal" };
   const response = await send(path, { headers, cache: "no-store" });
   if (response.status === 204) throw new ApiError(204, { message: "There is no picture yet." });
   return URL.createObjectURL(await response.blob());

@@ -1,6 +1,6 @@
 /** @file Many videos in one ZIP archive on the visitor's disk: which, under which names, and where the bytes go. */
 
-import { ApiError, here, send } from "./api.js";
+import { ApiError, result } from "./api.js";
 import { bytes } from "./format.js";
 import { fits, zip } from "./zip.js";
 
@@ -11,16 +11,6 @@ const PART_BYTES = 8_000_000;
 /** Questions for sizes at a time. */
 const LOOKS = 6;
 const NAME_MAX = 60;
-
-/**
- * The file of a task. The condition keeps the service from leading us to the result store, whose host scripts may not
- * reach; no file has this tag. A signed address needs no key, and no request of its rate.
- * @param {Task} task
- * @param {"GET" | "HEAD"} method
- * @param {AbortSignal} signal
- */
-const open = ({ result_url: url }, method, signal) =>
-  send(here(url), { method, signal, headers: { "if-none-match": '"none"' }, cache: "no-store" }, "");
 
 /** A name that every system takes: what the video shows, and the id, which no other has. @param {Task} task */
 export function nameOf({ id, prompt }) {
@@ -96,7 +86,7 @@ async function measured(tasks, signal) {
   async function look() {
     for (let task = waiting.shift(); task; task = waiting.shift()) {
       try {
-        const { headers } = await open(task, "HEAD", signal);
+        const { headers } = await result(task.result_url, { method: "HEAD", signal });
         files.push({ task, name: nameOf(task), bytes: Number(headers.get("content-length")) });
       } catch (error) {
         if (!(error instanceof ApiError) || error.isPassing) throw error;
@@ -142,7 +132,7 @@ export async function saveAll(tasks, { signal, onProgress }) {
 /** @param {{task: Task, name: string}[]} files @param {AbortSignal} signal */
 async function* opened(files, signal) {
   for (const { task, name } of files) {
-    const { body } = await open(task, "GET", signal);
+    const { body } = await result(task.result_url, { signal });
     const modified = new Date((task.completed_at ?? task.created_at) * 1000);
     yield { name, modified, body: /** @type {ReadableStream<Uint8Array>} */ (body) };
   }

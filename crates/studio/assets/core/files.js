@@ -23,6 +23,9 @@ const SOUNDS = /\.(wav|mp3|m4a|aac|flac|ogg|oga|opus|weba)$/i;
 /** So many are offered to choose from. */
 const RECENT_MAX = 24;
 
+/** Uploads go one after the other: the service takes few at a time, and none that is too slow. @type {Promise<unknown>} */
+let latest = Promise.resolve();
+
 /** What a file seems to be; `undefined`: neither. @param {File} file @returns {Kind | undefined} */
 export function kindOf({ type }) {
   if (type.startsWith("image/")) return "picture";
@@ -45,8 +48,14 @@ export function complaint(file, kind) {
  * @param {{onProgress: (share: number) => void, onRetry: () => void, signal: AbortSignal}} events
  * @returns {Promise<FileObject>}
  */
-export const upload = (file, kind, { onProgress, onRetry, signal }) =>
-  once((key) => attempt(file, PURPOSES[kind], key, onProgress, signal), onRetry, signal);
+export function upload(file, kind, { onProgress, onRetry, signal }) {
+  const turn = latest.then(() => {
+    signal.throwIfAborted();
+    return once((key) => attempt(file, PURPOSES[kind], key, onProgress, signal), onRetry, signal);
+  });
+  latest = turn.catch(() => {});
+  return turn;
+}
 
 /**
  * `fetch` does not tell how much it has sent.

@@ -37,8 +37,7 @@ export function tile(id, { onOpen, onCompare }) {
   const badge = h("span", { class: "badge" });
   const bar = h("span", { class: "bar" }, h("span", { class: "bar-fill" }));
   const state = h("span", { class: "frame-state" }, h("span", { class: "frame-words" }), bar);
-  const mark = h("span", { class: "frame-mark" }, icon("check"));
-  const frame = h("span", { class: "frame" }, empty, image, state, mark);
+  const frame = h("span", { class: "frame" }, empty, image, state);
   const words = h("span", { class: "tile-words", dir: "auto" });
   // Not on the picture: an engine may have written there itself.
   const known = h("span");
@@ -66,6 +65,8 @@ export function tile(id, { onOpen, onCompare }) {
   const root = h("li", { class: "tile" }, open, compare, star);
   scrub(frame, id);
   let status = "";
+  /** @type {Node | undefined} */
+  let mark;
 
   /** @param {Task} task */
   function showPicture(task) {
@@ -130,6 +131,8 @@ export function tile(id, { onOpen, onCompare }) {
   /** @param {boolean | null} isChosen `null`: nothing is selected now */
   function select(isChosen) {
     root.classList.toggle("is-chosen", isChosen === true);
+    // Most tiles are never selected.
+    if (isChosen !== null) mark ??= frame.appendChild(h("span", { class: "frame-mark" }, icon("check")));
     setAttribute(open, "aria-pressed", isChosen === null ? null : String(isChosen));
   }
 

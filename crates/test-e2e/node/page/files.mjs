@@ -4,8 +4,8 @@
 import { action, assert, choose, enter, hasFocus, small, tile, user } from "./browser.mjs";
 import { judge } from "./look.mjs";
 
-/** So slow that an upload can be seen, and stopped: bytes per second. */
-const SLOW = 150_000;
+/** So slow that the upload of a large picture can be seen, and stopped, and just not too slow for the service: bytes per second. */
+const SLOW = 40_000;
 
 /** A file as the browser's own dialog hands it over. */
 const file = async (path, name, mimeType) => {
@@ -41,7 +41,7 @@ const transfer = (page, files) =>
     return made;
   }, files.map(({ name, mimeType, buffer }) => ({ name, mimeType, bytes: buffer.toString("base64") })));
 
-/** The width of a page that does not scroll sideways. */
+/** Whether the page does not scroll sideways. */
 const fits = (page) => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
 
 async function visit(options) {
@@ -60,7 +60,7 @@ async function visit(options) {
     network.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput });
   await network.send("Network.enable");
   await slow(SLOW);
-  await pick(page, "First frame", photo);
+  await pick(page, "First frame", await file("large.png", "My photo.png", "image/png"));
   await first.getByText(/^Uploading My photo\.png, \d+ %$/).waitFor();
   await first.locator(".preview img").evaluate((image) => image.decode());
   await page.waitForFunction(() => Number(document.querySelector(".upload .bar").getAttribute("aria-valuenow")) > 0);

@@ -190,6 +190,7 @@ fn pictures_and_sounds_are_shown_judged_and_used() {
 fn with_files(name: &str) {
     let host = Host::start();
     host.serve("photo.png", studio::landscape("photo.png", (640, 480)));
+    host.serve("large.png", studio::landscape("large.png", (2400, 1800)));
     host.serve("other.jpg", studio::landscape("other.jpg", (800, 450)));
     host.serve("tone.wav", studio::tone("tone.wav", 440, 3.0));
     let server = Server::start();
