@@ -56,23 +56,27 @@ function studio({ data: models, scopes }) {
     openForm(true);
     if (prompt) form.suggest(prompt);
   }
+  /** @param {string} model @param {"draft" | "first_frame"} feature */
+  const canDo = (model, feature) => models.some((one) => one.id === model && one.capabilities[feature]);
   /** @type {import("./view/actions.js").Desk} */
   const desk = {
     open: (id) => view.show(id),
     compare: (id) => pair.add(id),
     compareBoth: (first, second) => (pair.stop(), pair.add(first), pair.add(second)),
     edit: (task) => (view.close(), openForm(true), form.edit(task)),
-    fill: (body) => (view.close(), openForm(true), form.fill(body)),
+    fill: (body, files) => (view.close(), openForm(true), form.fill(body, files)),
     closeViewer: () => view.close(),
+    toTop: () => videos.toTop(),
     canEdit: form.canEdit,
-    makesFinals: (model) => models.some((one) => one.id === model && one.capabilities.draft),
+    makesFinals: (model) => canDo(model, "draft"),
+    takesFirstFrames: (model) => canDo(model, "first_frame"),
   };
   const pair = comparison(desk.closeViewer);
   const open = (/** @type {string} */ id) =>
     pair.isChoosing() && tasks.get(id)?.status === "completed"
       ? pair.add(id)
       : grow(videos.frame(id), () => view.show(id), view.picture);
-  const videos = gallery({ onOpen: open, onCompare: desk.compare, onCreate: create });
+  const videos = gallery({ onOpen: open, onCompare: desk.compare, onCreate: create, onSelect: pair.stop });
   const view = viewer(desk, { order: videos.order, onClosed: (id) => backToTile(videos, id) });
   const needsKey = savedKey() !== "";
   const top = header({
@@ -81,17 +85,18 @@ function studio({ data: models, scopes }) {
     onService: scopes.includes("operations:read") ? () => showOperations(scopes.includes("operations:write")) : null,
     onLeave: needsKey ? () => leave() : null,
   });
-  app.replaceChildren(top.root, h("main", { class: "desk" }, form.root, videos.root), pair.tray);
+  app.replaceChildren(top.root, h("main", { class: "desk" }, form.root, videos.root), pair.tray, videos.tray);
   shortcuts({
     n: () => create(),
     "/": () => videos.search.focus(),
     "?": showHelp,
-    Escape: () => (pair.stop(), openForm(false)),
+    Escape: () => (pair.stop(), videos.stopSelecting(), openForm(false)),
   });
   tellEnds();
   followTitle();
   follow(top, videos, form);
   openLinked(view);
+  addEventListener("hashchange", () => openLinked(view));
 }
 
 /**
@@ -137,7 +142,10 @@ function tellEnds() {
   });
 }
 
-/** Opens the video that the address names. @param {ReturnType<typeof viewer>} view */
+/**
+ * Opens the video that the address names: at the start, and when somebody follows a link in this tab.
+ * @param {ReturnType<typeof viewer>} view
+ */
 async function openLinked(view) {
   const id = location.hash.slice(1);
   if (!/^video_[0-9a-z]{26}$/.test(id)) return;

@@ -2,19 +2,24 @@
 
 import { ApiError, submit } from "../core/api.js";
 import { announce, h, icon, setAttribute, setText } from "../core/dom.js";
-import { inWords } from "../core/failure.js";
+import { refusalWords } from "../core/failure.js";
 import { plural, shortened } from "../core/format.js";
 import { SEND } from "../core/keyboard.js";
 import { whyNot } from "../core/models.js";
+import { rememberPrompt } from "../core/kept.js";
 import { bodyOf } from "../core/request.js";
 import { keepForm, keptForm, rememberRequest } from "../core/session.js";
 import * as tasks from "../core/tasks.js";
+import { submitFour } from "../core/variations.js";
+import { toast } from "../view/toast.js";
 import { field, remark, toggle } from "./controls.js";
+import { takesFiles } from "./drop.js";
 import { modelChoice } from "./model.js";
 import { picturesPart } from "./pictures.js";
 import { fitted, shapePart, sizeOf } from "./shape.js";
 import { sourcePart } from "./source.js";
 import { firstMissing, formOf, fresh, possibleWay, seedComplaint } from "./state.js";
+import { wordsPart } from "./words.js";
 
 /** @typedef {import("../core/request.js").Form} Form */
 /** @typedef {import("../core/models.js").Model} Model */
@@ -48,6 +53,8 @@ export function composer(models, { onSubmitted, onClose }) {
     }),
     count,
   );
+  const words = wordsPart((prompt) => change({ prompt }));
+  prompt.root.append(words.root);
   const source = sourcePart(change);
   const pictures = picturesPart(change);
   const shape = shapePart(change);
@@ -89,6 +96,11 @@ export function composer(models, { onSubmitted, onClose }) {
     h("span", {}, "Generate"),
     h("kbd", { "aria-hidden": "true" }, SEND),
   );
+  const four = h(
+    "button",
+    { type: "button", class: "button", onclick: (/** @type {Event} */ event) => send(event, true) },
+    "Four variations",
+  );
   const close = h(
     "button",
     { type: "button", class: "icon-button composer-close", "aria-label": "Close", onclick: onClose },
@@ -110,11 +122,13 @@ export function composer(models, { onSubmitted, onClose }) {
       draft.root,
       more,
     ),
-    h("div", { class: "composer-foot" }, failure.root, button),
+    h("div", { class: "composer-foot" }, failure.root, h("div", { class: "composer-buttons" }, button, four)),
   );
   root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
   });
+
+  takesFiles(root, pictures.take);
 
   /** @param {Partial<Form>} part */
   function change(part) {
@@ -133,6 +147,7 @@ export function composer(models, { onSubmitted, onClose }) {
     source.show(form);
     if (prompt.control.value !== form.prompt) prompt.control.value = form.prompt;
     prompt.remark.show("");
+    words.show(form.prompt);
     prompt.control.placeholder = isEdit
       ? "The same at night, snow falls"
       : "A red balloon drifts over a calm sea at dawn";
@@ -153,44 +168,63 @@ export function composer(models, { onSubmitted, onClose }) {
     document.body.classList.toggle("is-editing", isEdit);
   }
 
-  /** @param {Event} event */
-  async function send(event) {
+  /** @param {Event} event @param {boolean} [isFour] with four seeds */
+  async function send(event, isFour = false) {
     event.preventDefault();
     if (isSending) return;
+    const waits = pictures.uploading();
+    if (waits) return complainAt(waits, "This file is still on its way. Wait for it, or cancel the upload.");
     const missing = firstMissing(form);
     if (missing) return complain(...missing);
     isSending = true;
-    setAttribute(button, "aria-disabled", "true");
+    for (const one of [button, four]) setAttribute(one, "aria-disabled", "true");
     const label = button.firstElementChild;
-    const words = label.textContent;
+    const before = label.textContent;
     setText(label, "Sending…");
     const body = bodyOf(form, model().capabilities, sizeOf(form, model().capabilities));
+    const onRetry = () => setText(label, "Service away, trying again…");
     try {
-      const task = await submit(body, () => setText(label, "Service away, trying again…"));
-      rememberRequest(task.id, body);
-      tasks.put([task]);
-      const ahead = task.queue_position;
-      announce(ahead ? `Accepted. ${plural(ahead, "task")} before it.` : "Accepted.");
+      const task = await (isFour ? sendFour(body, onRetry) : sendOne(body, onRetry));
+      rememberPrompt(form.prompt.trim());
       if (form.source) change({ source: null, prompt: "" });
       onSubmitted(task);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      complain(error.param, error.message, error);
+      complain(error.param, refusalWords(error));
     } finally {
       isSending = false;
-      setAttribute(button, "aria-disabled", null);
-      if (label.textContent?.endsWith("…")) setText(label, words);
+      for (const one of [button, four]) setAttribute(one, "aria-disabled", null);
+      if (label.textContent?.endsWith("…")) setText(label, before);
     }
   }
 
-  /** Shows a refusal where it belongs. @param {string} param @param {string} message @param {ApiError} [error] */
-  function complain(param, message, error) {
-    const control = find(param);
-    const words = inWords(message, param);
-    const text = error?.retrySeconds ? `${words} Try again in ${error.retrySeconds} s.` : words;
+  /** @param {Record<string, unknown>} body @param {() => void} onRetry */
+  async function sendOne(body, onRetry) {
+    const task = await submit(body, onRetry);
+    rememberRequest(task.id, body);
+    tasks.put([task]);
+    const ahead = task.queue_position;
+    announce(ahead ? `Accepted. ${plural(ahead, "task")} before it.` : "Accepted.");
+    return task;
+  }
+
+  /** @param {Record<string, unknown>} body @param {() => void} onRetry */
+  async function sendFour(body, onRetry) {
+    const { accepted, words, isPart } = await submitFour(body, onRetry);
+    toast(words, { isError: isPart });
+    return accepted[0];
+  }
+
+  /** Shows a refusal where it belongs. @param {string} param @param {string} text */
+  function complain(param, text) {
+    if (param === "seed" || param === "negative_prompt") more.open = true;
+    complainAt(find(param), text);
+  }
+
+  /** @param {ReturnType<typeof find>} control `undefined`: the form as a whole @param {string} text */
+  function complainAt(control, text) {
     (control?.remark ?? failure).show(text, true);
     announce(text, "assertive");
-    if (param === "seed" || param === "negative_prompt") more.open = true;
     const target = control && ("control" in control ? control.control : control.root.querySelector("input"));
     target?.focus();
     (control?.root ?? failure.root).scrollIntoView({ block: "nearest" });
@@ -222,10 +256,11 @@ export function composer(models, { onSubmitted, onClose }) {
       announce(`Editing “${shortened(task.prompt, 40)}”.`);
       prompt.control.focus();
     },
-    /** Fills the form with an earlier request. @param {Record<string, any>} body */
-    fill(body) {
+    /** Fills the form with an earlier request. @param {Record<string, any>} body @param {File[]} [files] to upload */
+    fill(body, files = []) {
       const chosen = models.find((one) => one.id === body.model) ?? model();
       change({ ...fresh(chosen), ...formOf(body) });
+      if (files.length) pictures.take(files, root);
       prompt.control.focus();
     },
     /** Takes what the service says of its models now. @param {Model[]} next */

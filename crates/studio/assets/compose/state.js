@@ -6,6 +6,7 @@ import { shapeOf, sizeName } from "../core/models.js";
 /** @typedef {import("../core/models.js").Model} Model */
 
 const SEED_MAX = 4_294_967_295;
+const NO_PICTURE = "Choose a picture, or give its address.";
 
 /** @returns {Form} */
 export const fresh = (/** @type {Model} */ model) => ({
@@ -53,10 +54,10 @@ export function firstMissing(form) {
   if (seedComplaint(form)) return ["seed", seedComplaint(form)];
   if (form.source) return null;
   if ((form.pictures === "first" || form.pictures === "both") && !form.first.trim())
-    return ["first_frame", "Give the address of a picture."];
-  if (form.pictures === "both" && !form.last.trim()) return ["last_frame", "Give the address of a picture."];
+    return ["first_frame", NO_PICTURE];
+  if (form.pictures === "both" && !form.last.trim()) return ["last_frame", NO_PICTURE];
   if (form.pictures === "references" && !form.images.some((url) => url.trim()))
-    return ["reference_images", "Give the address of a picture."];
+    return ["reference_images", NO_PICTURE];
   return null;
 }
 

@@ -22,6 +22,7 @@ import { idempotencyKey, savedKey } from "./session.js";
  * @property {number} [queue_position]
  * @property {string} [result_url]
  * @property {string} [thumbnail_url]
+ * @property {string} [last_frame_url]
  * @property {{code: string, message: string, param?: string}} [error]
  * @property {boolean} [draft]
  * @property {string} [draft_task_id]
@@ -192,47 +193,89 @@ export const cancel = (id) => json(`v1/videos/${id}/cancel`, { method: "POST" })
 export const remove = (id) => json(`v1/videos/${id}`, { method: "DELETE" });
 
 /**
- * Submits a request once, however often it has to be sent: while the service is away, it is repeated under the
- * same `Idempotency-Key`.
- * @param {Record<string, unknown>} body
+ * Does something once, however often it has to be sent: while the service is away, it is repeated under the same
+ * `Idempotency-Key`.
+ * @template T
+ * @param {(key: string) => Promise<T>} attempt
  * @param {(error: ApiError) => void} onRetry called before each pause
- * @returns {Promise<Task>}
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
  */
-export async function submit(body, onRetry) {
-  const headers = { "content-type": "application/json", "idempotency-key": idempotencyKey() };
+export async function once(attempt, onRetry, signal) {
+  const key = idempotencyKey();
   for (const pause of [...PAUSES_MS, 0]) {
     try {
-      return await json("v1/videos", { method: "POST", headers, body: JSON.stringify(body) });
+      return await attempt(key);
     } catch (error) {
       if (!(error instanceof ApiError) || !error.isPassing || !pause) throw error;
       onRetry(error);
       await sleep(pause);
+      signal?.throwIfAborted();
     }
   }
   throw new ApiError(0, {});
 }
 
 /**
- * A picture of a task that has no signed address: a preview, or the spritesheet. The condition keeps the service from
- * leading us to the result store, whose host scripts may not reach; no file has this tag.
+ * Submits a request once.
+ * @param {Record<string, unknown>} body
+ * @param {(error: ApiError) => void} onRetry called before each pause
+ * @returns {Promise<Task>}
+ */
+export const submit = (body, onRetry) =>
+  once((key) => {
+    const headers = { "content-type": "application/json", "idempotency-key": key };
+    return json("v1/videos", { method: "POST", headers, body: JSON.stringify(body) });
+  }, onRetry);
+
+/**
+ * A condition that keeps the service from leading us to the result store, whose host scripts may not reach: no file has
+ * this tag.
+ */
+const UNDIRECTED = { "if-none-match": '"none"' };
+
+/**
+ * What is at a signed address of a task. It needs no key, and counts for no key's rate.
+ * @param {string | undefined} url
+ * @param {RequestInit} [options]
+ */
+export const result = (url, options) =>
+  send(here(url), { ...options, headers: UNDIRECTED, cache: "no-store" }, "");
+
+/**
+ * A picture of a task that has no signed address: a preview, or the spritesheet.
  * @param {string} id
  * @param {"thumbnail" | "spritesheet"} variant
  */
 export async function picture(id, variant) {
   const path = `v1/videos/${id}/content?variant=${variant}`;
-  const headers = { "if-none-match": '"none"', prefer: "return=minimal" };
+  const headers = { ...UNDIRECTED, prefer: "return=minimal" };
   const response = await send(path, { headers, cache: "no-store" });
   if (response.status === 204) throw new ApiError(204, { message: "There is no picture yet." });
   return URL.createObjectURL(await response.blob());
 }
 
+/** The path of a result or of an uploaded file, within an address that the service has signed. */
+const SIGNED = /\/v1\/(?:videos\/video|files\/file)_[0-9a-z]{26}\/content\?.*$/;
+
+/** Whether an address is of a result or an uploaded file. @param {string} url */
+export const isSigned = (url) => SIGNED.test(url);
+
 /**
- * The address of a result on the page's own host: the service may be reached by another name than that of
- * `base_url`, and the signature holds for either.
+ * The address of a result or an uploaded file on the page's own host: the service may be reached by another name than
+ * that of `base_url`, and the signature holds for either.
  * @param {string | undefined} url
  */
-export function here(url) {
-  if (!url) return "";
-  const start = url.indexOf("/v1/videos/");
-  return start < 0 ? url : new URL(url.slice(start + 1), document.baseURI).href;
+export function here(url = "") {
+  const path = SIGNED.exec(url)?.[0];
+  return path ? new URL(path.slice(1), document.baseURI).href : url;
 }
+
+/** Names that every machine has for itself: those of a service without a `base_url`. */
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+
+/** The address of a result for somebody else. @param {string} url */
+export const elsewhere = (url) => (LOOPBACK.includes(new URL(url).hostname) ? here(url) : url);
+
+/** The address of this page that opens a task. @param {string} id */
+export const pageOf = (id) => new URL(`#${id}`, document.baseURI).href;

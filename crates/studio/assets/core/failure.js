@@ -10,6 +10,7 @@ const NAMES = {
   last_frame: "The last picture",
   reference_images: "The reference pictures",
   reference_audios: "The reference sounds",
+  file: "The file",
   prompt: "The prompt",
   negative_prompt: "What to leave out",
   seed: "The seed",
@@ -41,6 +42,15 @@ export function inWords(message, param, code = "") {
   const isAway = code === "reference_unreachable" || code === "reference_timeout";
   const verb = isAway ? "could not be fetched" : "cannot be used";
   return `${name} ${verb}: ${quoted.slice(param.length + 2)}`;
+}
+
+/**
+ * A refusal of the service in words of this page.
+ * @param {import("./api.js").ApiError} error
+ */
+export function refusalWords({ message, param, code, retrySeconds }) {
+  const words = inWords(message, param, code);
+  return retrySeconds ? `${words} Try again in ${retrySeconds} s.` : words;
 }
 
 /** Why a task failed. @param {Task} task */

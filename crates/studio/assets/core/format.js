@@ -54,6 +54,12 @@ export function span(seconds) {
 /** Memory, in the decimal units of the configuration; no line ends within. @param {number} count of megabytes */
 export const megabytes = (count) => (count < 1000 ? `${count}\u00a0MB` : `${Math.round(count / 100) / 10}\u00a0GB`);
 
+/** The size of a file; no line ends within. @param {number} count of bytes */
+export function bytes(count) {
+  if (count < 1e6) return `${Math.max(1, Math.round(count / 1000))}\u00a0kB`;
+  return count < 1e9 ? `${(count / 1e6).toFixed(1)}\u00a0MB` : `${(count / 1e9).toFixed(1)}\u00a0GB`;
+}
+
 /** @param {number} count @param {string} noun */
 export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 

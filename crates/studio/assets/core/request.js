@@ -99,6 +99,9 @@ export function requestFor(task) {
   };
 }
 
+/** A seed that nobody has chosen. */
+export const randomSeed = () => crypto.getRandomValues(new Uint32Array(1))[0] % SEED_MAX;
+
 /**
  * The same request with another seed. A final has no seed of its own: the same scene with another seed is a new
  * request.
@@ -107,7 +110,7 @@ export function requestFor(task) {
  */
 export function anotherTake(task) {
   const { body, isWhole } = requestFor(task);
-  const seed = crypto.getRandomValues(new Uint32Array(1))[0] % SEED_MAX;
+  const seed = randomSeed();
   if (!("draft_task_id" in body)) return { body: { ...body, seed }, isWhole };
   const draft = requestOf(String(body.draft_task_id));
   if (draft) {

@@ -4,6 +4,8 @@
  * again. Only the key may last longer, where its user has said so.
  */
 
+import { forget } from "./kept.js";
+
 const KEY = "kinora.key";
 const REQUESTS = "kinora.requests";
 const NOTICE = "kinora.notice";
@@ -25,6 +27,7 @@ export function leave(notice) {
   const form = sessionStorage.getItem(FORM);
   sessionStorage.clear();
   localStorage.removeItem(KEY);
+  if (!notice) forget();
   if (notice) sessionStorage.setItem(NOTICE, notice);
   if (notice && form) sessionStorage.setItem(FORM, form);
   location.replace(location.pathname);

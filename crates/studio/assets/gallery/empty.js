@@ -17,6 +17,7 @@ const NOTHING = {
   completed: ["No video is finished yet.", "Among the finished videos, none matches"],
   drafts: ["There are no drafts. “Draft first” in the form makes one.", "Among the drafts, none matches"],
   failed: ["No video has failed.", "Among the failed videos, none matches"],
+  favourites: ["The star on a video makes it a favourite.", "Among the favourites, none matches"],
 };
 
 /**

@@ -5,11 +5,13 @@
 
 import { h, icon, reconcile, setText } from "../core/dom.js";
 import { isCancelled, isUnfinished, plural } from "../core/format.js";
+import { isFavourite, listen as listenToFavourites } from "../core/kept.js";
 import * as live from "../core/live.js";
 import * as tasks from "../core/tasks.js";
 import { emptyState } from "./empty.js";
 import { moveFocus } from "./focus.js";
 import * as previews from "./previews.js";
+import { selection } from "./selection.js";
 import { tile } from "./tile.js";
 import { waitingStrip } from "./waiting.js";
 
@@ -33,6 +35,7 @@ const FILTERS = [
   ["completed", "Done", (task) => task.status === "completed"],
   ["drafts", "Drafts", (task) => task.draft === true],
   ["failed", "Failed", (task) => task.status === "failed"],
+  ["favourites", "Favourites", (task) => isFavourite(task.id)],
 ];
 
 /** @param {Task} task @param {string} query in lower case */
@@ -42,7 +45,12 @@ const matches = (task, query) =>
   );
 
 /**
- * @param {{onOpen: (id: string) => void, onCompare: (id: string) => void, onCreate: (prompt?: string) => void}} events
+ * @param {{
+ *   onOpen: (id: string) => void,
+ *   onCompare: (id: string) => void,
+ *   onCreate: (prompt?: string) => void,
+ *   onSelect: () => void,
+ * }} events `onSelect`: a selection begins or changes
  */
 export function gallery(events) {
   let filter = "all";
@@ -75,6 +83,14 @@ export function gallery(events) {
   );
   const grid = h("ul", { class: "grid", "aria-label": "Videos" });
   const strip = waitingStrip(events.onOpen);
+  const chosen = selection(
+    (isOn) => {
+      if (isOn) events.onSelect();
+      tiles.forEach(mark);
+    },
+    () => parted().shown.map((task) => task.id),
+  );
+  const onOpen = (/** @type {string} */ id) => (chosen.isOn() ? chosen.toggle(id) : events.onOpen(id));
   const empty = emptyState(events.onCreate, () => (clear(), search.focus()));
   const older = h(
     "button",
@@ -82,22 +98,39 @@ export function gallery(events) {
     "Load older videos",
   );
   const found = h("p", { class: "unseen", role: "status" });
+  const favouritesNote = h("p", { class: "hint gallery-note" }, "Favourites are kept in this browser only, until you sign out.");
   const root = h(
     "section",
     { class: "gallery", "aria-label": "Videos" },
     h(
       "div",
       { class: "gallery-bar" },
-      h("div", { class: "tabs", role: "group", "aria-label": "Filter" }, tabs),
+      h(
+        "div",
+        { class: "gallery-choice" },
+        h("div", { class: "tabs", role: "group", "aria-label": "Filter" }, tabs),
+        chosen.opener,
+      ),
       h("div", { class: "search" }, icon("search"), search),
     ),
     found,
+    favouritesNote,
     strip.root,
     empty.root,
     grid,
     older,
   );
   grid.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => moveFocus(grid, event));
+
+  /** @param {ReturnType<typeof tile>} one @param {string} id */
+  const mark = (one, id) => one.select(chosen.isOn() ? chosen.has(id) : null);
+
+  /** @param {string} id */
+  function newTile(id) {
+    const one = tile(id, { ...events, onOpen });
+    mark(one, id);
+    return one;
+  }
 
   async function loadOlder() {
     older.disabled = true;
@@ -128,8 +161,10 @@ export function gallery(events) {
       grid,
       tiles,
       shown.slice(0, shownMax).map((task) => task.id),
-      (id) => tile(id, events),
+      newTile,
     );
+    chosen.trim();
+    chosen.opener.hidden = !shown.length && !chosen.isOn();
     if (shown.length > shownMax) whenIdle(more);
     drawBar(shown.length + waiting.length);
     empty.show(isLoaded && !shown.length && !waiting.length ? (tasks.count() ? "nothing-found" : "nothing-yet") : "", filter, search.value.trim());
@@ -158,6 +193,7 @@ export function gallery(events) {
       setText(tabs[n].lastElementChild, number ? `${number}${more}` : "");
       tabs[n].hidden = !number && name !== "all" && name !== filter;
     });
+    favouritesNote.hidden = filter !== "favourites";
     setText(found, query || filter !== "all" ? `${plural(count, "video")} shown.` : "");
   }
 
@@ -166,6 +202,10 @@ export function gallery(events) {
     draw();
   });
   previews.listen((id) => tiles.get(id)?.update());
+  listenToFavourites(() => {
+    for (const one of tiles.values()) one.update();
+    draw();
+  });
   // The time left goes on between two answers.
   setInterval(() => {
     if (!document.hidden) for (const task of tasks.unfinished()) tiles.get(task.id)?.update();
@@ -178,6 +218,8 @@ export function gallery(events) {
   return {
     root,
     search,
+    tray: chosen.tray,
+    stopSelecting: chosen.end,
     loaded() {
       isLoaded = true;
       draw();

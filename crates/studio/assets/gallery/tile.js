@@ -5,6 +5,7 @@ import { h, icon, setAttribute, setStyle, setText } from "../core/dom.js";
 import { SKETCH, sketches } from "../core/experience.js";
 import { reasonOf } from "../core/failure.js";
 import { ago, isUnfinished, length, shortened, sides, statusWord } from "../core/format.js";
+import { isFavourite, toggleFavourite } from "../core/kept.js";
 import { sizeName } from "../core/models.js";
 import * as tasks from "../core/tasks.js";
 import { previewOf } from "./previews.js";
@@ -56,9 +57,16 @@ export function tile(id, { onOpen, onCompare }) {
     { type: "button", class: "icon-button tile-compare", title: "Compare", onclick: () => onCompare(id) },
     icon("compare"),
   );
-  const root = h("li", { class: "tile" }, open, compare);
+  const star = h(
+    "button",
+    { type: "button", class: "icon-button tile-star", title: "Favourite", onclick: () => toggleFavourite(id) },
+    icon("star"),
+  );
+  const root = h("li", { class: "tile" }, open, compare, star);
   scrub(frame, id);
   let status = "";
+  /** @type {Node | undefined} */
+  let mark;
 
   /** @param {Task} task */
   function showPicture(task) {
@@ -113,11 +121,21 @@ export function tile(id, { onOpen, onCompare }) {
     badge.hidden = !kind(task);
     sketch.hidden = !sketches(task.engine);
     setText(words, shortened(task.prompt, 140));
-    compare.hidden = status !== "completed";
+    compare.hidden = star.hidden = status !== "completed";
     setAttribute(compare, "aria-label", `Compare: ${shortened(task.prompt, 100)}`);
+    setAttribute(star, "aria-label", `Favourite: ${shortened(task.prompt, 100)}`);
+    setAttribute(star, "aria-pressed", String(isFavourite(id)));
     age();
   }
 
+  /** @param {boolean | null} isChosen `null`: nothing is selected now */
+  function select(isChosen) {
+    root.classList.toggle("is-chosen", isChosen === true);
+    // Most tiles are never selected.
+    if (isChosen !== null) mark ??= frame.appendChild(h("span", { class: "frame-mark" }, icon("check")));
+    setAttribute(open, "aria-pressed", isChosen === null ? null : String(isChosen));
+  }
+
   update();
-  return { root, update, age, open, frame };
+  return { root, update, age, open, frame, select };
 }

@@ -2,12 +2,15 @@
 
 import * as api from "../core/api.js";
 import { here } from "../core/api.js";
+import { copy } from "../core/clipboard.js";
 import { h } from "../core/dom.js";
-import { isUnfinished, shortened } from "../core/format.js";
+import { isUnfinished, moment, shortened } from "../core/format.js";
+import { isFavourite, toggleFavourite } from "../core/kept.js";
 import { poke } from "../core/live.js";
 import { anotherTake, finalOf, requestFor } from "../core/request.js";
 import { rememberRequest } from "../core/session.js";
 import * as tasks from "../core/tasks.js";
+import { submitFour } from "../core/variations.js";
 import { showCode } from "./code.js";
 import { confirm } from "./dialog.js";
 import { toast } from "./toast.js";
@@ -22,6 +25,7 @@ import { toast } from "./toast.js";
  * @property {string} key
  * @property {boolean} [isMain]
  * @property {boolean} [isDanger]
+ * @property {boolean} [isOn] of one that is a switch
  * @property {() => unknown} run
  */
 
@@ -31,10 +35,12 @@ import { toast } from "./toast.js";
  * @property {(id: string) => void} compare chooses it as the first, or the second, of two
  * @property {(first: string, second: string) => void} compareBoth
  * @property {(task: Task) => void} edit
- * @property {(body: Record<string, unknown>) => void} fill
+ * @property {(body: Record<string, unknown>, files?: File[]) => void} fill with files to upload
  * @property {() => void} closeViewer
+ * @property {() => void} toTop shows the newest videos
  * @property {boolean} canEdit whether some model makes edits
  * @property {(model: string) => boolean} makesFinals
+ * @property {(model: string) => boolean} takesFirstFrames
  */
 
 const UNSEEN_PARTS = "References and settings that the service does not show were left out.";
@@ -97,14 +103,54 @@ function again(task, desk) {
 }
 
 /** @param {Task} task @param {Desk} desk */
+const four = (task, desk) =>
+  showing(async () => {
+    const { body, isWhole } = anotherTake(task);
+    const { words, isPart } = await submitFour(body, () => toast("The service is away; trying again."));
+    poke();
+    desk.closeViewer();
+    desk.toTop();
+    toast(isWhole ? words : `${words} ${UNSEEN_PARTS}`, { isError: isPart });
+  });
+
+/** What a task shows of its request. @param {Task} task */
+const shown = ({ model, prompt, size, seconds }) => ({ model, prompt, size, seconds: Number(seconds) });
+
+/** @param {Task} task @param {Desk} desk */
 function reuse(task, desk) {
   const { body, isWhole } = requestFor(task);
-  desk.fill(
-    "draft_task_id" in body
-      ? { model: task.model, prompt: task.prompt, size: task.size, seconds: Number(task.seconds), seed: task.seed }
-      : body,
-  );
+  desk.fill("draft_task_id" in body ? { ...shown(task), seed: task.seed } : body);
   if (!isWhole) toast(UNSEEN_PARTS);
+}
+
+/**
+ * Fills the form for what comes next: the same prompt, and this video's end as the beginning. The frame is uploaded,
+ * since the service fetches no references from itself.
+ * @param {Task} task
+ * @param {Desk} desk
+ */
+const goOn = (task, desk) =>
+  showing(async () => {
+    const frame = await (await api.result(task.last_frame_url)).blob();
+    const { negative_prompt, generate_audio } = requestFor(task).body;
+    const file = new File([frame], `${task.id} last frame.jpg`, { type: frame.type });
+    desk.fill({ ...shown(task), negative_prompt, generate_audio }, [file]);
+    toast("Starts from the last frame. Say what happens next.");
+  });
+
+/** @param {string} id */
+function star(id) {
+  const isOn = toggleFavourite(id);
+  toast(isOn ? "A favourite, in this browser only." : "No favourite any more.");
+}
+
+/** @param {string} text @param {string} words */
+const copyLink = (text, words) => copy(text).then(() => toast(`Copied. ${words}`));
+
+/** @param {Task} task */
+function copyResult(task) {
+  const until = task.expires_at ? ` until ${moment(task.expires_at)}` : "";
+  return copyLink(api.elsewhere(task.result_url ?? ""), `Everybody who has it can see the video${until}.`);
 }
 
 /**
@@ -116,6 +162,7 @@ export function actionsOf(task, desk) {
   /** @type {Action[]} */
   const shared = [
     { name: "again", label: "Another seed", icon: "again", key: "r", run: () => again(task, desk) },
+    { name: "four", label: "Four variations", icon: "four", key: "v", run: () => four(task, desk) },
     { name: "reuse", label: "Use in form", icon: "form", key: "u", run: () => reuse(task, desk) },
     {
       name: "code",
@@ -124,10 +171,19 @@ export function actionsOf(task, desk) {
       key: "c",
       run: () => showCode(requestFor(task), UNSEEN_PARTS),
     },
+    {
+      name: "page-link",
+      label: "Copy page link",
+      icon: "link",
+      key: "p",
+      run: () => copyLink(api.pageOf(task.id), "It opens this video in Studio, for people with a key of the project."),
+    },
   ];
   if (isUnfinished(task)) {
     // The key that deletes a finished task: it may end between a look and a key, and either way there is a question.
-    return [{ name: "cancel", label: "Cancel", icon: "close", key: "Delete", run: () => stop(task) }, shared[2]];
+    /** @type {Action} */
+    const cancel = { name: "cancel", label: "Cancel", icon: "close", key: "Delete", run: () => stop(task) };
+    return [cancel, ...shared.filter(({ name }) => name === "code" || name === "page-link")];
   }
   /** @type {Action} */
   const remove = {
@@ -138,8 +194,17 @@ export function actionsOf(task, desk) {
     isDanger: true,
     run: () => discard(task, desk),
   };
+  /** @type {Action} */
+  const favourite = {
+    name: "favourite",
+    label: "Favourite",
+    icon: "star",
+    key: "s",
+    isOn: isFavourite(task.id),
+    run: () => star(task.id),
+  };
   if (task.status === "failed") return [...shared, remove];
-  /** @type {(Action | false | undefined)[]} */
+  /** @type {(Action | false | "" | undefined)[]} */
   const all = [
     task.draft &&
       desk.makesFinals(task.model) && {
@@ -153,7 +218,18 @@ export function actionsOf(task, desk) {
     { name: "download", label: "Download", icon: "download", key: "d", isMain: !task.draft, run: () => download(task) },
     desk.canEdit && { name: "edit", label: "Edit", icon: "edit", key: "e", run: () => desk.edit(task) },
     { name: "compare", label: "Compare", icon: "compare", key: "x", run: () => desk.compare(task.id) },
-    ...shared,
+    task.last_frame_url &&
+      desk.takesFirstFrames(task.model) && {
+        name: "go-on",
+        label: "Continue video",
+        icon: "onward",
+        key: "g",
+        run: () => goOn(task, desk),
+      },
+    ...shared.slice(0, -1),
+    { name: "link", label: "Copy video link", icon: "link", key: "l", run: () => copyResult(task) },
+    ...shared.slice(-1),
+    favourite,
     remove,
   ];
   return /** @type {Action[]} */ (all.filter(Boolean));

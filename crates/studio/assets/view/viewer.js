@@ -7,6 +7,7 @@ import { here } from "../core/api.js";
 import { h, icon, setAttribute, setStyle, setText } from "../core/dom.js";
 import { SKETCH, sketches } from "../core/experience.js";
 import { reasonOf } from "../core/failure.js";
+import { isFavourite, listen as listenToFavourites } from "../core/kept.js";
 import { isCancelled, isUnfinished, sides, statusWord } from "../core/format.js";
 import * as tasks from "../core/tasks.js";
 import * as previews from "../gallery/previews.js";
@@ -151,6 +152,7 @@ export function viewer(desk, { order, onClosed }) {
       task.size,
       task.seconds,
       task.expires_at,
+      isFavourite(task.id),
       tasks.get(linkOf(task))?.status,
     ]);
     if (side.dataset.key === key) return;
@@ -164,6 +166,7 @@ export function viewer(desk, { order, onClosed }) {
           type: "button",
           class: `button${one.isMain ? " is-primary" : ""}${one.isDanger ? " is-danger-text" : ""}`,
           "data-action": one.name,
+          "aria-pressed": one.isOn === undefined ? null : String(one.isOn),
           onclick: one.run,
         },
         icon(one.icon),
@@ -249,6 +252,7 @@ export function viewer(desk, { order, onClosed }) {
 
   tasks.listen((changed) => changed.has(id) && draw());
   previews.listen((changed) => changed === id && draw());
+  listenToFavourites(() => id && draw());
   setInterval(() => id && draw(), 1000);
   return {
     show,

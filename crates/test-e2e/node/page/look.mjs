@@ -12,7 +12,7 @@ const LOAD_BYTES_MAX = 150_000;
  * What the page may do until it can be used. On one machine this is a time, and a small one (`ready` is printed), but no
  * clock of a busy machine is a measure of it.
  */
-const LOAD_FILES_MAX = 70;
+const LOAD_FILES_MAX = 80;
 const DOOR_ELEMENTS_MAX = 60;
 const LOAD_CALLS_MAX = 6;
 const SHIFT_MAX = 0.01;

@@ -4,7 +4,7 @@
 
 import { lines, quit, user } from "./browser.mjs";
 
-const FILES = ["scenarios", "current", "keys", "references", "operators", "view", "states", "look", "pictures"];
+const FILES = ["scenarios", "current", "keys", "references", "files", "takes", "select", "operators", "view", "states", "look", "pictures"];
 
 const parts = await Promise.all(FILES.map((name) => import(`./${name}.mjs`)));
 const scenarios = Object.assign({}, ...parts);

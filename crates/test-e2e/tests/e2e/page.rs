@@ -186,6 +186,76 @@ fn pictures_and_sounds_are_shown_judged_and_used() {
     scenario_beside(address.trim_end_matches('/'), "references", &client, |_| ());
 }
 
+/// Runs a scenario with pictures and a sound for its user to upload.
+fn with_files(name: &str) {
+    let host = Host::start();
+    host.serve("photo.png", studio::landscape("photo.png", (640, 480)));
+    host.serve("large.png", studio::landscape("large.png", (2400, 1800)));
+    host.serve("other.jpg", studio::landscape("other.jpg", (800, 450)));
+    host.serve("tone.wav", studio::tone("tone.wav", 440, 3.0));
+    let server = Server::start();
+    let address = host.url("");
+    let client = server.newcomer();
+    scenario_beside(address.trim_end_matches('/'), name, &client, |_| ());
+}
+
+#[test]
+fn files_of_ones_own_are_uploaded_judged_used_and_used_again() {
+    with_files("own_files");
+}
+
+#[test]
+fn a_picture_is_uploaded_by_phone_too() {
+    with_files("own_files_by_phone");
+}
+
+#[test]
+fn four_variations_are_four_tasks_and_refused_ones_are_told() {
+    plain("variations");
+}
+
+#[test]
+fn a_video_and_its_page_can_be_linked_to() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("links", &client, |_| ());
+}
+
+#[test]
+fn the_end_of_a_video_begins_the_next() {
+    plain("going_on");
+}
+
+#[test]
+fn several_videos_are_saved_as_one_archive() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("archive", &client, |_| ());
+}
+
+#[test]
+fn several_videos_are_deleted_by_phone() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("delete_many", &client, |_| ());
+}
+
+#[test]
+fn favourites_last_until_the_sign_out() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("favourites", &client, |_| ());
+}
+
+#[test]
+fn words_and_last_prompts_go_into_the_prompt() {
+    plain("words");
+}
+
 #[test]
 fn what_was_typed_is_kept_and_nothing_right_looks_wrong() {
     plain("form_kept");
