@@ -3,8 +3,7 @@
 //! Draws the operator's mark on the frames and signs the file. The async side only waits.
 
 use std::fmt;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use kinora_contract::{Size, VideoSpec};
@@ -16,7 +15,7 @@ use kinora_media::{
     AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording,
     WrittenFile,
 };
-use kinora_system::scratch::ScratchFolder;
+use kinora_system::scratch::ScratchFile;
 use kinora_traces::{SpanParent, TaskSpan};
 use tokio::sync::oneshot;
 
@@ -44,38 +43,6 @@ pub(crate) struct RecordedVideo {
     pub(crate) staged: ScratchFile,
     /// Length and SHA-256 of that file.
     pub(crate) written: WrittenFile,
-}
-
-/// A file in the scratch folder. Dropping this removes it, so a failed or unneeded run leaves
-/// nothing behind, wherever it ended.
-pub(crate) struct ScratchFile {
-    path: PathBuf,
-    /// The folder exists as long as it has files.
-    _scratch: Arc<ScratchFolder>,
-}
-
-impl ScratchFile {
-    pub(crate) fn new(scratch: &Arc<ScratchFolder>, name: &str) -> Self {
-        Self {
-            path: scratch.path().join(name),
-            _scratch: scratch.clone(),
-        }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for ScratchFile {
-    fn drop(&mut self) {
-        match std::fs::remove_file(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                tracing::warn!(%error, "scratch file not removed; the next start removes it");
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Makes the file on a separate thread. `held` is dropped when that thread ends, however late: it

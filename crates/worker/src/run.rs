@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kinora_contract::{Artifact, SteadyMs};
 use kinora_engine::JobControl;
 use kinora_store::ClaimedTask;
+use kinora_system::scratch::ScratchFile;
 use kinora_traces::{SpanParent, TaskSpan};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,7 @@ use crate::lease_keeper::LeaseKeeper;
 use crate::policy_check::{ApprovedRecording, clear};
 use crate::prepare::{EngineWork, PreparedTask, prepare};
 use crate::publish::publish;
-use crate::record::{RecordJob, RecordedVideo, ScratchFile, record};
+use crate::record::{RecordJob, RecordedVideo, record};
 use crate::shutdown::Shutdown;
 use crate::slots::{EnginePermits, SlotHold};
 use crate::stage_metrics::{RunStage, timed};
