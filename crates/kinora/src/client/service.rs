@@ -91,7 +91,10 @@ impl ServiceClient {
         let mut text = printable(&error.to_string());
         let at_home = matches!(
             error,
-            Error::Refused(_) | Error::File { .. } | Error::Connect { .. }
+            Error::Refused(_)
+                | Error::File { .. }
+                | Error::Unreadable { .. }
+                | Error::Connect { .. }
         );
         if !at_home {
             text = format!("{url}: {text}");
@@ -105,7 +108,7 @@ impl ServiceClient {
 
 fn exit_kind(error: &Error) -> ExitKind {
     match error {
-        Error::Options(_) => ExitKind::Usage,
+        Error::Options(_) | Error::Unreadable { .. } => ExitKind::Usage,
         Error::File { .. } => ExitKind::Failed,
         Error::Refused(refusal) if refusal.status < 500 => ExitKind::Refused,
         _ => ExitKind::Unreachable,
