@@ -1,6 +1,8 @@
 //! Parses request bodies, JSON or multipart form, into fields. Limits the size before reading, and
 //! refuses files, compressed bodies and character sets other than UTF-8.
 
+use std::error::Error;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, header};
 use bytes::Bytes;
@@ -93,35 +95,52 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::for_param(code, "Content-Encoding", message))
 }
 
+/// The boundary of the form that a request with these headers sends; `None` for another media type.
+pub(crate) fn form_boundary(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    check_encoding(headers)?;
+    Ok(match media_type(headers)? {
+        MediaType::Form { boundary } => Some(boundary),
+        MediaType::Json => None,
+    })
+}
+
 /// Reads the whole body; `incomplete` is the error code for a body that ends early.
 async fn read(headers: &HeaderMap, body: Body, incomplete: ErrorCode) -> Result<Bytes, ApiError> {
     // Refused before the first byte is read, if the client says how much it is going to send; the
     // limit below holds in any case.
-    let declared = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok());
-    let declared = declared.and_then(|text| text.parse::<u64>().ok());
-    if declared.is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
+    if declared_length(headers).is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
         return Err(too_large());
     }
     match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(error) if is_too_slow(&*error) => Err(ApiError::too_slow()),
-        Err(error) => Err(match LimitReached::within(&*error) {
-            Some(full) => full.into(),
-            None => ApiError::new(incomplete, "The body is incomplete."),
-        }),
+        Err(error) => Err(transfer_error(&*error)
+            .unwrap_or_else(|| ApiError::new(incomplete, "The body is incomplete."))),
     }
 }
 
-fn too_large() -> ApiError {
+/// The length of the body that the client announces, if it does.
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    let declared = headers.get(header::CONTENT_LENGTH)?;
+    declared.to_str().ok()?.parse().ok()
+}
+
+/// The refusal of a body that did not arrive for a reason of this service: it took too long, or there
+/// was no memory for it.
+pub(crate) fn transfer_error(error: &(dyn Error + 'static)) -> Option<ApiError> {
+    if is_too_slow(error) {
+        return Some(ApiError::too_slow());
+    }
+    LimitReached::within(error).map(ApiError::from)
+}
+
+pub(crate) fn too_large() -> ApiError {
     let message = format!("The body is larger than {BODY_BYTES_MAX} bytes.");
     ApiError::new(ErrorCode::RequestTooLarge, message)
 }
 
 /// Maximum length quoted of a part's name, which may be nearly as long as the body.
-const NAME_CHARS_SHOWN: usize = 64;
+pub(crate) const NAME_CHARS_SHOWN: usize = 64;
 
 /// Reads the fields of a whole body with parts separated by `boundary`.
 async fn form_fields(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
@@ -148,15 +167,19 @@ async fn form_fields(body: Bytes, boundary: String) -> Result<Map<String, Value>
     Ok(form.into_fields())
 }
 
-/// Refuses a file, and text that is not plain UTF-8.
-fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
+/// Whether a part is a file.
+pub(crate) fn is_file(headers: &HeaderMap) -> bool {
     let disposition = parameters(&header_text(headers, &header::CONTENT_DISPOSITION));
     // `filename*` is the same name in the encoding of RFC 8187.
-    if disposition
+    disposition
         .iter()
         .any(|(name, _)| matches!(name.as_str(), "filename" | "filename*"))
-    {
-        let message = format!("'{name}' is a file; give reference material as a URL.");
+}
+
+/// Refuses a file, and text that is not plain UTF-8.
+pub(crate) fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
+    if is_file(headers) {
+        let message = format!("'{name}' is a file; upload it to /v1/files, then pass its `url`.");
         let code = ErrorCode::FileUploadUnsupported;
         return Err(ApiError::for_param(code, name, message));
     }
@@ -183,7 +206,7 @@ fn header_text(headers: &HeaderMap, name: &HeaderName) -> String {
     String::from_utf8_lossy(value).trim().to_owned()
 }
 
-fn malformed() -> ApiError {
+pub(crate) fn malformed() -> ApiError {
     let message = "The multipart body is malformed or incomplete.";
     ApiError::new(ErrorCode::MalformedBody, message)
 }

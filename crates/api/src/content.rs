@@ -2,29 +2,26 @@
 //! validators, or sends clients to the result store for them. A signed URL opens one variant of one
 //! task until it expires.
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use kinora_blobs::sign::SignatureError;
-use kinora_blobs::{BlobError, ByteStream, DirectLink};
 use kinora_contract::{Artifact, ErrorCode, StoredFile, Task, TaskId, TaskState};
 use kinora_store::KeyScope;
 
-use crate::conditional::{ByteRange, ConditionOutcome, names, stretch};
 use crate::error::ApiError;
 use crate::extract::PathId;
-use crate::files::{RESULT_CACHE_CONTROL, ResultVariant};
+use crate::file_content::{FileContent, SendError};
 use crate::prefer::PREFERENCE_APPLIED;
 use crate::refusals::OfContent;
 use crate::responses::MEDIA_POLICY;
+use crate::result_files::ResultVariant;
 use crate::state::{Api, SharedApi};
-use crate::{extract, prefer};
+use crate::{extract, file_content, prefer};
 
 /// How soon a client should retry content that is not ready.
 const NOT_READY_RETRY_SECONDS: u64 = 2;
@@ -86,11 +83,7 @@ pub(crate) async fn content(
         }
         found => found?,
     };
-    let asked = ContentRequest {
-        method: &method,
-        headers: &headers,
-    };
-    send(&api, &task, variant, file, asked).await
+    send(&api, &task, variant, file, &method, &headers).await
 }
 
 /// Whether a refusal says of a preview that it does not exist yet.
@@ -107,13 +100,6 @@ fn no_preview() -> Response {
         (header::CACHE_CONTROL, no_store),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()
-}
-
-/// The parts of a request that decide which file is sent.
-#[derive(Clone, Copy)]
-struct ContentRequest<'a> {
-    method: &'a Method,
-    headers: &'a HeaderMap,
 }
 
 /// The requested variant. All other parameters belong to the signature.
@@ -233,160 +219,28 @@ fn file_of(artifact: &Artifact, variant: ResultVariant) -> Result<&StoredFile, A
     })
 }
 
+/// Sends `file`, or says why it is lost.
 async fn send(
     api: &Api,
     task: &Task,
     variant: ResultVariant,
     file: &StoredFile,
-    ContentRequest { method, headers }: ContentRequest<'_>,
-) -> Result<Response, ApiError> {
-    let id = task.id;
-    let etag = format!("\"{}\"", file.sha256);
-    if let Some(mut response) = ConditionOutcome::evaluate(headers, &etag).refused() {
-        if response.status() == StatusCode::NOT_MODIFIED {
-            insert_text(response.headers_mut(), header::ETAG, &etag);
-            keepable(response.headers_mut());
-        }
-        return Ok(response);
-    }
-    let range = headers
-        .get(header::RANGE)
-        .and_then(|value| value.to_str().ok());
-    // A client that holds an older file gets the whole new one.
-    let stale = headers.contains_key(header::IF_RANGE) && !names(headers, &header::IF_RANGE, &etag);
-    let (status, part) = match stretch(range.filter(|_| !stale), file.bytes) {
-        ByteRange::Whole => (StatusCode::OK, 0..file.bytes),
-        ByteRange::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
-        ByteRange::Unsatisfiable => return Ok(unsatisfiable(file.bytes)),
-    };
-    // Before the headers: once a length is announced, a missing file can only end the connection.
-    check_present(api, id, file).await?;
-    let body = if method == Method::HEAD {
-        Body::empty()
-    } else if let Some(response) = redirect(api, task, variant, file, headers).await? {
-        return Ok(response);
-    } else {
-        Body::from_stream(open(api, id, file, part.clone()).await?)
-    };
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let out = response.headers_mut();
-    out.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static(variant.media_type()),
-    );
-    out.insert(
-        header::CONTENT_LENGTH,
-        HeaderValue::from(part.end - part.start),
-    );
-    out.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    keepable(out);
-    insert_text(out, header::CONTENT_DISPOSITION, &variant.disposition(id));
-    insert_text(out, header::ETAG, &etag);
-    if status == StatusCode::PARTIAL_CONTENT {
-        let text = format!("bytes {}-{}/{}", part.start, part.end - 1, file.bytes);
-        insert_text(out, header::CONTENT_RANGE, &text);
-    }
-    Ok(response)
-}
-
-/// Refuses a file that is missing or has another length than it had.
-async fn check_present(api: &Api, id: TaskId, file: &StoredFile) -> Result<(), ApiError> {
-    let found = api.blobs.head(&file.key).await;
-    let found = found.map_err(|error| ApiError::storage(&error))?;
-    if found != Some(file.bytes) {
-        return Err(api.lost.refusal(&*api.tasks, id, file, found).await);
-    }
-    Ok(())
-}
-
-/// Opens `part` of a file.
-async fn open(
-    api: &Api,
-    id: TaskId,
-    file: &StoredFile,
-    part: Range<u64>,
-) -> Result<ByteStream, ApiError> {
-    match api.blobs.read(&file.key, part).await {
-        Ok(stream) => Ok(stream),
-        Err(BlobError::NotFound(_)) => Err(api.lost.refusal(&*api.tasks, id, file, None).await),
-        Err(error) => Err(ApiError::storage(&error)),
-    }
-}
-
-/// A result never changes, so clients may cache it; browsers may play it.
-fn keepable(headers: &mut HeaderMap) {
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static(RESULT_CACHE_CONTROL),
-    );
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(MEDIA_POLICY),
-    );
-}
-
-fn unsatisfiable(length: u64) -> Response {
-    let message = format!("The range is outside the file, which has {length} bytes.");
-    let error = ApiError::for_param(ErrorCode::RangeNotSatisfiable, "Range", message);
-    let mut response = error.into_response();
-    insert_text(
-        response.headers_mut(),
-        header::CONTENT_RANGE,
-        &format!("bytes */{length}"),
-    );
-    response
-}
-
-fn insert_text(headers: &mut HeaderMap, name: header::HeaderName, text: &str) {
-    // Ids, hexadecimal digits and numbers are always valid header text.
-    if let Ok(value) = HeaderValue::from_str(text) {
-        headers.insert(name, value);
-    }
-}
-
-/// Lifetime of the store's URL; shorter if the task expires earlier.
-const TTL_SECONDS_MAX: u64 = 300;
-/// The store uses other entity tags than we do: with ours, these conditions would fail or return
-/// the whole file.
-const CONDITIONS: [HeaderName; 3] = [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_RANGE];
-
-/// The redirect to `file` in the store; `None` if the service must send the file itself.
-async fn redirect(
-    api: &Api,
-    task: &Task,
-    variant: ResultVariant,
-    file: &StoredFile,
+    method: &Method,
     headers: &HeaderMap,
-) -> Result<Option<Response>, ApiError> {
-    let has_condition = CONDITIONS.iter().any(|name| headers.contains_key(name));
-    if !api.settings.redirects || has_condition {
-        return Ok(None);
-    }
-    let expires_at_ms = task.expires_at_ms.unwrap_or(u64::MAX);
-    let left = expires_at_ms.saturating_sub(api.clock.now_ms()) / 1000;
-    let link = DirectLink {
-        ttl: Duration::from_secs(left.clamp(1, TTL_SECONDS_MAX)),
+) -> Result<Response, ApiError> {
+    let content = FileContent {
+        file,
         media_type: variant.media_type(),
         disposition: &variant.disposition(task.id),
-        cache_control: RESULT_CACHE_CONTROL,
+        expires_at_ms: task.expires_at_ms.unwrap_or(u64::MAX),
     };
-    let signed = api.blobs.direct_url(&file.key, &link).await;
-    let Some(url) = signed.map_err(|error| ApiError::storage(&error))? else {
-        return Ok(None);
-    };
-    let mut location =
-        HeaderValue::from_str(url.as_str()).map_err(|error| ApiError::internal(&error))?;
-    // Whoever has the URL has the file: it must not get into logs of headers.
-    location.set_sensitive(true);
-    let no_store = HeaderValue::from_static("private, no-store");
-    let fields = [
-        (header::LOCATION, location),
-        (header::CACHE_CONTROL, no_store),
-    ];
-    Ok(Some(
-        (StatusCode::TEMPORARY_REDIRECT, fields).into_response(),
-    ))
+    match file_content::send(api, content, method, headers).await {
+        Ok(response) => Ok(response),
+        Err(SendError::Refused(error)) => Err(error),
+        Err(SendError::Lost(found)) => {
+            Err(api.lost.refusal(&*api.tasks, task.id, file, found).await)
+        }
+    }
 }
 
 /// The preview, if `variant` is the thumbnail and the task's run has one.

@@ -49,7 +49,7 @@ pub(crate) async fn edits(
         name: EDITS,
         source: None,
     };
-    let accepted = create_task(&api, &key.key, &headers, &request, endpoint).await;
+    let accepted = create_task(&api, &key.key, &headers, &request.into(), endpoint).await;
     accepted.map_err(|error| error.reworded(rename_param_for_edits))
 }
 
@@ -84,6 +84,6 @@ pub(crate) async fn remix(
         name: REMIX,
         source: Some(id),
     };
-    let accepted = create_task(&api, &key.key, &headers, &request, endpoint).await;
+    let accepted = create_task(&api, &key.key, &headers, &request.into(), endpoint).await;
     accepted.map_err(|error| error.reworded(rename_param_for_edits))
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kinora_contract::{ErrorCode, NoEntropy, RequestRefusal};
-use kinora_store::StoreError;
+use kinora_store::{ExceededQuota, StoreError};
 
 use crate::memory::LimitReached;
 use crate::responses::json_response;
@@ -95,6 +95,14 @@ impl ApiError {
         Self::new(ErrorCode::VideoNotFound, "There is no such video.")
     }
 
+    /// The file does not exist or belongs to another project: clients cannot tell the two apart.
+    pub(crate) fn file_not_found() -> Self {
+        Self::new(
+            ErrorCode::FileNotFound,
+            "There is no such file; it may have been deleted or have expired.",
+        )
+    }
+
     /// No route has this path. A slash too many, as from a base URL that ends with one, is named.
     pub(crate) fn no_such_path(path: &str) -> Self {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -174,6 +182,29 @@ impl From<LimitReached> for ApiError {
         let mut error = Self::new(code, message).retry_after(FULL_RETRY_SECONDS);
         error.fault = matches!(full, LimitReached::All).then_some(ServiceFault::Overload);
         error
+    }
+}
+
+/// Beyond a quota. Waiting helps only after days, so SDKs must not retry on their own.
+impl From<ExceededQuota> for ApiError {
+    fn from(quota: ExceededQuota) -> Self {
+        let message = match quota {
+            ExceededQuota::Task => {
+                let message = "This request takes more storage than a project may use here; send fewer references, or \
+                               ask the operator for more.";
+                return Self::new(ErrorCode::SubmitsNotAllowed, message);
+            }
+            ExceededQuota::ProjectTasks => {
+                "This project has reached its maximum of stored tasks; delete finished ones, or wait until some expire."
+            }
+            ExceededQuota::ProjectBytes => {
+                "This project has used up its storage; delete finished videos, or wait until some expire."
+            }
+            ExceededQuota::Bytes => {
+                "The storage of this service is full; delete finished videos, or ask the operator for more."
+            }
+        };
+        Self::new(ErrorCode::StorageQuotaExceeded, message).final_answer()
     }
 }
 

@@ -2,12 +2,13 @@
 //! malformed, unknown, revoked and expired keys get the same answer. Keys are looked up by hash;
 //! the key text is never stored or logged.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
-use kinora_contract::{ErrorCode, KeyText, TaskId};
+use kinora_contract::{ErrorCode, FileId, KeyText, TaskId};
 use kinora_store::{ApiKey, KeyScope};
 
 use crate::error::ApiError;
@@ -123,15 +124,25 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let params = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| ApiError::video_not_found())?;
-        let text = params
-            .iter()
-            .find(|(name, _)| *name == "id")
-            .map(|(_, text)| text);
-        text.and_then(|text| text.parse().ok())
-            .map(Self)
-            .ok_or_else(ApiError::video_not_found)
+        let id = path_id(parts, state).await;
+        id.map(Self).ok_or_else(ApiError::video_not_found)
     }
+}
+
+/// The `{id}` of a path to a file, in the same way.
+pub(crate) struct PathFileId(pub(crate) FileId);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathFileId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let id = path_id(parts, state).await;
+        id.map(Self).ok_or_else(ApiError::file_not_found)
+    }
+}
+
+async fn path_id<T: FromStr, S: Send + Sync>(parts: &mut Parts, state: &S) -> Option<T> {
+    let params = RawPathParams::from_request_parts(parts, state).await.ok()?;
+    let (_, text) = params.iter().find(|(name, _)| *name == "id")?;
+    text.parse().ok()
 }

@@ -1,153 +1,228 @@
-//! The files of a result: their names for clients, and the ones that were lost on disk although
-//! their task is completed. A lost file is reported as lost, never as expired.
+//! `/v1/files`: lists, reads, serves and deletes uploaded files, in the shape of OpenAI's Files API. A
+//! signed address opens the bytes of one file until it expires.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use kinora_contract::{Artifact, ErrorCode, StoredFile, TaskId, TaskState};
-use kinora_store::TaskStore;
+use axum::extract::{RawQuery, State};
+use axum::http::{Extensions, HeaderMap, Method, header};
+use axum::response::Response;
+use kinora_blobs::sign::SignatureError;
+use kinora_contract::{
+    ErrorCode, FileDeleted, FileId, FileList, FileObject, FilePageQuery, StoredFile,
+};
+use kinora_store::{FilePageRequest, KeyScope, ListOrder, UploadedFile};
 
 use crate::error::ApiError;
+use crate::extract::{PathFileId, ReadKey, WriteKey};
+use crate::file_content::{FileContent, SendError};
+use crate::refusals::{OfDeleteFile, OfFile, OfFileContent, OfFiles};
+use crate::responses::JsonResponse;
+use crate::state::{Api, SharedApi};
+use crate::{extract, file_content};
 
-/// `Cache-Control` for results, which never change.
-pub(crate) const RESULT_CACHE_CONTROL: &str = "private, max-age=3600";
-
-/// One of a result's files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResultVariant {
-    /// The MP4.
-    Video,
-    /// The poster image.
-    Thumbnail,
-    /// Frames over time in one picture.
-    Spritesheet,
-    /// The first frame in full size.
-    FirstFrame,
-    /// The last frame in full size.
-    LastFrame,
+/// List files.
+///
+/// The project's own files, newest first. For the next page, pass `last_id` as `after`.
+#[utoipa::path(
+    get,
+    path = "/v1/files",
+    tag = "files",
+    operation_id = "list_files",
+    params(
+        ("after" = Option<String>, Query, description = "Only files after this one."),
+        ("limit" = Option<u32>, Query, description = "Files of a page, 1 to 100.", minimum = 1, maximum = 100),
+        ("order" = Option<String>, Query, description = "`desc` (default, newest first) or `asc`."),
+        ("purpose" = Option<String>, Query, description = "Only files with this purpose."),
+    ),
+    responses((status = 200, description = "A page of files.", body = FileList), OfFiles),
+    security(("bearer" = []))
+)]
+pub(crate) async fn list(
+    State(api): State<SharedApi>,
+    ReadKey(key): ReadKey,
+    RawQuery(query): RawQuery,
+) -> Result<JsonResponse<FileList>, ApiError> {
+    let query = query.unwrap_or_default();
+    let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+    let asked = FilePageQuery::parse(pairs.iter().map(|(name, value)| (&**name, &**value)))?;
+    let page = api.files.list_files(FilePageRequest {
+        project: key.key.project.clone(),
+        after: asked.after,
+        limit: asked.limit,
+        order: if asked.ascending {
+            ListOrder::Ascending
+        } else {
+            ListOrder::Descending
+        },
+        purpose: asked.purpose,
+    });
+    let page = page.await?;
+    let data: Vec<FileObject> = page
+        .files
+        .iter()
+        .map(|file| api.file_object(file))
+        .collect();
+    Ok(JsonResponse(FileList {
+        object: "list",
+        first_id: data.first().map(|file| file.id.clone()),
+        last_id: data.last().map(|file| file.id.clone()),
+        data,
+        has_more: page.has_more,
+    }))
 }
 
-impl ResultVariant {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Video,
-        Self::Thumbnail,
-        Self::Spritesheet,
-        Self::FirstFrame,
-        Self::LastFrame,
-    ];
+/// Query a file.
+#[utoipa::path(
+    get,
+    path = "/v1/files/{id}",
+    tag = "files",
+    operation_id = "read_file",
+    params(("id" = String, Path, description = "File identifier.")),
+    responses((status = 200, description = "The file.", body = FileObject), OfFile),
+    security(("bearer" = []))
+)]
+pub(crate) async fn read(
+    State(api): State<SharedApi>,
+    ReadKey(key): ReadKey,
+    PathFileId(id): PathFileId,
+) -> Result<JsonResponse<FileObject>, ApiError> {
+    let file = api.files.file(&key.key.project, id).await?;
+    let file = file.ok_or_else(ApiError::file_not_found)?;
+    Ok(JsonResponse(api.file_object(&file)))
+}
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Video => "video",
-            Self::Thumbnail => "thumbnail",
-            Self::Spritesheet => "spritesheet",
-            Self::FirstFrame => "first_frame",
-            Self::LastFrame => "last_frame",
-        }
+/// Delete a file.
+///
+/// Tasks that were accepted with the file keep its bytes until they end.
+#[utoipa::path(
+    delete,
+    path = "/v1/files/{id}",
+    tag = "files",
+    operation_id = "delete_file",
+    params(("id" = String, Path, description = "File identifier.")),
+    responses((status = 200, description = "The file was deleted.", body = FileDeleted), OfDeleteFile),
+    security(("bearer" = []))
+)]
+pub(crate) async fn delete(
+    State(api): State<SharedApi>,
+    WriteKey(key): WriteKey,
+    PathFileId(id): PathFileId,
+) -> Result<JsonResponse<FileDeleted>, ApiError> {
+    if !api.files.delete_file(&key.key.project, id).await? {
+        return Err(ApiError::file_not_found());
     }
+    tracing::info!(file = %id, "file deleted");
+    Ok(JsonResponse(FileDeleted {
+        id: id.to_string(),
+        object: "file",
+        deleted: true,
+    }))
+}
 
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name)
+/// Download a file.
+///
+/// The bytes as uploaded. Supports `Range`, `If-Range`, `If-Match` and `If-None-Match`. Without a key,
+/// only the signed `url` of the file works. With files in S3, the answer to `GET` may be a 307 to a
+/// signed S3 URL that is valid for five minutes.
+#[utoipa::path(
+    get,
+    path = "/v1/files/{id}/content",
+    tag = "files",
+    operation_id = "file_content",
+    params(
+        ("id" = String, Path, description = "File identifier."),
+        ("expires" = Option<u64>, Query, description = "Part of a signed URL."),
+        ("signature" = Option<String>, Query, description = "Part of a signed URL."),
+    ),
+    responses(
+        (status = 200, description = "The bytes.", content((Vec<u8> = "application/octet-stream"))),
+        (status = 206, description = "The requested range of the bytes."),
+        (status = 307, description = "Redirect to the URL of the bytes, which is valid for a few minutes."),
+        (status = 304, description = "The client already has these bytes."),
+        OfFileContent,
+    ),
+    security(("bearer" = []), ())
+)]
+pub(crate) async fn content(
+    State(api): State<SharedApi>,
+    PathFileId(id): PathFileId,
+    RawQuery(query): RawQuery,
+    method: Method,
+    headers: HeaderMap,
+    extensions: Extensions,
+) -> Result<Response, ApiError> {
+    let query = query.unwrap_or_default();
+    check_parameters(&query)?;
+    let found = find(&api, id, &query, &headers, &extensions).await?;
+    let file = found.ok_or_else(ApiError::file_not_found)?;
+    let stored = StoredFile {
+        key: file.blob_key.clone(),
+        bytes: file.bytes,
+        sha256: file.sha256.clone(),
+    };
+    let content = FileContent {
+        file: &stored,
+        media_type: &file.media_type,
+        // Not the client's own name, which a header may not be able to carry.
+        disposition: &format!("inline; filename=\"{id}\""),
+        expires_at_ms: file.expires_at_ms,
+    };
+    match file_content::send(&api, content, &method, &headers).await {
+        Ok(response) => Ok(response),
+        Err(SendError::Refused(error)) => Err(error),
+        Err(SendError::Lost(found)) => Err(lost(&api, &file, found).await),
     }
+}
 
-    /// The part of a URL's query before the signature; empty for the default variant.
-    pub(crate) const fn query(self) -> &'static str {
-        match self {
-            Self::Video => "",
-            Self::Thumbnail => "variant=thumbnail&",
-            Self::Spritesheet => "variant=spritesheet&",
-            Self::FirstFrame => "variant=first_frame&",
-            Self::LastFrame => "variant=last_frame&",
-        }
-    }
-
-    pub(crate) const fn media_type(self) -> &'static str {
-        match self {
-            Self::Video => "video/mp4",
-            Self::Thumbnail => "image/webp",
-            Self::Spritesheet | Self::FirstFrame | Self::LastFrame => "image/jpeg",
-        }
-    }
-
-    /// The suffix of a downloaded file's name.
-    const fn ending(self) -> &'static str {
-        match self {
-            Self::Video => ".mp4",
-            Self::Thumbnail => ".webp",
-            Self::Spritesheet => "-sheet.jpg",
-            Self::FirstFrame => "-first.jpg",
-            Self::LastFrame => "-last.jpg",
-        }
-    }
-
-    /// Lets browsers play a file inline, and save it under the name of its task.
-    pub(crate) fn disposition(self, task: TaskId) -> String {
-        format!("inline; filename=\"{task}{}\"", self.ending())
-    }
-
-    /// The file; `None` if the result lacks it.
-    pub(crate) const fn file_in(self, artifact: &Artifact) -> Option<&StoredFile> {
-        match self {
-            Self::Video => Some(&artifact.video),
-            Self::Thumbnail => Some(&artifact.thumbnail),
-            Self::Spritesheet => Some(&artifact.spritesheet),
-            Self::FirstFrame => artifact.first_frame.as_ref(),
-            Self::LastFrame => artifact.last_frame.as_ref(),
+/// Refuses parameters that are not part of a signature.
+fn check_parameters(query: &str) -> Result<(), ApiError> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    match pairs.find(|(name, _)| !matches!(&**name, "expires" | "signature")) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let shown: String = name.chars().take(64).collect();
+            let message = format!("Unknown parameter: '{shown}'.");
+            let code = ErrorCode::UnknownParameter;
+            Err(ApiError::for_param(code, &shown, message))
         }
     }
 }
 
-/// Maximum number of remembered files; beyond it, files are logged as errors again.
-const REMEMBERED_MAX: usize = 10_000;
-
-/// The keys of files already logged as lost.
-#[derive(Clone, Debug, Default)]
-pub struct LostFiles(Arc<Mutex<HashSet<String>>>);
-
-impl LostFiles {
-    /// Whether this file has not been logged before.
-    fn is_new(&self, key: &str) -> bool {
-        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if logged.len() >= REMEMBERED_MAX {
-            // No order of age is kept: at worst, a file is reported as an error once more.
-            logged.clear();
-        }
-        logged.insert(key.to_owned())
-    }
-
-    /// The answer for a file of a completed task that has the length `found`, or is missing. The
-    /// task may have been deleted or have expired meanwhile.
-    pub(crate) async fn refusal(
-        &self,
-        tasks: &dyn TaskStore,
-        id: TaskId,
-        file: &StoredFile,
-        found: Option<u64>,
-    ) -> ApiError {
-        let task = match tasks.task(id).await {
-            Ok(Some(task)) => task,
-            Ok(None) => return ApiError::video_not_found(),
-            Err(error) => return error.into(),
-        };
-        match &task.state {
-            TaskState::Completed(artifact) if artifact.files().any(|one| one == file) => {
-                if self.is_new(&file.key) {
-                    tracing::error!(
-                        task = %id,
-                        key = file.key,
-                        bytes = file.bytes,
-                        found,
-                        "result file lost: missing or truncated; restore it from a backup"
-                    );
-                } else {
-                    // Lets this answer's request id lead to its cause as well.
-                    tracing::info!(task = %id, key = file.key, "result file still lost");
-                }
-                let message =
-                    "A file of this video was lost on the server; it cannot be downloaded.";
-                ApiError::new(ErrorCode::ContentLost, message).final_answer()
+/// Finds the file by the signature in the URL, or by the request's key.
+async fn find(
+    api: &Api,
+    id: FileId,
+    query: &str,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<Option<UploadedFile>, ApiError> {
+    if query.contains("signature=") {
+        let now_s = api.clock.now_ms() / 1000;
+        match api.signer.verify_file(id, query, now_s) {
+            // A valid signed URL needs no key; a key that comes with it is ignored.
+            Ok(()) => return Ok(api.files.any_file(id).await?),
+            // A file expires with its address.
+            Err(SignatureError::Expired) => return Ok(None),
+            Err(_) if !headers.contains_key(header::AUTHORIZATION) => {
+                let message = "Invalid file address; query the file for the current one.";
+                return Err(ApiError::new(ErrorCode::InvalidApiKey, message));
             }
-            _ => ApiError::expired(),
+            Err(_) => {}
         }
+    }
+    let key = extract::authorize(api, headers, extensions, KeyScope::Read).await?;
+    Ok(api.files.file(&key.key.project, id).await?)
+}
+
+/// The answer for a file whose bytes are missing or have the length `found`. It may have been deleted or
+/// have expired meanwhile.
+async fn lost(api: &Api, file: &UploadedFile, found: Option<u64>) -> ApiError {
+    match api.files.any_file(file.id).await {
+        Ok(Some(_)) => {
+            let (id, key) = (file.id, &file.blob_key);
+            tracing::error!(file = %id, key, bytes = file.bytes, found, "uploaded file lost: missing or truncated");
+            let message = "This file was lost on the server; upload it again.";
+            ApiError::new(ErrorCode::ContentLost, message).final_answer()
+        }
+        Ok(None) => ApiError::file_not_found(),
+        Err(error) => error.into(),
     }
 }

@@ -125,6 +125,8 @@ struct ListenerService {
     addresses: AddressLimits,
     deadlines: ConnectionDeadlines,
     body_timeout: Duration,
+    upload_timeout: Duration,
+    form_uploads: bool,
     tls: Option<ServerTls>,
     /// Cancelled when a stop begins; from then on each answer closes its connection.
     stopping: CancellationToken,
@@ -160,6 +162,8 @@ impl ListenerService {
                 write: guards.write_timeout,
             },
             body_timeout: guards.request_timeout,
+            upload_timeout: guards.upload_timeout,
+            form_uploads: guards.form_uploads,
             tls: guards.tls,
             stopping,
         }
@@ -235,6 +239,20 @@ impl ListenerService {
         }
     }
 
+    /// The limit on the body of `request`.
+    fn body_timeout(&self, request: &Request<Incoming>) -> Duration {
+        let takes_files = match request.uri().path() {
+            "/v1/files" => true,
+            "/v1/videos" => self.form_uploads,
+            _ => false,
+        };
+        if takes_files {
+            self.upload_timeout
+        } else {
+            self.body_timeout
+        }
+    }
+
     async fn respond(
         &self,
         peer: IpAddr,
@@ -254,7 +272,8 @@ impl ListenerService {
         };
         let has_body = !request.body().is_end_stream();
         let taken = has_body.then(|| Arc::new(BodyMemory::new(room.clone(), client)));
-        let request = request.map(|body| {
+        let body_timeout = self.body_timeout(&request);
+        let mut request = request.map(|body| {
             if !has_body {
                 return Body::empty();
             }
@@ -262,9 +281,12 @@ impl ListenerService {
                 clippy::disallowed_methods,
                 reason = "a deadline for the runtime's timers, which know no other clock (docs/decisions.md)"
             )]
-            let deadline = Instant::now() + self.body_timeout;
+            let deadline = Instant::now() + body_timeout;
             TimedBody::boxed_body(body, deadline, taken.clone(), busy.clone())
         });
+        if let Some(taken) = &taken {
+            request.extensions_mut().insert(taken.clone());
+        }
         let mut response = self.front.respond(client, refused, &room, request).await;
         // The endpoint has used the body; the body itself may live on until its rest has been read.
         if let Some(taken) = taken {

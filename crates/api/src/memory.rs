@@ -390,7 +390,7 @@ pub(super) fn in_memory(body: &Body) -> Option<u64> {
 
 /// The memory of a request's body, until the request is answered.
 #[derive(Debug)]
-pub(super) struct BodyMemory {
+pub(crate) struct BodyMemory {
     connection: Arc<ConnectionMemory>,
     owner: MemoryOwner,
     reserved: Mutex<(u64, Option<ReservedMemory>)>,
@@ -426,8 +426,9 @@ impl BodyMemory {
         }
     }
 
-    /// Returns the body's memory once the request is answered.
-    pub(super) fn release(&self) {
+    /// Returns the memory of the bytes that have arrived: the request is answered, or its endpoint has
+    /// written them to disk.
+    pub(crate) fn release(&self) {
         *self.reserved.lock().unwrap_or_else(PoisonError::into_inner) = (0, None);
     }
 }

@@ -175,8 +175,8 @@ fn is_port(text: &str) -> bool {
     }
 }
 
-/// Answers under this path need storage.
-const STORAGE_PATH: &str = "/v1/videos";
+/// Answers under these paths need storage.
+const STORAGE_PATHS: [&str; 2] = ["/v1/videos", "/v1/files"];
 
 /// Logs the requests of a listener.
 #[derive(Debug)]
@@ -251,7 +251,7 @@ impl RequestLog {
             None => {}
         }
         tracing::debug!(%method, path, %client, status, "answered");
-        if is_success && path.starts_with(STORAGE_PATH) {
+        if is_success && STORAGE_PATHS.iter().any(|one| path.starts_with(one)) {
             storage.record_success();
             self.room.record_success();
         }

@@ -33,6 +33,7 @@ mod exact;
     components(schemas(ErrorBody)),
     tags(
         (name = "videos", description = "Video tasks."),
+        (name = "files", description = "Uploaded pictures and sounds."),
         (name = "models", description = "The served models."),
         (name = "operations", description = "For operators of the service."),
         (name = "webhooks", description = "What the service posts to its receivers."),

@@ -2,8 +2,8 @@
 //! concurrent questions is limited, and so is each project's share of them, so slow answers for one
 //! project do not delay the others.
 
-use kinora_contract::ErrorCode;
 use kinora_contract::limits::{POLICY_QUESTIONS_MAX, POLICY_QUESTIONS_PER_PROJECT_MAX};
+use kinora_contract::{ErrorCode, VideoSpec};
 use kinora_policy::{PolicyService, PolicyVerdict, QuestionSubject};
 use kinora_store::NewTask;
 
@@ -30,10 +30,15 @@ impl PolicyGate {
         }
     }
 
-    /// Refuses requests that the policy does not allow. A request that gets no turn is always
+    /// Refuses requests that the policy does not allow; the service sees the spec as `shown`, if given. A
+    /// request that gets no turn is always
     /// refused, even if the operator allows requests without an answer; otherwise a client could
     /// bypass the policy by flooding it.
-    pub(crate) async fn check(&self, new: &NewTask) -> Result<(), ApiError> {
+    pub(crate) async fn check(
+        &self,
+        new: &NewTask,
+        shown: Option<&VideoSpec>,
+    ) -> Result<(), ApiError> {
         // First the project's own turn, then one of all: slow answers for one project hold no turns
         // that others need.
         let own = self.turns.acquire_own(&new.project).await?;
@@ -45,7 +50,8 @@ impl PolicyGate {
                 LimitReached::Owner => full.into(),
                 LimitReached::All => unavailable(),
             })?;
-        let subject = QuestionSubject::new(&new.project, &new.spec, &new.metadata);
+        let spec = shown.unwrap_or(&new.spec);
+        let subject = QuestionSubject::new(&new.project, spec, &new.metadata);
         match self.policy.judge_request(&subject).await {
             Ok(PolicyVerdict::Allowed) => Ok(()),
             Ok(PolicyVerdict::Refused(reason)) => {

@@ -30,6 +30,17 @@ const JSON: &[ErrorCode] = &[
 ];
 /// Every endpoint that also reads forms.
 const FORM: &[ErrorCode] = &[MalformedBody, FileUploadUnsupported];
+/// Every endpoint that takes a file.
+const FILE: &[ErrorCode] = &[
+    UnsupportedFile,
+    UnsupportedImage,
+    ImageTooSmall,
+    ImageTooLarge,
+    InvalidAspectRatio,
+    UnsupportedAudio,
+    AudioTooShort,
+    AudioTooLong,
+];
 /// Every endpoint that creates a task.
 const TASK: &[ErrorCode] = &[
     MissingRequiredParameter,
@@ -76,11 +87,11 @@ macro_rules! refusals {
 
 refusals! {
     /// `POST /v1/videos`.
-    OfSubmit = ANY, KEY, JSON, FORM, TASK;
+    OfSubmit = ANY, KEY, JSON, FORM, TASK, FILE;
     /// `POST /v1/videos/edits`.
-    OfEdits = ANY, KEY, JSON, FORM, TASK, &[UnsupportedOperation];
+    OfEdits = ANY, KEY, JSON, FORM, TASK, &[UnsupportedImage, UnsupportedOperation];
     /// `POST /v1/videos/{id}/remix`.
-    OfRemix = ANY, KEY, JSON, FORM, TASK, &[UnsupportedOperation, VideoNotFound];
+    OfRemix = ANY, KEY, JSON, FORM, TASK, &[UnsupportedImage, UnsupportedOperation, VideoNotFound];
     /// `GET /v1/videos`.
     OfList = ANY, KEY, &[UnknownParameter];
     /// `GET /v1/videos/{id}`.
@@ -99,6 +110,22 @@ refusals! {
     OfContent = ANY, KEY, &[
         UnknownParameter, VideoNotFound, NotFound, VideoNotReady, VideoFailed, VideoExpired,
         PreconditionFailed, RangeNotSatisfiable, ContentLost,
+    ];
+    /// `POST /v1/files`.
+    OfCreateFile = ANY, KEY, FILE, &[
+        MalformedBody, MissingRequiredParameter, InvalidType, UnknownParameter, RequestTimeout, RequestTooLarge,
+        UnsupportedMediaType, UnsupportedEncoding, IdempotencyKeyReused, StorageQuotaExceeded, SubmitsNotAllowed,
+        ShuttingDown,
+    ];
+    /// `GET /v1/files`.
+    OfFiles = ANY, KEY, &[UnknownParameter];
+    /// `GET /v1/files/{id}`.
+    OfFile = ANY, KEY, &[FileNotFound];
+    /// `DELETE /v1/files/{id}`.
+    OfDeleteFile = ANY, KEY, &[FileNotFound];
+    /// `GET /v1/files/{id}/content`.
+    OfFileContent = ANY, KEY, &[
+        UnknownParameter, FileNotFound, PreconditionFailed, RangeNotSatisfiable, ContentLost,
     ];
     /// `GET /v1/models`.
     OfModels = ANY, KEY;

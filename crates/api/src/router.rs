@@ -14,8 +14,8 @@ use crate::extract::WriteKey;
 use crate::health::HealthState;
 use crate::state::{Api, SharedApi};
 use crate::{
-    cancel, content, delete, edit, events, health, list, models, openapi, operations, read, studio,
-    submit,
+    cancel, content, create_file, delete, edit, events, files, health, list, models, openapi,
+    operations, read, studio, submit,
 };
 
 /// The routes in the OpenAPI document.
@@ -30,6 +30,9 @@ fn described() -> OpenApiRouter<SharedApi> {
         .routes(routes!(edit::edits))
         .routes(routes!(edit::remix))
         .routes(routes!(content::content))
+        .routes(routes!(create_file::create, files::list))
+        .routes(routes!(files::read, files::delete))
+        .routes(routes!(files::content))
         .routes(routes!(models::list))
         .routes(routes!(models::read))
         .routes(routes!(operations::read))

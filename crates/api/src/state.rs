@@ -7,20 +7,24 @@ use kinora_blobs::sign::UrlSigner;
 use kinora_blobs::{BlobStore, DiskReserve};
 use kinora_contract::reference_url::AllowedPorts;
 use kinora_contract::{
-    Clock, EntropySource, ModelCatalog, ResultLinks, Status, Task, TaskId, VideoObject,
-    WorkerReadiness,
+    Clock, EntropySource, FileObject, ModelCatalog, ResultLinks, Status, Task, TaskId, VideoObject,
+    WorkerReadiness, uploaded,
 };
-use kinora_store::{DeliveryStore, KeyStore, OperatorStore, PauseStore, QueueBounds, TaskStore};
+use kinora_store::{
+    DeliveryStore, FileStore, KeyStore, OperatorStore, PauseStore, QueueBounds, TaskStore,
+    UploadedFile,
+};
 use kinora_traces::TaskTracer;
 use tokio_util::sync::CancellationToken;
 
 use crate::availability::ModelAvailability;
 use crate::error::ApiError;
-use crate::files::{LostFiles, ResultVariant};
 use crate::object_cache::ObjectCache;
 use crate::policy_gate::PolicyGate;
 use crate::request_turns::RequestTurns;
+use crate::result_files::{LostFiles, ResultVariant};
 use crate::sign_in_link::SignInLink;
+use crate::uploads::Uploads;
 use crate::watch::TaskWatch;
 
 /// The service as its endpoints see it.
@@ -28,6 +32,8 @@ use crate::watch::TaskWatch;
 pub struct Api {
     /// Tasks.
     pub tasks: Arc<dyn TaskStore>,
+    /// Uploaded files.
+    pub files: Arc<dyn FileStore>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// Webhooks, and the deliveries to them.
@@ -54,6 +60,8 @@ pub struct Api {
     pub gate: Option<PolicyGate>,
     /// Starts the traces of tasks.
     pub tracer: TaskTracer,
+    /// Uploads in progress.
+    pub uploads: Uploads,
     /// Schedules the reading of lists.
     pub turns: RequestTurns,
     /// Cached task objects.
@@ -96,6 +104,8 @@ pub struct ApiSettings {
     pub failed_retention_ms: u64,
     /// Whether to redirect downloads to the result store, if it can sign URLs.
     pub redirects: bool,
+    /// Whether the form of a submit may have files.
+    pub form_uploads: bool,
     /// Whether to serve the web page.
     pub studio: bool,
 }
@@ -190,6 +200,27 @@ impl Api {
         let json = json.map_err(|error| ApiError::internal(&error))?;
         // Drops the spare capacity: the cache counts only the length.
         Ok((Bytes::from(json.into_boxed_slice()), true))
+    }
+
+    /// The public object of an uploaded file.
+    pub(crate) fn file_object(&self, file: &UploadedFile) -> FileObject {
+        FileObject {
+            id: file.id.to_string(),
+            object: "file",
+            bytes: file.bytes,
+            created_at: file.created_at_ms / 1000,
+            expires_at: file.expires_at_ms / 1000,
+            filename: file.filename.clone(),
+            purpose: file.purpose.clone(),
+            status: "processed",
+            url: self.file_address(file),
+        }
+    }
+
+    /// The signed address of an uploaded file; it expires with the file.
+    pub(crate) fn file_address(&self, file: &UploadedFile) -> String {
+        let query = self.signer.sign_file(file.id, file.expires_at_ms / 1000);
+        uploaded::address(&self.settings.base_url, file.id, &query)
     }
 
     /// The signed URLs of a completed task's files; they expire with the task.

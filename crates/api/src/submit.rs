@@ -3,25 +3,24 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use kinora_contract::limits::{
-    IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, RETRY_AFTER_SECONDS_MAX,
-};
+use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
     ErrorCode, Status, SubmitIntent, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
     ValidatedRequest, VideoObject, VideoSpec, derived_spec, validate,
 };
 use kinora_store::{
-    ExceededQuota, IdempotencyKey, InsertOutcome, NewKey, NewTask, QueueBounds, RetryAfter,
-    TaskCallback,
+    IdempotencyKey, InsertOutcome, NewKey, NewTask, QueueBounds, RetryAfter, TaskCallback,
 };
 use kinora_traces::{SpanRole, TaskSpan};
 
-use crate::body;
 use crate::error::ApiError;
 use crate::extract::WriteKey;
+use crate::form_uploads::{self, ReadSubmit};
+use crate::idempotency;
+use crate::named_files::NamedFiles;
 use crate::refusals::OfSubmit;
 use crate::responses::json_response;
 use crate::state::{Api, SharedApi};
@@ -62,10 +61,11 @@ const PAUSED: &str = "this model is paused; the task waits until it is resumed";
 pub(crate) async fn submit(
     State(api): State<SharedApi>,
     WriteKey(key): WriteKey,
+    extensions: Extensions,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request = SubmitRequest::from_fields(body::fields(&headers, body).await?)?;
+    let request = form_uploads::read(&api, &key.key, &headers, &extensions, body).await?;
     let endpoint = SubmitEndpoint {
         name: SUBMIT,
         source: None,
@@ -84,7 +84,8 @@ pub(crate) struct SubmitEndpoint {
 
 /// Creates a task from a request that has been read, and responds with it:
 ///
-/// 1. Validate the request for its key, the models and the state of the service.
+/// 1. Validate the request for its key, the models and the state of the service. Find the uploaded files
+///    that it names.
 /// 2. Check the operator's policy.
 /// 3. Insert the task. The store decides about the idempotency key, the queue and the quotas.
 /// 4. Respond with the task object.
@@ -94,23 +95,31 @@ pub(crate) async fn create_task(
     api: &Api,
     key: &NewKey,
     headers: &HeaderMap,
-    request: &SubmitRequest,
+    sent: &ReadSubmit,
     endpoint: SubmitEndpoint,
 ) -> Result<Response, ApiError> {
-    let idempotency = read_idempotency(headers, request)?;
+    let idempotency = read_idempotency(headers, &sent.request)?;
     let trace = SubmitTrace::begin(api, headers, endpoint.name);
+    if sent.has_files()
+        && let Some(key_sent) = &idempotency
+        && let Some(task) = api.tasks.find_twin(&key.project, key_sent).await?
+    {
+        // Its files are stored: do not store them again.
+        return replayed_response(api, &task).await;
+    }
 
     let checked = async {
         // 1. Validate.
-        let new = validate_task(api, key, request, endpoint.source).await?;
+        let request = sent.store_files(api, &key.project).await?;
+        let (new, named) = validate_task(api, key, &request, endpoint.source).await?;
         // 2. Check the policy. Last of the checks, because it asks another service, and may cost money.
         if let Some(gate) = &api.gate {
-            gate.check(&new).await?;
+            gate.check(&new, named.readable(&new.spec).as_ref()).await?;
         }
-        Ok(new)
+        Ok((new, named))
     };
-    let mut new = match checked.await {
-        Ok(new) => new,
+    let (mut new, named) = match checked.await {
+        Ok(checked) => checked,
         Err(refusal) => return replay_or_refuse(api, key, idempotency.as_ref(), refusal).await,
     };
     new.idempotency = idempotency;
@@ -128,7 +137,7 @@ pub(crate) async fn create_task(
     kinora_system::crash::point("api.before_answer");
 
     // 4. Respond. The task is on disk: if the response is lost, the client's retry finds it by its key.
-    let responded = respond(api, insertion).await;
+    let responded = respond(api, insertion, &named).await;
     if let Ok(response) = &responded {
         let status = response.status().as_u16();
         span.set("http.response.status_code", u32::from(status));
@@ -154,13 +163,14 @@ async fn replay_or_refuse(
     }
 }
 
-/// The task to store, if the request is valid, and its key and the service allow it.
+/// The task to store, and the files that it names, if the request is valid, and its key and the service
+/// allow it.
 async fn validate_task(
     api: &Api,
     key: &NewKey,
     request: &SubmitRequest,
     source: Option<TaskId>,
-) -> Result<NewTask, ApiError> {
+) -> Result<(NewTask, NamedFiles), ApiError> {
     if let Some(source) = source
         && api.tasks.get(&key.project, source).await?.is_none()
     {
@@ -170,7 +180,9 @@ async fn validate_task(
     // video.
     let seed = u32::from_le_bytes(api.random()?);
     let submission = validate(request, &api.catalog, seed)?;
-    check_ports(request, &api.settings.reference_ports)?;
+    let named = NamedFiles::find(api, &key.project, request).await?;
+    let is_named = |url: &str| named.contains(url);
+    check_ports(request, &api.settings.reference_ports, is_named)?;
     check_model_allowed(key, submission.model())?;
     let bounds = api.bounds(key.unfinished_max);
     check_submits_allowed(bounds)?;
@@ -182,12 +194,14 @@ async fn validate_task(
         return Err(ApiError::storage(&"disk space below the reserve"));
     }
     let ValidatedRequest {
-        intent,
+        mut intent,
         metadata,
         callback_url,
         priority,
     } = submission;
-    Ok(NewTask {
+    named.resolve(&mut intent);
+    let new = NewTask {
+        files: named.ids(),
         callback: find_callback(api, &key.project, callback_url).await?,
         id: api.new_task_id()?,
         spec: resolve_spec(api, &key.project, intent).await?,
@@ -195,10 +209,10 @@ async fn validate_task(
         metadata,
         priority,
         idempotency: None,
-        files: Vec::new(),
         trace: None,
         bounds,
-    })
+    };
+    Ok((new, named))
 }
 
 fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
@@ -267,28 +281,25 @@ async fn resolve_spec(
     }
 }
 
-async fn respond(api: &Api, insertion: InsertOutcome) -> Result<Response, ApiError> {
+async fn respond(
+    api: &Api,
+    insertion: InsertOutcome,
+    named: &NamedFiles,
+) -> Result<Response, ApiError> {
     match insertion {
         InsertOutcome::Inserted(task) => {
             tracing::info!(task = %task.id, model = task.spec.model, "task accepted");
             task_response(api, &task).await
         }
         InsertOutcome::Replayed(task) => replayed_response(api, &task).await,
-        InsertOutcome::KeyReused => Err(ApiError::for_param(
-            ErrorCode::IdempotencyKeyReused,
-            "Idempotency-Key",
-            "This idempotency key was used with another request; use a fresh one.",
-        )),
+        InsertOutcome::KeyReused => Err(idempotency::reused()),
         InsertOutcome::QueueFull(after) => Err(queue_full("The queue is full.", after)),
         InsertOutcome::ProjectFull(after) => Err(queue_full(
             "This project has reached its maximum of unfinished tasks.",
             after,
         )),
-        InsertOutcome::QuotaFull(quota) => Err(quota_refusal(quota)),
-        InsertOutcome::FileGone(file) => Err(ApiError::new(
-            ErrorCode::InvalidValue,
-            format!("The file {file} was deleted or has expired; upload it again."),
-        )),
+        InsertOutcome::QuotaFull(quota) => Err(quota.into()),
+        InsertOutcome::FileGone(id) => Err(named.gone(id)),
     }
 }
 
@@ -297,27 +308,6 @@ fn queue_full(why: &str, RetryAfter { millis }: RetryAfter) -> ApiError {
     let seconds = millis.div_ceil(1000).clamp(1, RETRY_AFTER_SECONDS_MAX);
     let message = format!("{why} Send the request again in {seconds} s.");
     ApiError::new(ErrorCode::QueueFull, message).retry_after(seconds)
-}
-
-/// The refusal beyond a quota. Waiting helps only after days, so SDKs must not retry on their own.
-fn quota_refusal(quota: ExceededQuota) -> ApiError {
-    let message = match quota {
-        ExceededQuota::Task => {
-            let message = "This request takes more storage than a project may use here; send fewer references, or \
-                           ask the operator for more.";
-            return ApiError::new(ErrorCode::SubmitsNotAllowed, message);
-        }
-        ExceededQuota::ProjectTasks => {
-            "This project has reached its maximum of stored tasks; delete finished ones, or wait until some expire."
-        }
-        ExceededQuota::ProjectBytes => {
-            "This project has used up its storage; delete finished videos, or wait until some expire."
-        }
-        ExceededQuota::Bytes => {
-            "The storage of this service is full; delete finished videos, or ask the operator for more."
-        }
-    };
-    ApiError::new(ErrorCode::StorageQuotaExceeded, message).final_answer()
 }
 
 /// The response with the task of an earlier identical request.
@@ -346,44 +336,15 @@ async fn task_response(api: &Api, task: &Task) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-const HEADER: &str = "Idempotency-Key";
-const BOUND_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
-
 /// The idempotency of a request that sends the header.
 fn read_idempotency(
     headers: &HeaderMap,
     request: &SubmitRequest,
 ) -> Result<Option<IdempotencyKey>, ApiError> {
-    let Some(key) = key(headers)? else {
+    let Some(key) = idempotency::key(headers)? else {
         return Ok(None);
     };
-    let fingerprint = request.fingerprint()?;
-    Ok(Some(IdempotencyKey {
-        key,
-        fingerprint,
-        bound_ms: BOUND_MS,
-    }))
-}
-
-/// The header's value: sent once, 1 to 255 visible ASCII characters.
-fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let mut all = headers.get_all(HEADER).iter();
-    let Some(value) = all.next() else {
-        return Ok(None);
-    };
-    let bytes = value.as_bytes();
-    let visible = bytes.iter().all(u8::is_ascii_graphic);
-    if all.next().is_some() || !visible || !(1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&bytes.len()) {
-        let message = format!(
-            "'{HEADER}' must be sent once, as 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters."
-        );
-        return Err(ApiError::for_param(
-            ErrorCode::InvalidValue,
-            HEADER,
-            message,
-        ));
-    }
-    Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
+    Ok(Some(idempotency::bound(key, request.fingerprint()?)))
 }
 
 /// W3C Trace Context (<https://www.w3.org/TR/trace-context/>).

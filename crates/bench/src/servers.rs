@@ -15,9 +15,11 @@ use kinora_contract::{
     Clock, EntropySource, KeyText, ModelCatalog, NoEntropy, SteadyMs, UnixMs, built_in_cards,
 };
 use kinora_store::{KeyActor, KeyScope, NewKey, OpenOptions, StoreHandles, WorkerStore};
+use kinora_system::scratch::ScratchFolder;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::load::Load;
@@ -175,6 +177,7 @@ fn new_key(key: &KeyText) -> NewKey {
 fn api(stores: &StoreHandles, data: &TempDir) -> Outcome<Api> {
     Ok(Api {
         tasks: stores.tasks.clone(),
+        files: stores.files.clone(),
         keys: stores.keys.clone(),
         webhooks: stores.webhooks.clone(),
         operations: stores.operations.clone(),
@@ -202,11 +205,16 @@ fn api(stores: &StoreHandles, data: &TempDir) -> Outcome<Api> {
             reserve: DiskReserve::default(),
             failed_retention_ms: 1_000_000,
             redirects: false,
+            form_uploads: false,
             studio: false,
             reference_ports: kinora_contract::reference_url::AllowedPorts::default(),
         }),
         gate: None,
         tracer: kinora_traces::TaskTracer::default(),
+        uploads: kinora_api::Uploads::new(
+            Arc::new(ScratchFolder::create(&data.path().join("work"))?),
+            Arc::new(Semaphore::new(1)),
+        ),
         turns: kinora_api::RequestTurns::default(),
         rendered: kinora_api::ObjectCache::default(),
         watch: kinora_api::TaskWatch::default(),

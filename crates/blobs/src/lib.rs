@@ -1,6 +1,6 @@
 //! Stores result files. [`BlobStore`] is the interface, [`LocalBlobs`] a folder on this machine,
-//! [`S3Blobs`] a bucket, [`open()`] selects the implementation by URL, and [`sign`] makes result URLs
-//! that open without a key. It knows only the ids of tasks, and never overwrites.
+//! [`S3Blobs`] a bucket, [`open()`] selects the implementation by URL, and [`sign`] makes URLs
+//! that open without a key. It knows only the ids of tasks and uploaded files, and never overwrites.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Signed result URLs: the holder may read one variant of one task's result until it expires, and
-//! nothing else. HMAC-SHA256 (RFC 2104) over everything it grants. Only the exact spelling that
-//! [`UrlSigner::sign`] produces is accepted.
+//! Signed URLs: the holder may read one variant of one task's result, or one uploaded file, until it
+//! expires, and nothing else. HMAC-SHA256 (RFC 2104) over everything it grants. Only the exact spelling
+//! that [`UrlSigner::sign`] and [`UrlSigner::sign_file`] produce is accepted.
 
 use std::fmt;
 use std::fs;
@@ -9,11 +9,13 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use hmac::{Hmac, KeyInit, Mac};
-use kinora_contract::{TaskId, hex};
+use kinora_contract::{FileId, TaskId, hex};
 use sha2::{Digest, Sha256};
 
 /// Separates these signatures from all other uses of the secret.
 const DOMAIN: &str = "kinora result address, version 1";
+/// Separates the signatures of uploaded files from those of results.
+const FILE_DOMAIN: &str = "kinora file address, version 1";
 
 /// 32 secret bytes. Never printed, not even by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -100,13 +102,25 @@ impl KeyedMac {
         }
     }
 
-    fn mac(&self, task: TaskId, variant: &str, expires_at_s: u64) -> Hmac<Sha256> {
-        // The length makes the message unambiguous, whatever the variant's name contains.
-        let length = variant.len();
+    fn mac(&self, granted: Granted<'_>, expires_at_s: u64) -> Hmac<Sha256> {
         let id = &self.id;
-        let message = format!("{DOMAIN}\nGET\n{task}\n{length}:{variant}\n{expires_at_s}\n{id}");
+        let message = match granted {
+            Granted::Result { task, variant } => {
+                // The length makes the message unambiguous, whatever the variant's name contains.
+                let length = variant.len();
+                format!("{DOMAIN}\nGET\n{task}\n{length}:{variant}\n{expires_at_s}\n{id}")
+            }
+            Granted::File(file) => format!("{FILE_DOMAIN}\nGET\n{file}\n{expires_at_s}\n{id}"),
+        };
         self.mac.clone().chain_update(message)
     }
+}
+
+/// What a signature opens.
+#[derive(Clone, Copy)]
+enum Granted<'a> {
+    Result { task: TaskId, variant: &'a str },
+    File(FileId),
 }
 
 impl fmt::Debug for KeyedMac {
@@ -142,7 +156,16 @@ impl UrlSigner {
     /// `expires=1760000000&signature=` and 64 hexadecimal digits. A result URL may put
     /// `variant=NAME&` in front of it.
     pub fn sign(&self, task: TaskId, variant: &str, expires_at_s: u64) -> String {
-        let mac = self.secrets().current.mac(task, variant, expires_at_s);
+        self.query(Granted::Result { task, variant }, expires_at_s)
+    }
+
+    /// As [`Self::sign`], for an uploaded file.
+    pub fn sign_file(&self, file: FileId, expires_at_s: u64) -> String {
+        self.query(Granted::File(file), expires_at_s)
+    }
+
+    fn query(&self, granted: Granted<'_>, expires_at_s: u64) -> String {
+        let mac = self.secrets().current.mac(granted, expires_at_s);
         let tag = mac.finalize();
         let mut query = format!("expires={expires_at_s}&signature=");
         hex::push(&mut query, &tag.into_bytes());
@@ -168,8 +191,25 @@ impl UrlSigner {
             .and_then(|rest| rest.strip_prefix(variant))
             .and_then(|rest| rest.strip_prefix('&'))
             .unwrap_or(raw_query);
+        self.check(Granted::Result { task, variant }, signed, now_s)
+    }
+
+    /// As [`Self::verify`], for the query that [`Self::sign_file`] returned.
+    ///
+    /// # Errors
+    /// [`SignatureError`].
+    pub fn verify_file(
+        &self,
+        file: FileId,
+        raw_query: &str,
+        now_s: u64,
+    ) -> Result<(), SignatureError> {
+        self.check(Granted::File(file), raw_query, now_s)
+    }
+
+    fn check(&self, granted: Granted<'_>, signed: &str, now_s: u64) -> Result<(), SignatureError> {
         let (expires_at_s, tag) = parse(signed).ok_or(SignatureError::Malformed)?;
-        let right = |keyed: &KeyedMac| keyed.mac(task, variant, expires_at_s).verify(&tag.into());
+        let right = |keyed: &KeyedMac| keyed.mac(granted, expires_at_s).verify(&tag.into());
         let secrets = self.secrets();
         // Both are always computed, and joined without a short circuit, so the time does not
         // show which secret signed.

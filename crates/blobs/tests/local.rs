@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use kinora_blobs::sign::{SignatureError, SigningSecret, UrlSigner};
 use kinora_blobs::{BlobError, BlobStore, LocalBlobs, S3Options, conformance, measure_bytes};
-use kinora_contract::TaskId;
+use kinora_contract::{FileId, TaskId};
 use proptest::prelude::*;
 
 fn folder() -> tempfile::TempDir {
@@ -378,4 +378,23 @@ proptest! {
         let found = runtime.block_on(blobs.head(&key));
         prop_assert!(!matches!(found, Ok(Some(_))), "{key}");
     }
+}
+
+#[test]
+fn a_file_s_signature_opens_that_file_alone_and_no_result() {
+    let file = |number| FileId::from_parts(NOW_S * 1000, [number; 10]);
+    let signer = signer(1);
+    let query = signer.sign_file(file(1), NOW_S + 1);
+    assert_eq!(signer.verify_file(file(1), &query, NOW_S), Ok(()));
+    let wrong = Err(SignatureError::Wrong);
+    assert_eq!(signer.verify_file(file(2), &query, NOW_S), wrong);
+    // The ids have the same number.
+    assert_eq!(signer.verify(task(1), "video", &query, NOW_S), wrong);
+    let of_result = signer.sign(task(1), "video", NOW_S + 1);
+    assert_eq!(signer.verify_file(file(1), &of_result, NOW_S), wrong);
+    let late = signer.verify_file(file(1), &query, NOW_S + 1);
+    assert_eq!(late, Err(SignatureError::Expired));
+    let led = format!("variant=video&{query}");
+    let led = signer.verify_file(file(1), &led, NOW_S);
+    assert_eq!(led, Err(SignatureError::Malformed));
 }

@@ -211,7 +211,7 @@ impl Client {
 }
 
 /// 128 random bits in hexadecimal.
-fn fresh_key() -> Result<String, Error> {
+pub(crate) fn fresh_key() -> Result<String, Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::Options(format!("the machine gave no random bytes: {error}")))?;

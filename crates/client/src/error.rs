@@ -33,6 +33,14 @@ pub enum Error {
     /// The answer is not one of this API.
     #[error("the answer is not from a Kinora service: {0}")]
     Answer(String),
+    /// A local file could not be read.
+    #[error("{} cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// A local file could not be written.
     #[error("{} cannot be written: {source}", .path.display())]
     File {
@@ -116,7 +124,7 @@ impl Error {
             }
             Self::Answer(_) => Some("Check the URL: another program answers there."),
             Self::File { .. } => Some("Choose another path, or free some space."),
-            Self::Options(_) => None,
+            Self::Options(_) | Self::Unreadable { .. } => None,
             Self::Refused(refusal) => refusal.advice(),
         }
     }
@@ -133,13 +141,14 @@ impl Refusal {
             }
             "model_not_found" => "List the models: GET /v1/models.",
             "video_not_found" => "Check the id, and that the key belongs to the task's project.",
+            "file_not_found" => "Check the id; files expire, and belong to one project.",
             "video_expired" => "The service removed this video after its retention; make it again.",
             "video_not_ready" => "Wait until the task is completed.",
             "not_cancellable" => "The task is finished; delete it to remove its video.",
             "invalid_url" => {
-                "References are http or https URLs that the service can read; upload files to a server first."
+                "References are http or https URLs that the service can read, or files that were uploaded to it."
             }
-            "storage_quota_exceeded" => "Delete videos that you no longer need.",
+            "storage_quota_exceeded" => "Delete videos and files that you no longer need.",
             "idempotency_key_reused" => "Use a fresh idempotency key for another request.",
             "rate_limit_exceeded"
             | "queue_full"

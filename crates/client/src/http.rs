@@ -8,7 +8,9 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
 use hyper::http::response::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use kinora_http::{ClientOptions, ExchangeError, HttpClient, TrustedRoots, innermost, read_body};
+use kinora_http::{
+    ClientOptions, ExchangeError, HttpClient, RequestBody, TrustedRoots, innermost, read_body,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -146,6 +148,25 @@ impl ServiceConnections {
         if !is_accepted(head.status) {
             return Err(refused(&head, &body));
         }
+        let headers = head.headers;
+        Ok(ApiReply { headers, body })
+    }
+
+    /// Like [`Self::exchange`], with a body that is made while it is sent.
+    pub(crate) async fn upload(
+        &self,
+        call: &ApiCall,
+        body: RequestBody,
+    ) -> Result<ApiReply, Error> {
+        let limit = self.limit + call.extra;
+        let sending = self.client.send(call.request()?.map(|_| body));
+        let sent = tokio::time::timeout(limit, sending).await;
+        let response = sent
+            .map_err(|_| Error::Timeout(limit))?
+            .map_err(|error| failure(error, &call.url))?;
+        let (head, body) = self.accepted(response).await?.into_parts();
+        let read = tokio::time::timeout(self.limit, read_body(body, ANSWER_BYTES_MAX)).await;
+        let body = read.map_err(|_| Error::Timeout(self.limit))??;
         let headers = head.headers;
         Ok(ApiReply { headers, body })
     }

@@ -21,7 +21,8 @@
 //!    client.
 //! 3. `http`: one bounded exchange; `retry`: which calls to retry, and when.
 //! 4. [`VideoWatch`] follows a task by server-sent events (`events`), or by polling.
-//! 5. `download`: saves a result to a file, and resumes after an interruption.
+//! 5. [`Files`]: uploads pictures and sounds, which tasks take as references.
+//! 6. `download`: saves a result to a file, and resumes after an interruption.
 //!
 //! A submit always carries an `Idempotency-Key`, so a repeat after a lost answer returns the same
 //! task. All other calls are safe to repeat. The client uses no proxy and sends its key only to the
@@ -34,6 +35,7 @@ mod client;
 mod download;
 mod error;
 mod events;
+mod files;
 mod http;
 mod model;
 mod pages;
@@ -45,7 +47,8 @@ mod watch;
 pub use builder::Builder;
 pub use client::{Client, Variant};
 pub use error::{Error, Refusal};
-pub use model::{Capabilities, Model, ModelPause};
+use files::{File, FilePages, Files, NewFile};
+use model::{Capabilities, Model, ModelPause};
 pub use pages::VideoPages;
 pub use request::{Edit, NewVideo, Seconds};
 pub use video::{Failure, Status, Video, Warning};

@@ -59,8 +59,24 @@ error_codes! {
     UnsupportedOperation = "unsupported_operation", 400, InvalidRequest;
     /// Not an http or https URL in the allowed form.
     InvalidUrl = "invalid_url", 400, InvalidRequest;
-    /// A file was uploaded where a URL is expected.
+    /// A form has a file where a URL is expected.
     FileUploadUnsupported = "file_upload_unsupported", 400, InvalidRequest;
+    /// An uploaded file is neither a picture nor a sound.
+    UnsupportedFile = "unsupported_file", 400, InvalidRequest;
+    /// An uploaded image is damaged or of a format that is not supported.
+    UnsupportedImage = "unsupported_image", 400, InvalidRequest;
+    /// A side of an uploaded image is too short.
+    ImageTooSmall = "image_too_small", 400, InvalidRequest;
+    /// A side of an uploaded image is too long.
+    ImageTooLarge = "image_too_large", 400, InvalidRequest;
+    /// An uploaded image is too wide or too tall.
+    InvalidAspectRatio = "invalid_aspect_ratio", 400, InvalidRequest;
+    /// An uploaded sound is damaged or of a format that is not supported.
+    UnsupportedAudio = "unsupported_audio", 400, InvalidRequest;
+    /// An uploaded sound is shorter than allowed.
+    AudioTooShort = "audio_too_short", 400, InvalidRequest;
+    /// An uploaded sound is longer than allowed.
+    AudioTooLong = "audio_too_long", 400, InvalidRequest;
     /// `draft_task_id` does not name a usable draft.
     DraftNotUsable = "draft_not_usable", 400, InvalidRequest;
     /// `edit_task_id` does not name an editable video.
@@ -79,6 +95,8 @@ error_codes! {
     SubmitsNotAllowed = "submits_not_allowed", 403, Permission;
     /// No such task, or another project's.
     VideoNotFound = "video_not_found", 404, InvalidRequest;
+    /// No such file, or another project's.
+    FileNotFound = "file_not_found", 404, InvalidRequest;
     /// No such route or object.
     NotFound = "not_found", 404, InvalidRequest;
     /// The route does not support this method.
@@ -142,6 +160,13 @@ pub enum ErrorKind {
     RateLimit,
     /// The service failed.
     Server,
+}
+
+impl ErrorCode {
+    /// The code with this text.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == code)
+    }
 }
 
 impl ErrorKind {

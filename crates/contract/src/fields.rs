@@ -10,6 +10,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::{ErrorCode, RequestRefusal};
 use crate::task::Priority;
+use crate::uploaded;
 
 /// How a field's text part of a form becomes a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(crate) enum FieldKind {
     Texts,
     /// Parts named `field[key]`, or one part holding a JSON object.
     Pairs,
-    /// Text, parts named `field[image_url]`, or one part holding a JSON object.
+    /// Text, a part named `field[image_url]` or `field[file_id]`, or one part holding a JSON object.
     InputReference,
 }
 
@@ -66,7 +67,7 @@ pub(crate) const URL: FieldReader<String> = FieldReader {
 };
 pub(crate) const INPUT_REFERENCE: FieldReader<String> = FieldReader {
     kind: FieldKind::InputReference,
-    type_name: "URL, or `{\"image_url\": URL}`",
+    type_name: "URL, or `{\"image_url\": URL}`, or `{\"file_id\": ID}`",
     read: input_reference,
     urls: slice::from_ref,
 };
@@ -208,7 +209,7 @@ fn seconds(name: &str, value: Value) -> Result<SecondsField, RequestRefusal> {
     })
 }
 
-/// A URL, or OpenAI's object `{"image_url": URL}`.
+/// A URL, or OpenAI's object: `{"image_url": URL}` or `{"file_id": ID}`.
 fn input_reference(name: &str, value: Value) -> Result<String, RequestRefusal> {
     let mut object = match value {
         Value::String(url) => return Ok(url),
@@ -216,21 +217,28 @@ fn input_reference(name: &str, value: Value) -> Result<String, RequestRefusal> {
         _ => {
             return Err(wrong_type(
                 name,
-                "a URL string or an object with 'image_url'",
+                "a URL string or an object with 'image_url' or 'file_id'",
             ));
         }
     };
-    if let Some(other) = object.keys().find(|key| *key != "image_url") {
+    let is_known = |key: &&String| matches!(key.as_str(), "image_url" | "file_id");
+    if let Some(other) = object.keys().find(|key| !is_known(key)) {
         let param = format!("{name}.{}", other.chars().take(64).collect::<String>());
-        let message = format!("'{name}' takes only 'image_url'.");
+        let message = format!("'{name}' takes only 'image_url' or 'file_id'.");
         return Err(RequestRefusal::for_param(
             ErrorCode::UnknownParameter,
             param,
             message,
         ));
     }
-    match object.remove("image_url") {
-        Some(Value::String(url)) => Ok(url),
+    match (object.remove("image_url"), object.remove("file_id")) {
+        (Some(Value::String(url)), None | Some(Value::Null)) => Ok(url),
+        (None | Some(Value::Null), Some(Value::String(id))) => Ok(uploaded::reference_by_id(&id)),
+        (Some(Value::String(_)), Some(_)) => Err(wrong_type(
+            name,
+            "an object with either 'image_url' or 'file_id'",
+        )),
+        (_, Some(_)) => Err(wrong_type(format!("{name}.file_id"), "a string")),
         _ => Err(wrong_type(format!("{name}.image_url"), "a URL string")),
     }
 }

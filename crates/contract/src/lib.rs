@@ -6,7 +6,9 @@
 //! 3. [`task`]: the states of a task, and its rank in its project; [`lifecycle`]: its transitions and
 //!    their effects, and the sums over ended tasks; [`object`]: the task as clients see it; [`webhook`]:
 //!    the event at its end; [`trace`]: the trace that it belongs to.
-//! 4. [`error`]: every refusal, failure and warning by its stable code; [`limits`]: every limit.
+//! 4. [`upload_fields`]: the request that uploads a file, [`file_object`]: the file as clients see it,
+//!    and [`uploaded`]: how a request and a spec name it.
+//! 5. [`error`]: every refusal, failure and warning by its stable code; [`limits`]: every limit.
 //!
 //! It has no I/O, no async, no clocks and no randomness: time and random bytes are arguments.
 
@@ -19,6 +21,7 @@ pub mod edit_endpoints;
 pub mod entropy;
 pub mod error;
 mod fields;
+pub mod file_object;
 pub mod form;
 pub mod hex;
 pub mod id;
@@ -38,6 +41,8 @@ pub mod spec;
 pub mod task;
 pub mod time;
 pub mod trace;
+pub mod upload_fields;
+pub mod uploaded;
 pub mod validate;
 pub mod webhook;
 
@@ -47,12 +52,13 @@ pub use cost::listed_bytes;
 pub use entropy::{EntropySource, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, RequestRefusal};
 pub use error::{Warning, WarningCode};
+pub use file_object::{FileDeleted, FileList, FileObject};
 pub use form::FormFields;
 pub use id::{FileId, ID_AHEAD_MS_MAX, TaskId};
 pub use key::KeyText;
 pub use lifecycle::{FileKind, TaskTally};
 pub use object::{ResultLinks, VideoDeleted, VideoList, VideoObject};
-pub use page::PageQuery;
+pub use page::{FilePageQuery, PageQuery};
 pub use readiness::{AliveGuard, StandstillReason, WorkerReadiness};
 pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
@@ -67,5 +73,6 @@ pub use time::{
 };
 pub use time::{iso_date, iso_day, parse_iso_day};
 pub use trace::TraceContext;
+pub use upload_fields::{UploadFields, UploadRequest};
 pub use validate::{SubmitIntent, ValidatedRequest, validate};
 pub use webhook::WebhookSecret;

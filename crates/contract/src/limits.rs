@@ -64,6 +64,16 @@ limits! {
     REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Maximum number of redirects for a reference";
     REFERENCE_TRIES_MAX: u32 = 4, "tries", "Maximum number of tries to fetch the references of a task from hosts that fail for a moment";
     REFERENCE_PAUSE_SECONDS_MAX: u64 = 60, "seconds", "Longest pause before the next try that a reference's host may ask for";
+    FILE_HOURS_DEFAULT: u64 = 24, "hours", "Default lifetime of an uploaded file";
+    FILE_SECONDS_MIN: u64 = 3_600, "seconds", "Shortest lifetime of an uploaded file";
+    FILE_SECONDS_MAX: u64 = 2_592_000, "seconds", "Longest lifetime of an uploaded file";
+    FILES_PER_PROJECT_MAX: u64 = 1_000, "files", "Maximum number of uploaded files of a project";
+    FILE_NAME_CHARS_MAX: usize = 255, "characters", "Longest name of an uploaded file; longer ones are truncated";
+    FILE_PURPOSE_CHARS_MAX: usize = 64, "characters", "Longest purpose of an uploaded file";
+    UPLOAD_SECONDS: u64 = 300, "seconds", "Maximum time for the body of an upload; it must also keep the minimum rate of references";
+    UPLOAD_TURN_SECONDS: u64 = 30, "seconds", "Maximum wait of an uploaded file for its check";
+    UPLOADS_MAX: usize = 16, "uploads", "Maximum number of uploads at a time, in one process";
+    UPLOADS_PER_KEY_MAX: usize = 4, "uploads", "Maximum number of uploads of one API key at a time, in one process";
     FETCHES_MAX: usize = 16, "tasks", "Maximum number of tasks whose references are fetched at a time";
     FETCHES_PER_PROJECT_MAX: usize = 4, "tasks", "Maximum number of tasks of one project whose references are fetched at a time";
     REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Maximum memory for decoding one reference image";

@@ -1,10 +1,11 @@
-//! Parses the query of a list: `after`, `limit`, `order`. Refuses any other parameter by name, and a
-//! parameter that was sent twice.
+//! Parses the query of a list: `after`, `limit`, `order`, and of files also `purpose`. Refuses any
+//! other parameter by name, and a parameter that was sent twice.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use crate::error::{ErrorCode, RequestRefusal};
-use crate::id::TaskId;
+use crate::id::{FileId, TaskId};
 use crate::limits::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN};
 
 /// A valid list query.
@@ -18,6 +19,19 @@ pub struct PageQuery {
     pub ascending: bool,
 }
 
+/// A valid query for a list of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePageQuery {
+    /// Only files after this one, in the order.
+    pub after: Option<FileId>,
+    /// Maximum number of files.
+    pub limit: usize,
+    /// Oldest first instead of newest first.
+    pub ascending: bool,
+    /// Only files with this purpose.
+    pub purpose: Option<String>,
+}
+
 impl PageQuery {
     /// Validates the decoded pairs of a query string.
     ///
@@ -26,46 +40,73 @@ impl PageQuery {
     pub fn parse<'a>(
         pairs: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, RequestRefusal> {
-        let mut seen = BTreeMap::new();
-        for (name, value) in pairs {
-            if !matches!(name, "after" | "limit" | "order") {
-                let shown: String = name.chars().take(64).collect();
-                let message =
-                    format!("Unknown parameter: '{shown}'. A list takes after, limit, order.");
-                return Err(RequestRefusal::for_param(
-                    ErrorCode::UnknownParameter,
-                    shown,
-                    message,
-                ));
-            }
-            // Which of two values a server takes differs between servers; refuse instead of
-            // choosing.
-            if seen.insert(name, value).is_some() {
-                return Err(invalid(name, format!("'{name}' was sent more than once.")));
-            }
-        }
+        let sent = read(pairs, &["after", "limit", "order"])?;
         Ok(Self {
-            after: seen.get("after").map(|text| after(text)).transpose()?,
-            limit: seen
-                .get("limit")
-                .map_or(Ok(PAGE_LIMIT_DEFAULT), |text| limit(text))?,
-            ascending: seen
-                .get("order")
-                .map_or(Ok(false), |text| ascending(text))?,
+            after: after(&sent, "task")?,
+            limit: limit(&sent)?,
+            ascending: ascending(&sent)?,
         })
     }
+}
+
+impl FilePageQuery {
+    /// Validates the decoded pairs of a query string.
+    ///
+    /// # Errors
+    /// As [`PageQuery::parse`].
+    pub fn parse<'a>(
+        pairs: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, RequestRefusal> {
+        let sent = read(pairs, &["after", "limit", "order", "purpose"])?;
+        Ok(Self {
+            after: after(&sent, "file")?,
+            limit: limit(&sent)?,
+            ascending: ascending(&sent)?,
+            purpose: sent.get("purpose").map(|text| (*text).to_owned()),
+        })
+    }
+}
+
+type SentPairs<'a> = BTreeMap<&'a str, &'a str>;
+
+fn read<'a>(
+    pairs: impl Iterator<Item = (&'a str, &'a str)>,
+    names: &[&str],
+) -> Result<SentPairs<'a>, RequestRefusal> {
+    let mut sent = BTreeMap::new();
+    for (name, value) in pairs {
+        if !names.contains(&name) {
+            let shown: String = name.chars().take(64).collect();
+            let names = names.join(", ");
+            let message = format!("Unknown parameter: '{shown}'. A list takes {names}.");
+            return Err(RequestRefusal::for_param(
+                ErrorCode::UnknownParameter,
+                shown,
+                message,
+            ));
+        }
+        // Which of two values a server takes differs between servers; refuse instead of choosing.
+        if sent.insert(name, value).is_some() {
+            return Err(invalid(name, format!("'{name}' was sent more than once.")));
+        }
+    }
+    Ok(sent)
 }
 
 fn invalid(param: &str, message: impl Into<String>) -> RequestRefusal {
     RequestRefusal::for_param(ErrorCode::InvalidValue, param, message)
 }
 
-fn after(text: &str) -> Result<TaskId, RequestRefusal> {
-    text.parse()
-        .map_err(|_| invalid("after", "'after' must be the id of a task."))
+fn after<T: FromStr>(sent: &SentPairs<'_>, what: &str) -> Result<Option<T>, RequestRefusal> {
+    let id = sent.get("after").map(|text| text.parse());
+    id.transpose()
+        .map_err(|_| invalid("after", format!("'after' must be the id of a {what}.")))
 }
 
-fn limit(text: &str) -> Result<usize, RequestRefusal> {
+fn limit(sent: &SentPairs<'_>) -> Result<usize, RequestRefusal> {
+    let Some(text) = sent.get("limit") else {
+        return Ok(PAGE_LIMIT_DEFAULT);
+    };
     let range = PAGE_LIMIT_MIN..=PAGE_LIMIT_MAX;
     let number = text
         .bytes()
@@ -82,11 +123,11 @@ fn limit(text: &str) -> Result<usize, RequestRefusal> {
         })
 }
 
-fn ascending(text: &str) -> Result<bool, RequestRefusal> {
-    match text {
-        "asc" => Ok(true),
-        "desc" => Ok(false),
-        _ => Err(invalid("order", "'order' must be 'asc' or 'desc'.")),
+fn ascending(sent: &SentPairs<'_>) -> Result<bool, RequestRefusal> {
+    match sent.get("order").copied() {
+        Some("asc") => Ok(true),
+        None | Some("desc") => Ok(false),
+        Some(_) => Err(invalid("order", "'order' must be 'asc' or 'desc'.")),
     }
 }
 

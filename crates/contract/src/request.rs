@@ -206,7 +206,8 @@ request_fields! {
     #[schema(example = "16:9")]
     aspect_ratio: String = TEXT, FieldRules { excludes: &["size"], ..OF_FORM };
 
-    /// OpenAI's name for `first_frame`: a URL, or an object with `image_url`.
+    /// OpenAI's name for `first_frame`: a URL, or an object with `image_url` or with the `file_id` of
+    /// an uploaded file.
     input_reference: String = INPUT_REFERENCE, FieldRules {
         taken: |can| can.first_frame,
         excludes: &["first_frame"],
@@ -340,8 +341,20 @@ impl SubmitRequest {
     }
 
     /// Every URL in the request with its param, in the order of the table.
-    pub(crate) fn urls(&self) -> impl Iterator<Item = (String, &str)> {
+    pub fn urls(&self) -> impl Iterator<Item = (String, &str)> {
         FIELDS.iter().flat_map(|field| field.urls(self))
+    }
+
+    /// Lets `change` change the URL of each reference.
+    pub fn change_references(&mut self, change: impl FnMut(&mut String)) {
+        let single = [
+            &mut self.input_reference,
+            &mut self.first_frame,
+            &mut self.last_frame,
+        ];
+        let lists = [&mut self.reference_images, &mut self.reference_audios];
+        let lists = lists.into_iter().flatten().flatten();
+        single.into_iter().flatten().chain(lists).for_each(change);
     }
 
     /// Whether the request has an image that the shape of the video can follow.

@@ -60,7 +60,8 @@ pub enum FrameSize {
     Adaptive(Resolution),
 }
 
-/// Reference material, by URL. The three forms exclude each other.
+/// Reference material, by URL, or by the key of an uploaded file ([`mod@crate::uploaded`]). The three
+/// forms exclude each other.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VideoInputs {
@@ -130,16 +131,19 @@ impl VideoInputs {
 
     /// Replaces every URL by the empty text. The kinds and the number of the items stay.
     pub fn clear_urls(&mut self) {
+        // Empty, not absent: an edit of the video depends on which inputs it was made from.
+        self.change_urls(|url| *url = String::new());
+    }
+
+    /// Lets `change` change each URL, in the order of [`Self::references`].
+    pub fn change_urls(&mut self, change: impl FnMut(&mut String)) {
         match self {
             Self::Text => {}
             Self::Frames { first, last } => {
-                *first = String::new();
-                // Empty, not absent: an edit of the video depends on which inputs it was made from.
-                *last = last.take().map(|_| String::new());
+                std::iter::once(first).chain(last).for_each(change);
             }
             Self::References { images, audios } => {
-                let urls = images.iter_mut().chain(audios);
-                urls.for_each(|url| *url = String::new());
+                images.iter_mut().chain(audios).for_each(change);
             }
         }
     }

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use crate::card::{Features, ModelCard, ModelCatalog};
 use crate::error::{ErrorCode, RequestRefusal};
-use crate::id::TaskId;
+use crate::id::{FileId, TaskId};
 use crate::limits::{MODEL_CHARS_MAX, REFERENCES_MAX, REQUEST_TEXT_BYTES_MAX};
 use crate::ranges::RangedFields;
 use crate::reference_url::AllowedPorts;
 use crate::request::{FIELDS, RequestField, SecondsField, SubmitRequest};
 use crate::spec::{SPEC_VERSION, VideoInputs, VideoSpec};
 use crate::task::Priority;
-use crate::{ranges, reference_url};
+use crate::{ranges, reference_url, uploaded};
 
 /// A valid request.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,17 +185,37 @@ fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), RequestR
 
 fn check_urls(request: &SubmitRequest) -> Result<(), RequestRefusal> {
     for (param, url) in request.urls() {
-        reference_url::check(url, &param)?;
+        match uploaded::named_id(url) {
+            Some(id) if param == "input_reference" => check_file_id(id, &param)?,
+            _ => reference_url::check(url, &param)?,
+        }
     }
     Ok(())
 }
 
-/// Refuses a URL whose port is not among `ports`. Every other check of the URL has passed.
+fn check_file_id(id: &str, param: &str) -> Result<(), RequestRefusal> {
+    if id.parse::<FileId>().is_ok() {
+        return Ok(());
+    }
+    let message = format!("The 'file_id' of '{param}' must be the id of an uploaded file.");
+    Err(RequestRefusal::for_param(
+        ErrorCode::InvalidValue,
+        param,
+        message,
+    ))
+}
+
+/// Refuses a URL whose port is not among `ports`, unless it names one of this service's `own` files.
+/// Every other check of the URL has passed.
 ///
 /// # Errors
 /// `invalid_url`.
-pub fn check_ports(request: &SubmitRequest, ports: &AllowedPorts) -> Result<(), RequestRefusal> {
-    for (param, url) in request.urls() {
+pub fn check_ports(
+    request: &SubmitRequest,
+    ports: &AllowedPorts,
+    own: impl Fn(&str) -> bool,
+) -> Result<(), RequestRefusal> {
+    for (param, url) in request.urls().filter(|(_, url)| !own(url)) {
         reference_url::check_port(url, &param, ports)?;
     }
     Ok(())

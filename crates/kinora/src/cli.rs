@@ -13,8 +13,8 @@ pub(crate) use backup::{
     BackupArgs, ExportArgs, ImportArgs, MovedResults, RestoreArgs, ResultsMode,
 };
 pub(crate) use client::{
-    CancelArgs, CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs,
-    TasksArgs, TasksCommand,
+    CancelArgs, CompletionsArgs, EditArgs, FilesArgs, FilesCommand, FinalArgs, GenerateArgs,
+    IdsArgs, ManArgs, OutputArgs, Reference, TasksArgs, TasksCommand,
 };
 pub(crate) use keys::{
     AddArgs, CreateArgs, DeliveriesArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs,
@@ -78,6 +78,8 @@ pub(crate) enum CliCommand {
     Edit(EditArgs),
     /// List, show, watch, download, cancel and delete tasks at a server.
     Tasks(TasksArgs),
+    /// List and delete uploaded files at a server.
+    Files(FilesArgs),
     /// Create, list, rotate and revoke API keys; works while the service runs.
     Keys(KeysArgs),
     /// Add, list, remove, rotate and test webhooks, and see their deliveries; works while the service runs.

@@ -1,13 +1,15 @@
-//! The commands that use a service's API: `kinora generate`, `final`, `edit` and `tasks`. Standard
+//! The commands that use a service's API: `kinora generate`, `final`, `edit`, `tasks` and `files`. Standard
 //! output carries only results; messages go to standard error, animations only to a terminal.
 
 mod bar;
 mod deliver;
+mod files;
 mod make;
 mod service;
 mod tasks;
+mod upload;
 
-use crate::cli::{EditArgs, FinalArgs, GenerateArgs, TasksArgs};
+use crate::cli::{EditArgs, FilesArgs, FinalArgs, GenerateArgs, TasksArgs};
 use crate::failure::Failure;
 use crate::store_access;
 
@@ -29,6 +31,11 @@ pub(crate) fn edit(args: &EditArgs) -> Result<(), Failure> {
 /// Lists, shows, follows, saves, cancels or deletes tasks.
 pub(crate) fn tasks(args: &TasksArgs) -> Result<(), Failure> {
     run(tasks::run(&args.command))
+}
+
+/// Lists or deletes uploaded files.
+pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
+    run(files::run(&args.command))
 }
 
 fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {

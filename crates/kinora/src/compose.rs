@@ -25,6 +25,7 @@ use kinora_worker::{
     EngineLineup, FaultBackoff, ReferenceGatherer, WatermarkImage, WatermarkPainter, Worker,
     WorkerOrigin, WorkerPools,
 };
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, EngineSettings};
@@ -74,6 +75,7 @@ pub(crate) async fn service(
     let (signer, signing_key) = signing::signer(config, &*stores.secrets, &stores.holds).await?;
     let api = Api {
         tasks: stores.tasks.clone(),
+        files: stores.files.clone(),
         keys: stores.keys.clone(),
         webhooks: stores.webhooks.clone(),
         operations: stores.operations.clone(),
@@ -91,6 +93,7 @@ pub(crate) async fn service(
         settings: Arc::new(api_settings(config, base_url, opened.reserve.clone())?),
         gate: opened.policy.clone().map(PolicyGate::new),
         tracer: opened.tracer.clone(),
+        uploads: kinora_api::Uploads::new(opened.scratch.clone(), opened.decoding.clone()),
         turns: kinora_api::RequestTurns::default(),
         rendered: kinora_api::ObjectCache::default(),
         watch: kinora_api::TaskWatch::default(),
@@ -138,6 +141,10 @@ struct SharedParts {
     readiness: WorkerReadiness,
     policy: Option<PolicyService>,
     tracer: TaskTracer,
+    /// This process's folder of unfinished files.
+    scratch: Arc<ScratchFolder>,
+    /// The process decodes one untrusted file at a time, since a large picture takes 150 MB for a moment.
+    decoding: Arc<Semaphore>,
 }
 
 async fn open(config: &Config, tracer: TaskTracer) -> Result<SharedParts, Failure> {
@@ -177,6 +184,8 @@ async fn open(config: &Config, tracer: TaskTracer) -> Result<SharedParts, Failur
         readiness: WorkerReadiness::default(),
         policy: config.policy()?,
         tracer,
+        scratch: scratch(config)?,
+        decoding: Arc::new(Semaphore::new(1)),
     })
 }
 
@@ -211,6 +220,7 @@ fn api_settings(
         reference_ports: AllowedPorts::with_extra(ports),
         failed_retention_ms: failed_retention_ms(config),
         redirects: config.redirects_to_s3(),
+        form_uploads: config.files.form_uploads,
         studio: config.studio.enabled,
     })
 }
@@ -273,13 +283,14 @@ fn worker(config: &Config, opened: SharedParts, lineup: EngineLineup) -> Result<
     let makes_videos = config.worker.enabled;
     let film_signer = makes_videos.then(|| film_signer::open(config));
     let film_signer = film_signer.transpose()?.flatten();
-    let scratch = scratch(config)?;
+    let scratch = opened.scratch;
     let origin = WorkerOrigin {
         host: system::host_name(),
         pid: std::process::id(),
         started_at_ms: now_ms,
     };
     let references = ReferenceGatherer::new(fetcher(config)?, scratch.clone());
+    let references = references.with_decoding(opened.decoding);
     // Before anybody asks; the worker takes it back.
     let waits_for_engines = makes_videos && config.worker.ready_when_warm && lineup.warms_up();
     opened.readiness.set_warming_up(waits_for_engines);
@@ -439,6 +450,8 @@ pub(crate) fn guards(config: &Config) -> Result<ListenOptions, Failure> {
         idle_timeout: config
             .limit_seconds("CONNECTION_IDLE_SECONDS", limits::CONNECTION_IDLE_SECONDS),
         request_timeout: seconds(http.request_timeout_seconds),
+        upload_timeout: config.limit_seconds("UPLOAD_SECONDS", limits::UPLOAD_SECONDS),
+        form_uploads: config.files.form_uploads,
         write_timeout: config
             .limit_seconds("CONNECTION_WRITE_SECONDS", limits::CONNECTION_WRITE_SECONDS),
         connections_per_address_max: http.connections_per_address_max as usize,

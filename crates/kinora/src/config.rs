@@ -58,6 +58,7 @@ pub(crate) struct Config {
     pub(crate) worker: WorkerSettings,
     policy: PolicySettings,
     pub(crate) references: ReferenceSettings,
+    pub(crate) files: FileSettings,
     pub(crate) media: MediaSettings,
     pub(crate) metrics: MetricsSettings,
     traces: TraceSettings,
@@ -169,6 +170,13 @@ pub(crate) struct ReferenceSettings {
     pub(crate) allow_networks: Vec<String>,
     pub(crate) deny_networks: Vec<String>,
     pub(crate) project_bytes_per_hour: u64,
+}
+
+/// `[files]`: uploaded files.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileSettings {
+    pub(crate) form_uploads: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -20,7 +20,7 @@ use kinora_worker::AnyEngine;
 type WrappedStores = (StoreHandles, Arc<dyn BlobStore>);
 
 /// Fixed limits for which tests cannot wait, by the variables that change them.
-const LIMITS: [&str; 8] = [
+const LIMITS: [&str; 9] = [
     "CONNECTION_FIRST_BYTE_SECONDS",
     "CONNECTION_HEADER_SECONDS",
     "CONNECTION_IDLE_SECONDS",
@@ -29,6 +29,7 @@ const LIMITS: [&str; 8] = [
     "SETTLED_AFTER_SECONDS",
     "START_PAUSE_SECONDS_MAX",
     "SWEEP_SECONDS",
+    "UPLOAD_SECONDS",
 ];
 
 /// Options of tests, from variables without the prefix of settings.

@@ -22,6 +22,12 @@ pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+/// The path that `text` names.
+pub(crate) fn expand_home(text: &str) -> Result<PathBuf, Failure> {
+    let expanded = expand(text, home_folder().as_deref())?;
+    Ok(expanded.unwrap_or_else(|| text.to_owned()).into())
+}
+
 /// Expands every setting that begins with `~/`, or with `sqlite:~/`.
 pub(crate) fn expand_settings(settings: &mut Value) -> Result<(), Failure> {
     match settings {

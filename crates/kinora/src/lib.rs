@@ -88,6 +88,7 @@ pub fn main() -> ExitCode {
         CliCommand::Final(args) => client::render_final(&args),
         CliCommand::Edit(args) => client::edit(&args),
         CliCommand::Tasks(args) => client::tasks(&args),
+        CliCommand::Files(args) => client::files(&args),
         CliCommand::Keys(args) => keys::run(&args),
         CliCommand::Webhooks(args) => webhooks::run(&args),
         CliCommand::Models(args) => models::run(&args),

@@ -1,10 +1,12 @@
 //! Names the kind of an unusable file by its first bytes: one table for images and sounds. The
 //! sentences contain nothing of the file itself.
 
+use kinora_contract::FileKind;
+
 use crate::signatures::{ImageFormat, SoundContainer};
 
 /// Number of bytes inspected.
-const HEAD_BYTES: usize = 1_024;
+pub(crate) const HEAD_BYTES: usize = 1_024;
 
 const SEND_IMAGE: &str = "send JPEG, PNG, WebP or GIF";
 const SEND_SOUND: &str = "send WAV, MP3, M4A, FLAC, Ogg or WebM";
@@ -223,6 +225,23 @@ pub(crate) fn describe(head: &[u8], wanted: ReferenceKind) -> String {
         }
         None => format!("the file is of no known kind; {send}."),
     }
+}
+
+/// What the file that begins with `head` is, for a caller that has not said what it wants. Else the
+/// sentence that refuses a file that is neither.
+pub(crate) fn kind_of(head: &[u8]) -> Result<FileKind, String> {
+    let what = match binary(head) {
+        Some((_, FileCategory::Image)) => return Ok(FileKind::Image),
+        Some((_, FileCategory::Sound | FileCategory::Video)) => return Ok(FileKind::Audio),
+        Some((name, FileCategory::Other)) => name,
+        None if text(head) == Some(SVG) => return Ok(FileKind::Image),
+        None if head.is_empty() => return Err("the file is empty.".to_owned()),
+        None if text(head).is_some() => "text",
+        None => "of no known kind",
+    };
+    Err(format!(
+        "the file is {what}; {SEND_IMAGE}, or {SEND_SOUND}."
+    ))
 }
 
 fn binary(head: &[u8]) -> Option<(&'static str, FileCategory)> {

@@ -23,6 +23,7 @@ mod resample;
 mod signatures;
 mod sound;
 mod stereo;
+mod upload;
 mod wav;
 mod webp_codes;
 
@@ -34,3 +35,4 @@ pub use png::PROFILE_IGNORED_CHUNK;
 pub use signatures::media_type;
 pub use sound::{DecodedSound, sound};
 pub use stereo::SAMPLE_RATE;
+pub use upload::{JudgedFile, UploadRefusal, judge_upload};

@@ -6,7 +6,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Extension of an owner's lock file, next to its folder.
 const LOCK_EXTENSION: &str = "lock";
@@ -17,6 +17,41 @@ const FOLDERS_LOCK: &str = ".lock";
 const NAME_DIGITS: usize = 16;
 /// The size of a small result, so a probe fails when a result would.
 const PROBE_BYTES: usize = 64 * 1024;
+
+/// A file in a scratch folder. Dropping this removes it, so failed or unneeded work leaves nothing
+/// behind, wherever it ended.
+#[derive(Debug)]
+pub struct ScratchFile {
+    path: PathBuf,
+    /// The folder exists as long as it has files.
+    _scratch: Arc<ScratchFolder>,
+}
+
+impl ScratchFile {
+    /// The file `name`, which need not exist yet.
+    pub fn new(scratch: &Arc<ScratchFolder>, name: &str) -> Self {
+        Self {
+            path: scratch.path().join(name),
+            _scratch: scratch.clone(),
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!(%error, "scratch file not removed; the next start removes it");
+            }
+            _ => {}
+        }
+    }
+}
 
 /// A folder for unfinished files. Dropping it removes the folder.
 #[derive(Debug)]

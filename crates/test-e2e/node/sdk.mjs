@@ -145,6 +145,44 @@ const checks = {
     await refused(OpenAI.BadRequestError, upload, 400, "file_upload_unsupported");
   },
 
+  async files() {
+    const source = await poll((await client.videos.create(small())).id);
+    const thumbnail = await client.videos.downloadContent(source.id, { variant: "thumbnail" });
+    const picture = Buffer.from(await thumbnail.arrayBuffer());
+    const file = await client.files.create({
+      file: await toFile(picture, "day.webp", { type: "image/webp" }),
+      purpose: "vision",
+      expires_after: { anchor: "created_at", seconds: 3600 },
+    });
+    assert.deepEqual([file.object, file.status, file.bytes], ["file", "processed", picture.length]);
+    assert.deepEqual([file.filename, file.purpose], ["day.webp", "vision"]);
+    assert.equal(file.expires_at, file.created_at + 3600);
+    const other = await client.files.create({
+      file: await toFile(picture, "b.webp"),
+      purpose: "user_data",
+    });
+    const listed = [];
+    for await (const one of client.files.list({ limit: 1 })) {
+      listed.push(one.id);
+    }
+    assert.deepEqual(listed, [other.id, file.id]);
+    assert.deepEqual(await client.files.retrieve(file.id), file);
+    const content = await client.files.content(file.id);
+    assert.deepEqual(Buffer.from(await content.arrayBuffer()), picture);
+    const byAddress = await client.videos.create(small({ first_frame: file.url }));
+    const byId = { file_id: file.id };
+    const byObject = await client.videos.create(small({ input_reference: byId }));
+    const deleted = await client.files.delete(file.id);
+    assert.deepEqual([deleted.id, deleted.deleted], [file.id, true]);
+    for (const video of [byAddress, byObject]) {
+      assert.equal((await poll(video.id)).status, "completed");
+    }
+    for (const call of ["retrieve", "content", "delete"]) {
+      const ask = () => client.files[call](file.id);
+      await refused(OpenAI.NotFoundError, ask, 404, "file_not_found");
+    }
+  },
+
   async authentication() {
     const stranger = client.withOptions({ apiKey: "sk-wrong" });
     const list = () => stranger.videos.list();

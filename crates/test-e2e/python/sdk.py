@@ -154,6 +154,37 @@ def check_bad_request():
     assert error.param == "input_reference", error
 
 
+def check_files():
+    source = client.videos.create_and_poll(
+        model="kinora-a1", prompt=PROMPT, seconds="2", extra_body=SMALL
+    )
+    picture = client.videos.download_content(source.id, variant="thumbnail").read()
+    file = client.files.create(
+        file=("day.webp", picture, "image/webp"),
+        purpose="vision",
+        expires_after={"anchor": "created_at", "seconds": 3600},
+    )
+    assert (file.object, file.status, file.bytes) == ("file", "processed", len(picture)), file
+    assert (file.filename, file.purpose) == ("day.webp", "vision"), file
+    assert file.expires_at == file.created_at + 3600, file
+    other = client.files.create(file=("b.webp", picture), purpose="user_data")
+    assert [one.id for one in client.files.list(limit=1)] == [other.id, file.id]
+    assert [one.id for one in client.files.list(purpose="vision")] == [file.id]
+    assert client.files.retrieve(file.id) == file
+    assert client.files.content(file.id).read() == picture
+    by_id = {"input_reference": {"file_id": file.id}}
+    videos = [create(extra_body={"first_frame": file.url}), create(extra_body=by_id)]
+    deleted = client.files.delete(file.id)
+    assert (deleted.id, deleted.object, deleted.deleted) == (file.id, "file", True), deleted
+    for video in videos:
+        assert client.videos.poll(video.id).status == "completed"
+    for call in (client.files.retrieve, client.files.content, client.files.delete):
+        refused(openai.NotFoundError, lambda: call(file.id), 404, "file_not_found")
+    broken = lambda: client.files.create(file=("a.png", b"\x89PNG"), purpose="vision")
+    error = refused(openai.BadRequestError, broken, 400, "unsupported_file")
+    assert error.param == "file", error
+
+
 def check_authentication():
     stranger = client.with_options(api_key="sk-wrong")
     refused(openai.AuthenticationError, lambda: stranger.videos.list(), 401, "invalid_api_key")

@@ -53,6 +53,9 @@ pub(crate) enum GatherError {
         #[source]
         error: FetchError,
     },
+    /// The bytes of an uploaded file are gone: the task has failed.
+    #[error("reference {index}: the uploaded file is gone")]
+    UploadGone { index: usize },
     #[error("the reference sounds are {0:.1} s long in total")]
     AudioTooLong(f64),
     #[error("disk space below the reserve")]
@@ -84,6 +87,14 @@ impl GatherError {
             Self::Fetch { index, error }
         } else {
             Self::Later { index, error }
+        }
+    }
+
+    /// An error of the copy of an uploaded file, the reference at `index`.
+    pub(crate) fn from_copy(index: usize, error: BlobError) -> Self {
+        match error {
+            BlobError::NotFound(_) => Self::UploadGone { index },
+            error => Self::Blobs(error),
         }
     }
 
@@ -133,6 +144,11 @@ impl GatherError {
                 named(error.failure(), spec, *index)
             }
             Self::Invalid { index, error } => named(error.failure(), spec, *index),
+            Self::UploadGone { index } => {
+                let message = "the uploaded file was deleted or has expired; upload it again.";
+                let failure = Failure::new(FailureCode::ReferenceUnreachable, message);
+                named(failure, spec, *index)
+            }
             Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
             _ => FailureCode::StorageFailed.into(),
         }
@@ -169,6 +185,7 @@ impl TransientError for GatherError {
             Self::NoRoom => false,
             Self::Fetch { .. }
             | Self::Invalid { .. }
+            | Self::UploadGone { .. }
             | Self::AudioTooLong(_)
             | Self::Ended
             | Self::Missing => false,
@@ -383,7 +400,9 @@ pub(crate) fn is_machine_fault(error: &(dyn Error + 'static)) -> bool {
 pub(crate) fn is_reference_fault(error: &GatherError) -> bool {
     let theirs = match error {
         GatherError::Fetch { error, .. } => error.is_of_reference(),
-        GatherError::Invalid { .. } | GatherError::AudioTooLong(_) => true,
+        GatherError::Invalid { .. }
+        | GatherError::UploadGone { .. }
+        | GatherError::AudioTooLong(_) => true,
         _ => false,
     };
     theirs && !is_machine_fault(error)

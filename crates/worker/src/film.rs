@@ -14,12 +14,13 @@ use kinora_contract::{VideoLength, VideoSpec};
 use kinora_engine::{FilmEngine, FilmJob, JobControl, ReferenceFile, TicketStore, WorkStage};
 use kinora_media::{FilmFormat, FilmOpener, MediaError, Provenance, UndecodablePolicy};
 use kinora_store::{LeaseLost, StoreError};
+use kinora_system::scratch::ScratchFile;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{RecordError, RunEnd, StopReason};
 use crate::prepare::OpenedReference;
-use crate::record::{FilmSigner, RecordedVideo, ScratchFile, measured, sign};
+use crate::record::{FilmSigner, RecordedVideo, measured, sign};
 use crate::retry::retry_unavailable;
 use crate::task_run::TaskRun;
 

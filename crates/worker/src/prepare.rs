@@ -21,11 +21,11 @@ use kinora_media::{
 };
 use kinora_media_decode::DecodeError;
 use kinora_store::{Lease, StoreError};
+use kinora_system::scratch::ScratchFile;
 use tokio_util::sync::CancellationToken;
 
 use crate::any_engine::AnyEngine;
 use crate::error::{GatherError, PrepareError, RunEnd};
-use crate::record::ScratchFile;
 use crate::reference_check::audio_too_long;
 use crate::references::{ReferenceGatherer, download};
 use crate::retry::retry_unavailable;

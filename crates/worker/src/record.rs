@@ -6,9 +6,8 @@
 
 use std::error::Error;
 use std::fmt;
-use std::fs;
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use kinora_blobs::measure_file;
@@ -21,7 +20,7 @@ use kinora_media::{
     AudioFormat, ClipFormat, MediaError, ProbeInfo, Provenance, Recorder, RecorderOptions,
     Recording, WrittenFile, probe,
 };
-use kinora_system::scratch::ScratchFolder;
+use kinora_system::scratch::ScratchFile;
 use kinora_traces::{SpanParent, TaskSpan};
 use tokio::sync::oneshot;
 
@@ -48,38 +47,6 @@ pub(crate) struct RecordedVideo {
     pub(crate) staged: ScratchFile,
     /// Length and SHA-256 of that file.
     pub(crate) written: WrittenFile,
-}
-
-/// A file in the scratch folder. Dropping this removes it, so a failed or unneeded run leaves
-/// nothing behind, wherever it ended.
-pub(crate) struct ScratchFile {
-    path: PathBuf,
-    /// The folder exists as long as it has files.
-    _scratch: Arc<ScratchFolder>,
-}
-
-impl ScratchFile {
-    pub(crate) fn new(scratch: &Arc<ScratchFolder>, name: &str) -> Self {
-        Self {
-            path: scratch.path().join(name),
-            _scratch: scratch.clone(),
-        }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for ScratchFile {
-    fn drop(&mut self) {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                tracing::warn!(%error, "scratch file not removed; the next start removes it");
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Makes the file on a separate thread. `held` is dropped when that thread ends, however late: it

@@ -56,6 +56,11 @@ impl ReferenceChecker {
         }
     }
 
+    /// Threads for files.
+    pub(crate) const fn files(&self) -> &BlockingPool {
+        &self.files
+    }
+
     /// Checks the file at `path`, replaces it by the part that the task will use, and returns the
     /// length and SHA-256 of that part.
     pub(crate) async fn check_and_reduce(

@@ -1,6 +1,6 @@
-//! A task's references. The fetch stage fetches them once, with all checks, and the blob store
-//! keeps them until the task has ended, so that a rerun does not fetch again. A run only looks them
-//! up.
+//! A task's references. The fetch stage fetches them once, with all checks, or copies those that were
+//! uploaded to this service. The blob store keeps them until the task has ended, so that a rerun does
+//! not fetch again. A run only looks them up.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -15,15 +15,14 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kinora_blobs::{BlobError, BlobStore, DiskReserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
-use kinora_contract::{ReferenceItem, StoredFile, Task, TaskId};
+use kinora_contract::{ReferenceItem, StoredFile, Task, TaskId, uploaded};
 use kinora_http_fetch::{FetchError, ReferenceFetcher};
 use kinora_store::{StoreError, WorkerStore, reference_keys};
 use kinora_system::pool::BlockingPool;
-use kinora_system::scratch::ScratchFolder;
+use kinora_system::scratch::{ScratchFile, ScratchFolder};
 use tokio::sync::Semaphore;
 
 use crate::error::GatherError;
-use crate::record::ScratchFile;
 use crate::reference_check::ReferenceChecker;
 
 /// How often a fetch checks whether its task has ended without a hint.
@@ -57,6 +56,13 @@ impl ReferenceGatherer {
             reserve: DiskReserve::default(),
             scratch,
         }
+    }
+
+    /// Decodes only while it holds a permit of `decoding`, which others share.
+    #[must_use]
+    pub fn with_decoding(mut self, decoding: Arc<Semaphore>) -> Self {
+        self.decoding = decoding;
+        self
     }
 
     /// Stores none while there is no space beyond `reserve`.
@@ -149,23 +155,19 @@ impl ReferenceGatherer {
         key: &str,
         judge: &ReferenceChecker,
     ) -> Result<(), GatherError> {
-        let bytes_max = match reference {
-            ReferenceItem::Image(_) => REFERENCE_IMAGE_BYTES_MAX,
-            ReferenceItem::Audio(_) => REFERENCE_AUDIO_BYTES_MAX,
-        };
         let staged = ScratchFile::new(&self.scratch, &format!("{}-reference-{index}", task.id));
-        let bytes = self
-            .source
-            .fetch(&kinora_http_fetch::ReferenceRequest {
-                project: &task.project,
-                url: reference.url(),
-                to: staged.path(),
-                bytes_max,
-                is_plain: kinora_media_decode::is_reference,
-            })
-            .await
-            .map_err(|error| GatherError::from_fetch(index, error))?;
-        tracing::debug!(index, bytes, "reference fetched");
+        match uploaded::blob_key(reference.url()) {
+            Some(upload) => {
+                let copied = download(blobs, upload, staged.path(), judge.files());
+                copied
+                    .await
+                    .map_err(|error| GatherError::from_copy(index, error))?;
+            }
+            None => {
+                self.fetch_url(task, index, reference, staged.path())
+                    .await?
+            }
+        }
         kinora_system::crash::point("worker.reference_fetched");
         let (bytes, sha256) = judge
             .check_and_reduce(index, reference, staged.path())
@@ -181,6 +183,30 @@ impl ReferenceGatherer {
             Err(error) => return Err(error.into()),
         }
         kinora_system::crash::point("worker.reference_stored");
+        Ok(())
+    }
+
+    async fn fetch_url(
+        &self,
+        task: &Task,
+        index: usize,
+        reference: ReferenceItem<'_>,
+        to: &Path,
+    ) -> Result<(), GatherError> {
+        let bytes_max = match reference {
+            ReferenceItem::Image(_) => REFERENCE_IMAGE_BYTES_MAX,
+            ReferenceItem::Audio(_) => REFERENCE_AUDIO_BYTES_MAX,
+        };
+        let request = kinora_http_fetch::ReferenceRequest {
+            project: &task.project,
+            url: reference.url(),
+            to,
+            bytes_max,
+            is_plain: kinora_media_decode::is_reference,
+        };
+        let fetched = self.source.fetch(&request).await;
+        let bytes = fetched.map_err(|error| GatherError::from_fetch(index, error))?;
+        tracing::debug!(index, bytes, "reference fetched");
         Ok(())
     }
 

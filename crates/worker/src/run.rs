@@ -8,13 +8,14 @@ use std::sync::Arc;
 use kinora_contract::SteadyMs;
 use kinora_engine::JobControl;
 use kinora_store::ClaimedTask;
+use kinora_system::scratch::ScratchFile;
 use kinora_traces::{SpanParent, TaskSpan};
 
 use crate::error::RunEnd;
 use crate::film::FilmOrder;
 use crate::lease_keeper::LeaseKeeper;
 use crate::prepare::{EngineWork, PreparedTask};
-use crate::record::{RecordJob, RecordedVideo, ScratchFile, record};
+use crate::record::{RecordJob, RecordedVideo, record};
 use crate::shutdown::Shutdown;
 use crate::slots::{EnginePermits, SlotHold};
 use crate::stage_metrics::RunStage;

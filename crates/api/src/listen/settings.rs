@@ -35,6 +35,10 @@ pub struct ListenOptions {
     pub idle_timeout: Duration,
     /// Limit from the end of a request's headers to the end of its body.
     pub request_timeout: Duration,
+    /// The same limit for a body with a file, which must also keep a minimum rate.
+    pub upload_timeout: Duration,
+    /// Whether the form of a submit may have files.
+    pub form_uploads: bool,
     /// How long a client may leave an answer unread.
     pub write_timeout: Duration,
     /// Maximum number of connections per client address; behind a trusted proxy, maximum number of
@@ -61,6 +65,8 @@ impl Default for ListenOptions {
             first_byte_timeout: Duration::from_secs(limits::CONNECTION_FIRST_BYTE_SECONDS),
             idle_timeout: Duration::from_secs(limits::CONNECTION_IDLE_SECONDS),
             request_timeout: Duration::from_secs(30),
+            upload_timeout: Duration::from_secs(limits::UPLOAD_SECONDS),
+            form_uploads: false,
             write_timeout: Duration::from_secs(limits::CONNECTION_WRITE_SECONDS),
             connections_per_address_max: 1000,
             buffered_bytes_max: 256 << 20,

@@ -2,16 +2,16 @@
 //! that validation reads. They are applied to the generated document as a merge patch (RFC 7386).
 
 use kinora_contract::limits::{
-    IDEMPOTENCY_KEY_CHARS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX,
-    METADATA_VALUE_CHARS_MAX, NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN,
-    PAUSE_REASON_CHARS_MAX, PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX,
-    URL_BYTES_MAX,
+    FILE_PURPOSE_CHARS_MAX, FILE_SECONDS_MAX, FILE_SECONDS_MIN, IDEMPOTENCY_KEY_CHARS_MAX,
+    METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_CHARS_MAX,
+    NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN, PAUSE_REASON_CHARS_MAX,
+    PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX, URL_BYTES_MAX,
 };
 use kinora_contract::request::{FIELDS, FieldKey};
 use kinora_contract::{AspectRatio, Features, ModelCatalog, Priority, Resolution, Size, Status};
 use serde_json::{Map, Value, json};
 
-use crate::files::ResultVariant;
+use crate::result_files::ResultVariant;
 
 /// Applies these details to `document`.
 pub(super) fn make_exact(document: &mut Value, catalog: &ModelCatalog) {
@@ -43,7 +43,7 @@ fn exact_operation(path: &str, operation: &mut Value) {
             parameter["schema"] = schema;
         }
     }
-    if path.ends_with("/content") {
+    if path.starts_with("/v1/videos/") && path.ends_with("/content") {
         let types = ResultVariant::ALL.map(|variant| {
             let bytes = json!({"schema": {"type": "string", "format": "binary"}});
             (variant.media_type().to_owned(), bytes)
@@ -58,6 +58,8 @@ fn exact_operation(path: &str, operation: &mut Value) {
 fn parameter_schema(path: &str, name: &str) -> Option<Value> {
     Some(match name {
         "id" if path.contains("/videos/") => task_id(),
+        "id" if path.contains("/files/") => file_id(),
+        "after" if path.ends_with("/files") => file_id(),
         "after" => task_id(),
         "limit" => json!({
             "type": "integer", "format": "int32",
@@ -114,6 +116,20 @@ fn schemas(catalog: &ModelCatalog) -> Value {
         "VideosCancelled": {"properties": {"object": {"enum": ["videos.cancelled"]}}},
         "VideoList": {"properties": {"object": {"enum": ["list"]}}},
         "VideoDeleted": {"properties": {"object": {"enum": ["video.deleted"]}}},
+        "CreateFile": {"properties": {
+            "purpose": {"minLength": 1, "maxLength": FILE_PURPOSE_CHARS_MAX},
+            "expires_after[anchor]": {"enum": ["created_at"]},
+            "expires_after[seconds]": {
+                "format": "int64", "minimum": FILE_SECONDS_MIN, "maximum": FILE_SECONDS_MAX,
+            },
+        }, "additionalProperties": false},
+        "File": {"properties": {
+            "id": file_id(),
+            "object": {"enum": ["file"]},
+            "status": {"enum": ["processed"]},
+        }},
+        "FileList": {"properties": {"object": {"enum": ["list"]}}},
+        "FileDeleted": {"properties": {"object": {"enum": ["file"]}}},
     })
 }
 
@@ -182,6 +198,10 @@ fn task_id() -> Value {
     json!({"type": "string", "pattern": "^video_[0-7][0-9a-hjkmnp-tv-z]{25}$"})
 }
 
+fn file_id() -> Value {
+    json!({"type": "string", "pattern": "^file_[0-7][0-9a-hjkmnp-tv-z]{25}$"})
+}
+
 fn url() -> Value {
     json!({
         "type": "string", "format": "uri", "maxLength": URL_BYTES_MAX,
@@ -244,6 +264,11 @@ fn input_reference() -> Value {
                 "type": "object", "title": "InputReference",
                 "properties": {"image_url": url()},
                 "required": ["image_url"], "additionalProperties": false,
+            },
+            {
+                "type": "object", "title": "InputFileReference",
+                "properties": {"file_id": file_id()},
+                "required": ["file_id"], "additionalProperties": false,
             },
             {"type": "null"},
         ],

@@ -188,6 +188,14 @@ fn every_code_that_a_body_alone_can_earn_is_in_the_table() {
         ErrorCode::FileUploadUnsupported,
         ErrorCode::MalformedBody,
         ErrorCode::ContentPolicy,
+        ErrorCode::UnsupportedFile,
+        ErrorCode::UnsupportedImage,
+        ErrorCode::ImageTooSmall,
+        ErrorCode::ImageTooLarge,
+        ErrorCode::InvalidAspectRatio,
+        ErrorCode::UnsupportedAudio,
+        ErrorCode::AudioTooShort,
+        ErrorCode::AudioTooLong,
     ];
     for code in ErrorCode::ALL {
         if code.http_status() == 400 && !elsewhere.contains(code) {

@@ -12,6 +12,9 @@ pub struct ServerDialect {
     pub form: BodyForm,
     /// The supported fields, with their names and shapes.
     pub fields: &'static [(WireField, &'static str, FieldShape)],
+    /// The path of the endpoint that stores the file of a reference and answers with its `url`, for
+    /// references that are not on the web.
+    pub uploads: Option<&'static str>,
     /// Whether the server may choose the length.
     pub auto_seconds: bool,
     /// What to do when it is unknown whether a submit was accepted.
@@ -167,6 +170,7 @@ pub const KINORA: ServerDialect = ServerDialect {
         (WireField::Images, "reference_images", FieldShape::Urls(9)),
         (WireField::Audios, "reference_audios", FieldShape::Urls(3)),
     ],
+    uploads: Some("files"),
     auto_seconds: true,
     resubmit: ResubmitRule::WithKey("idempotency-key"),
     cancel: CancelMethod::Post,
@@ -187,6 +191,7 @@ pub const OPENAI: ServerDialect = ServerDialect {
         (WireField::Size, "size", FieldShape::Text),
         (WireField::FirstFrame, "input_reference", FieldShape::Upload),
     ],
+    uploads: None,
     auto_seconds: false,
     resubmit: ResubmitRule::Never,
     cancel: CancelMethod::Delete,
@@ -232,6 +237,7 @@ pub const VLLM_OMNI: ServerDialect = ServerDialect {
             FieldShape::DataUrl("audio_url"),
         ),
     ],
+    uploads: None,
     auto_seconds: false,
     resubmit: ResubmitRule::Freely,
     cancel: CancelMethod::Delete,
@@ -258,6 +264,7 @@ pub const SGLANG: ServerDialect = ServerDialect {
         (WireField::Seed, "seed", FieldShape::Number),
         (WireField::FirstFrame, "input_reference", FieldShape::Upload),
     ],
+    uploads: None,
     auto_seconds: false,
     resubmit: ResubmitRule::Freely,
     cancel: CancelMethod::Delete,

@@ -1,10 +1,10 @@
-//! A request to an upstream and its encoding in a dialect: a body and its content type. Refuses fields that the
-//! dialect lacks; only the seed may be omitted.
+//! A request to an upstream and its encoding in a dialect: a body and its content type, and the files to upload
+//! before it. Refuses fields that the dialect lacks; only the seed may be omitted.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use kinora_contract::{VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::{VideoInputs, VideoLength, VideoSpec, uploaded};
 use kinora_engine::ReferenceFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -19,25 +19,64 @@ enum EncodedValue {
     Upload { file: ReferenceFile, bytes: Bytes },
 }
 
+/// A request in a dialect, which can be sent repeatedly.
+#[derive(Clone, Debug)]
+pub(crate) struct EncodedRequest {
+    body: EncodedBody,
+    /// The files that a server must have first.
+    pub(crate) files: Vec<EncodedFile>,
+}
+
+/// A reference that was uploaded to this service: nobody else can read its address, so its bytes are
+/// uploaded to the upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct EncodedFile {
+    /// The reference in the body.
+    reference: String,
+    /// The form of its upload.
+    pub(crate) form: EncodedBody,
+}
+
+impl EncodedRequest {
+    /// The body for a server that has the files at these addresses.
+    pub(crate) fn body_with(&self, addresses: &[String]) -> EncodedBody {
+        let mut encoded = self.body.clone();
+        if !addresses.is_empty() {
+            // A dialect that takes URLs sends JSON.
+            let mut text = String::from_utf8_lossy(&encoded.body).into_owned();
+            for (file, address) in self.files.iter().zip(addresses) {
+                text = text.replace(
+                    &json!(file.reference).to_string(),
+                    &json!(address).to_string(),
+                );
+            }
+            encoded.body = text.into();
+        }
+        encoded
+    }
+}
+
 /// Reads the references and writes the body.
 pub(crate) async fn encode(
     request: &RemoteRequest,
     dialect: &'static ServerDialect,
     bytes_max: u64,
-) -> Result<EncodedBody, RemoteError> {
+) -> Result<EncodedRequest, RemoteError> {
     let mut speech = DialectEncoder {
         dialect,
         bytes_left: bytes_max,
         bytes_max,
         said: Vec::new(),
+        files: Vec::new(),
     };
     speech.say_spec(request)?;
     speech.say_references(request).await?;
-    let encoded = speech.write();
-    if encoded.body.len() as u64 > bytes_max {
+    let files = std::mem::take(&mut speech.files);
+    let body = speech.write();
+    if body.body.len() as u64 > bytes_max {
         return Err(RemoteError::RequestTooLarge(bytes_max));
     }
-    Ok(encoded)
+    Ok(EncodedRequest { body, files })
 }
 
 struct DialectEncoder {
@@ -45,6 +84,7 @@ struct DialectEncoder {
     bytes_left: u64,
     bytes_max: u64,
     said: Vec<(&'static str, EncodedValue)>,
+    files: Vec<EncodedFile>,
 }
 
 impl DialectEncoder {
@@ -147,10 +187,14 @@ impl DialectEncoder {
             .ok_or(RemoteError::Unsupported(what))?;
         let said = match shape {
             FieldShape::Urls(max) if items.len() <= max as usize => {
+                self.add_files(items).await?;
                 let urls: Vec<&str> = items.iter().map(|(url, _)| *url).collect();
                 EncodedValue::Plain(json!(urls))
             }
-            FieldShape::Url if items.len() == 1 => EncodedValue::Plain(json!(first_url)),
+            FieldShape::Url if items.len() == 1 => {
+                self.add_files(items).await?;
+                EncodedValue::Plain(json!(first_url))
+            }
             FieldShape::Upload if items.len() == 1 => EncodedValue::Upload {
                 file: (*first_file).clone(),
                 bytes: self.read(first_file).await?,
@@ -167,6 +211,36 @@ impl DialectEncoder {
         };
         self.said.push((name, said));
         Ok(())
+    }
+
+    /// Adds those of `items` whose URL nobody else can read.
+    async fn add_files(&mut self, items: &[(&str, &ReferenceFile)]) -> Result<(), RemoteError> {
+        for (reference, file) in items {
+            let is_added = self.files.iter().any(|one| one.reference == *reference);
+            if uploaded::blob_key(reference).is_none() || is_added {
+                continue;
+            }
+            if self.dialect.uploads.is_none() {
+                return Err(RemoteError::Unsupported("an uploaded file as a URL"));
+            }
+            let part = FormPart {
+                name: "file".to_owned(),
+                content: self.file_content(file).await?,
+            };
+            self.files.push(EncodedFile {
+                reference: (*reference).to_owned(),
+                form: encode_form(&[part]),
+            });
+        }
+        Ok(())
+    }
+
+    async fn file_content(&mut self, file: &ReferenceFile) -> Result<PartContent, RemoteError> {
+        Ok(PartContent::File {
+            file_name: format!("reference.{}", file_ending(&file.media_type)),
+            media_type: file.media_type.clone(),
+            bytes: self.read(file).await?,
+        })
     }
 
     /// Reads a reference, within the remaining size of the body.

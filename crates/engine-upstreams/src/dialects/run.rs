@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::TaskSnapshot;
 use super::dialect::{ResubmitRule, UpstreamPhase};
-use super::encode::{RemoteRequest, RemoteTicket, encode};
+use super::encode::{EncodedRequest, RemoteRequest, RemoteTicket, encode};
 use super::error::RemoteError;
 use super::job::RemoteJob;
 use super::options::RemoteOptions;
@@ -164,7 +164,7 @@ impl RemoteRun<'_> {
     /// stopped.
     async fn submit(
         &self,
-        encoded: &EncodedBody,
+        encoded: &EncodedRequest,
         only: Option<usize>,
     ) -> Result<RemoteJob, RemoteError> {
         if self.cancel.is_cancelled() {
@@ -299,6 +299,12 @@ impl RemoteRun<'_> {
     }
 }
 
+/// The `url` in the answer to an upload.
+fn file_address(body: &[u8]) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
+    Some(answer.get("url")?.as_str()?.to_owned())
+}
+
 /// The consequence of a failed attempt.
 enum SubmitMiss {
     /// This upstream did not accept it: try the next.
@@ -319,7 +325,10 @@ impl RemoteServers {
         self.submit_encoded(&encoded, request, None).await
     }
 
-    pub(crate) async fn encode(&self, request: &RemoteRequest) -> Result<EncodedBody, RemoteError> {
+    pub(crate) async fn encode(
+        &self,
+        request: &RemoteRequest,
+    ) -> Result<EncodedRequest, RemoteError> {
         let options = &self.0.options;
         encode(request, options.dialect, options.request_bytes_max).await
     }
@@ -327,7 +336,7 @@ impl RemoteServers {
     /// Like [`Self::submit`]; with `only`, just at that upstream.
     async fn submit_encoded(
         &self,
-        encoded: &EncodedBody,
+        encoded: &EncodedRequest,
         request: &RemoteRequest,
         only: Option<usize>,
     ) -> Result<RemoteJob, RemoteError> {
@@ -362,7 +371,7 @@ impl RemoteServers {
     async fn submit_at(
         &self,
         visit: PlaceVisit,
-        encoded: &EncodedBody,
+        encoded: &EncodedRequest,
         key: &str,
     ) -> Result<RemoteJob, SubmitMiss> {
         let (options, index) = (&self.0.options, visit.index);
@@ -371,10 +380,11 @@ impl RemoteServers {
             ResubmitRule::WithKey(name) => &[(name, key)][..],
             ResubmitRule::Freely | ResubmitRule::Never => &[],
         };
+        let body = self.upload_files(index, encoded, key).await?;
         let call = ServerCall {
             method: Method::POST,
             url: upstream.url(&["videos"]),
-            body: Some(encoded),
+            body: Some(&body),
             headers: header,
             limit: options.submit_timeout,
         };
@@ -408,6 +418,53 @@ impl RemoteServers {
             }));
         }
         Err(SubmitMiss::Next(cause))
+    }
+
+    /// Uploads the request's files to the upstream with this index, and returns the body that names them.
+    async fn upload_files(
+        &self,
+        index: usize,
+        encoded: &EncodedRequest,
+        key: &str,
+    ) -> Result<EncodedBody, SubmitMiss> {
+        let (options, upstream) = (&self.0.options, &self.0.upstreams[index]);
+        let mut addresses = Vec::with_capacity(encoded.files.len());
+        for (number, file) in encoded.files.iter().enumerate() {
+            // The same key at each repetition: the upstream stores the file once, under one address, and
+            // so recognises the submit as the same.
+            let file_key = format!("{key}-{number}");
+            let header: &[(&str, &str)] = match options.dialect.resubmit {
+                ResubmitRule::WithKey(name) => &[(name, &file_key)],
+                ResubmitRule::Freely | ResubmitRule::Never => &[],
+            };
+            let call = ServerCall {
+                method: Method::POST,
+                url: upstream.url(&[options.dialect.uploads.unwrap_or_default()]),
+                body: Some(&file.form),
+                headers: header,
+                limit: options.submit_timeout,
+            };
+            let cause = match upstream.call(&call).await {
+                Ok(reply) if reply.is_success() => match file_address(&reply.body) {
+                    Some(address) => {
+                        addresses.push(address);
+                        continue;
+                    }
+                    None => self.failed(index, reply.refusal()),
+                },
+                // An earlier version, which works without files.
+                Ok(reply) if matches!(reply.status, 404 | 405) => {
+                    let what = "an uploaded file: the server is of an earlier version";
+                    return Err(SubmitMiss::Final(RemoteError::Unsupported(what)));
+                }
+                Ok(reply) => self.refused(index, &reply)?,
+                Err(cause) => self.failed(index, cause),
+            };
+            let (name, error) = (&upstream.name, chain(&cause));
+            tracing::warn!(upstream = name, error, "upload of a reference failed");
+            return Err(SubmitMiss::Next(cause));
+        }
+        Ok(encoded.body_with(&addresses))
     }
 
     fn failed(&self, index: usize, cause: CallError) -> CallError {

@@ -57,6 +57,52 @@ async fn kinora_is_sent_json_with_an_idempotency_key_and_gives_its_own_poll_inte
 }
 
 #[tokio::test]
+async fn kinora_is_sent_uploaded_files_first_and_then_their_addresses() {
+    let address = "http://other/v1/files/file_1/content?expires=1&signature=ab";
+    let server = Server::start(move |seen, before| match seen.line.as_str() {
+        "POST /v1/files" => answer(200, "", json!({"id": "file_1", "url": address}).to_string()),
+        _ => well("video_9", MP4, seen, before),
+    })
+    .await;
+    let stage = Stage::new(&KINORA, &[&server]);
+    let mut request = request();
+    let own = "upload:uploads/file_01k3v8r2n8p5c1w9g7d4x6m2ta";
+    request.spec.inputs = VideoInputs::References {
+        images: vec![
+            own.to_owned(),
+            "https://e.org/2.png".to_owned(),
+            own.to_owned(),
+        ],
+        audios: Vec::new(),
+    };
+    let file = stage.reference("1.png", "image/png", b"png");
+    request.references = vec![file.clone(), file.clone(), file];
+    let _job = stage.remote.submit(&request).await.unwrap();
+    let [upload, submit] = &server.seen()[..] else {
+        panic!("{:?}", server.seen());
+    };
+    assert_eq!(upload.header("idempotency-key"), Some("video_0001-0"));
+    let parts = upload.form();
+    assert_eq!(parts.len(), 1, "once, however often it is named");
+    assert!(
+        parts[0]
+            .0
+            .starts_with("name=\"file\"; filename=\"reference.png\"")
+    );
+    assert_eq!(parts[0].1, b"png");
+    let images = json!([address, "https://e.org/2.png", address]);
+    assert_eq!(submit.json()["reference_images"], images);
+
+    let old = Server::start(|_, _| answer(404, "", "{}")).await;
+    let stage = Stage::new(&KINORA, &[&old]);
+    let refused = stage.remote.submit(&request).await;
+    assert!(
+        matches!(refused, Err(RemoteError::Unsupported(_))),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
 async fn vllm_omni_is_sent_a_form_with_uploads_and_data_urls() {
     let server = Server::well("video_gen_1", MP4).await;
     let mut stage = Stage::new(&VLLM_OMNI, &[&server]);

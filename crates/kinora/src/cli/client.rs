@@ -1,20 +1,21 @@
 //! The flags of the commands that use a server: `kinora generate`, `final`, `edit` and `tasks`; and
 //! of `kinora completions` and `kinora man`.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 use kinora_client::Seconds;
 
-use crate::home_path::path;
+use crate::home_path::{expand_home, path};
 
 /// Flags of `kinora generate`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_KEY or KINORA_API_KEY. For example:\n  \
                   kinora generate \"A red balloon drifts over the sea\" -o balloon.mp4\n  \
-                  kinora generate \"Day turns into night\" --seconds 4 --first-frame https://example.com/day.jpg\n  \
+                  kinora generate \"Day turns into night\" --seconds 4 --first-frame day.jpg\n  \
                   kinora generate \"A harbour at dawn\" --size 1920x1080 --draft -o draft.mp4\n  \
                   kinora generate \"A harbour at dusk\" --priority high\n  \
                   kinora generate \"A harbour at dawn\" --callback-url https://example.com/done --no-wait\n\n\
@@ -48,18 +49,18 @@ pub(crate) struct GenerateArgs {
     /// Things to avoid
     #[arg(long, value_name = "TEXT")]
     pub(crate) negative_prompt: Option<String>,
-    /// URL of the picture that the video starts with
-    #[arg(long, value_name = "URL", value_parser = address)]
-    pub(crate) first_frame: Option<String>,
-    /// URL of the picture that the video ends with
-    #[arg(long, value_name = "URL", value_parser = address, requires = "first_frame")]
-    pub(crate) last_frame: Option<String>,
-    /// URL of a picture to show; repeat for more
-    #[arg(long, value_name = "URL", value_parser = address)]
-    pub(crate) image: Vec<String>,
-    /// URL of a sound to hear; repeat for more
-    #[arg(long, value_name = "URL", value_parser = address)]
-    pub(crate) audio: Vec<String>,
+    /// Picture that the video starts with: a file, which is uploaded, or a URL
+    #[arg(long, value_name = "FILE|URL", value_parser = reference)]
+    pub(crate) first_frame: Option<Reference>,
+    /// Picture that the video ends with
+    #[arg(long, value_name = "FILE|URL", value_parser = reference, requires = "first_frame")]
+    pub(crate) last_frame: Option<Reference>,
+    /// Picture to show; repeat for more
+    #[arg(long, value_name = "FILE|URL", value_parser = reference)]
+    pub(crate) image: Vec<Reference>,
+    /// Sound to hear; repeat for more
+    #[arg(long, value_name = "FILE|URL", value_parser = reference)]
+    pub(crate) audio: Vec<Reference>,
     /// Without a sound track
     #[arg(long)]
     pub(crate) no_sound: bool,
@@ -122,9 +123,9 @@ pub(crate) struct EditArgs {
     /// Things to avoid
     #[arg(long, value_name = "TEXT")]
     pub(crate) negative_prompt: Option<String>,
-    /// URL of a picture to show; repeat for more
-    #[arg(long, value_name = "URL", value_parser = address)]
-    pub(crate) image: Vec<String>,
+    /// Picture to show: a file, which is uploaded, or a URL; repeat for more
+    #[arg(long, value_name = "FILE|URL", value_parser = reference)]
+    pub(crate) image: Vec<Reference>,
     /// Priority among the project's own waiting tasks [default: normal]
     #[arg(long, value_name = "CLASS", value_parser = ["low", "normal", "high"])]
     pub(crate) priority: Option<String>,
@@ -168,16 +169,28 @@ fn web_address(text: &str) -> Result<String, String> {
     Err("an address that begins with http:// or https://".to_owned())
 }
 
-/// Pictures and sounds are given by URL; a path is the usual mistake.
-fn address(text: &str) -> Result<String, String> {
-    web_address(text).map_err(|wrong| {
-        if Path::new(text).exists() || text.to_ascii_lowercase().starts_with("file:") {
-            return "this is a file of this machine, and the server takes pictures and sounds by address: upload it \
-                    to a place that the server can read, and give its http or https address"
-                .to_owned();
-        }
-        wrong
-    })
+/// A picture or sound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// An http or https address, which the server reads.
+    Address(String),
+    /// A file of this machine, which is uploaded.
+    File(PathBuf),
+}
+
+/// An address, or a file that exists: a missing one is found before anything is sent.
+fn reference(text: &str) -> Result<Reference, String> {
+    if let Ok(address) = web_address(text) {
+        return Ok(Reference::Address(address));
+    }
+    let path = expand_home(text).map_err(|failure| failure.to_string())?;
+    match fs::metadata(&path) {
+        Ok(found) if found.is_dir() => Err("this is a folder; name a file in it".to_owned()),
+        Ok(_) => Ok(Reference::File(path)),
+        Err(error) => Err(format!(
+            "{error}; give a file of this machine, or an address that begins with http:// or https://"
+        )),
+    }
 }
 
 /// Flags of `kinora tasks`.
@@ -285,6 +298,44 @@ pub(crate) struct IdsArgs {
     pub(crate) json: bool,
 }
 
+/// Flags of `kinora files`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "`kinora generate` uploads files by itself. The server is KINORA_URL [default: http://127.0.0.1:8080], the \
+                  key KINORA_API_KEY. For example:\n  \
+                  kinora files list"
+)]
+pub(crate) struct FilesArgs {
+    #[command(subcommand)]
+    pub(crate) command: FilesCommand,
+}
+
+/// The commands of `kinora files`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FilesCommand {
+    /// List the project's uploaded files, newest first.
+    #[command(after_help = "For example:\n  kinora files list --limit 100\n  \
+                      kinora files list --json | jq -r '.[].id'")]
+    List {
+        /// Maximum number of files
+        #[arg(long, value_name = "FILES", default_value_t = 20)]
+        limit: u32,
+        /// Print JSON, as the API returns it
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete uploaded files; tasks that were accepted with them are not affected.
+    #[command(after_help = "For example:\n  kinora files delete file_01k3v8r2n8p5c1w9g7d4x6m2ta")]
+    Delete {
+        /// The files
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        /// Print JSON, one line per file
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 /// Flags of `kinora completions`.
 #[derive(Debug, Args)]
 #[command(
@@ -312,17 +363,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_local_file_is_refused_with_what_to_do() {
-        assert!(address("HTTPS://example.com/a.png").is_ok());
-        for path in ["/", "file:///tmp/a.png"] {
-            let refused = address(path).unwrap_err();
-            assert!(refused.contains("upload"), "{refused}");
-        }
-        assert!(
-            address("example.com/a.png")
-                .unwrap_err()
-                .contains("http://")
+    fn a_reference_is_an_address_or_a_file_that_exists() {
+        let address = "HTTPS://example.com/a.png";
+        assert_eq!(
+            reference(address),
+            Ok(Reference::Address(address.to_owned()))
         );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        assert_eq!(reference(path), Ok(Reference::File(path.into())));
+        assert!(reference("/").unwrap_err().contains("folder"));
+        for missing in ["example.com/a.png", "file:///tmp/a.png"] {
+            let refused = reference(missing).unwrap_err();
+            assert!(refused.contains("No such file"), "{refused}");
+            assert!(refused.contains("http://"), "{refused}");
+        }
     }
 
     #[test]

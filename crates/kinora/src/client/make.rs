@@ -5,7 +5,8 @@ use kinora_client::{Capabilities, Edit, Error, NewVideo, Seconds, Video};
 
 use super::deliver::{cancel, check_target, deliver};
 use super::service::{LocalServer, ServiceClient};
-use crate::cli::{EditArgs, FinalArgs, GenerateArgs, OutputArgs};
+use super::upload;
+use crate::cli::{EditArgs, FinalArgs, GenerateArgs, OutputArgs, Reference};
 use crate::failure::{ExitKind, Failure};
 use crate::output::print_message;
 use crate::stop::StopSignals;
@@ -24,12 +25,14 @@ pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
         Some(local) => local.service()?,
         None => ServiceClient::from_environment()?,
     };
+    let references = References::upload(&service, args, &mut signals).await?;
     let wanted = async {
         let model = match &args.model {
             Some(model) => model.clone(),
             None => model_for(&service, args).await?,
         };
-        service.client.submit(&build_request(args, model)).await
+        let request = build_request(args, references, model);
+        service.client.submit(&request).await
     };
     let task = submit_or_cancel(&service, wanted, &mut signals).await?;
     deliver(&service, task, &args.output, &mut signals).await
@@ -79,7 +82,8 @@ pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
     if let Some(url) = &args.output.callback_url {
         edit = edit.callback_url(url);
     }
-    edit = args.image.iter().fold(edit, Edit::reference_image);
+    let images = upload::addresses(&service, &args.image, &mut signals).await?;
+    edit = images.into_iter().fold(edit, Edit::reference_image);
     let task = submit_or_cancel(&service, service.client.edit(&edit), &mut signals).await?;
     deliver(&service, task, &args.output, &mut signals).await
 }
@@ -150,15 +154,46 @@ fn supports_request(model: &Capabilities, args: &GenerateArgs) -> bool {
 /// Sets a text field of a request.
 type TextSetter = fn(NewVideo, String) -> NewVideo;
 
-fn build_request(args: &GenerateArgs, model: String) -> NewVideo {
+/// The references of a request, by address.
+struct References {
+    first_frame: Option<String>,
+    last_frame: Option<String>,
+    images: Vec<String>,
+    audios: Vec<String>,
+}
+
+impl References {
+    /// Uploads those that are files of this machine.
+    async fn upload(
+        service: &ServiceClient,
+        args: &GenerateArgs,
+        signals: &mut StopSignals,
+    ) -> Result<Self, Failure> {
+        let frames = args.first_frame.iter().chain(&args.last_frame);
+        let all: Vec<Reference> = frames
+            .chain(&args.image)
+            .chain(&args.audio)
+            .cloned()
+            .collect();
+        let mut addresses = upload::addresses(service, &all, signals).await?.into_iter();
+        Ok(Self {
+            first_frame: args.first_frame.as_ref().and_then(|_| addresses.next()),
+            last_frame: args.last_frame.as_ref().and_then(|_| addresses.next()),
+            images: addresses.by_ref().take(args.image.len()).collect(),
+            audios: addresses.collect(),
+        })
+    }
+}
+
+fn build_request(args: &GenerateArgs, references: References, model: String) -> NewVideo {
     let mut video = NewVideo::new(model, &args.prompt).draft(args.draft);
     let texts: [(&Option<String>, TextSetter); 8] = [
         (&args.size, NewVideo::size),
         (&args.resolution, NewVideo::resolution),
         (&args.aspect_ratio, NewVideo::aspect_ratio),
         (&args.negative_prompt, NewVideo::negative_prompt),
-        (&args.first_frame, NewVideo::first_frame),
-        (&args.last_frame, NewVideo::last_frame),
+        (&references.first_frame, NewVideo::first_frame),
+        (&references.last_frame, NewVideo::last_frame),
         (&args.priority, NewVideo::priority),
         (&args.output.callback_url, NewVideo::callback_url),
     ];
@@ -176,6 +211,8 @@ fn build_request(args: &GenerateArgs, model: String) -> NewVideo {
     if args.no_sound {
         video = video.generate_audio(false);
     }
-    video = args.image.iter().fold(video, NewVideo::reference_image);
-    args.audio.iter().fold(video, NewVideo::reference_audio)
+    let images = references.images.into_iter();
+    video = images.fold(video, NewVideo::reference_image);
+    let audios = references.audios.into_iter();
+    audios.fold(video, NewVideo::reference_audio)
 }

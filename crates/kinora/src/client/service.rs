@@ -55,10 +55,7 @@ impl ServiceClient {
     }
 
     /// The service at `url`, or the default one, with a key and the name of its place.
-    fn connect(
-        url: Option<&str>,
-        key: Option<(String, &'static str)>,
-    ) -> Result<Self, Failure> {
+    fn connect(url: Option<&str>, key: Option<(String, &'static str)>) -> Result<Self, Failure> {
         let address = url.unwrap_or(DEFAULT_URL);
         let mut builder = Client::builder(address);
         let source = key.as_ref().map(|(text, place)| KeySource {
@@ -101,7 +98,10 @@ impl ServiceClient {
         let mut text = printable(&error.to_string());
         let at_home = matches!(
             error,
-            Error::Refused(_) | Error::File { .. } | Error::Connect { .. }
+            Error::Refused(_)
+                | Error::File { .. }
+                | Error::Unreadable { .. }
+                | Error::Connect { .. }
         );
         if !at_home {
             text = format!("{url}: {text}");
@@ -144,7 +144,7 @@ impl ServiceClient {
 
 fn exit_kind(error: &Error) -> ExitKind {
     match error {
-        Error::Options(_) => ExitKind::Usage,
+        Error::Options(_) | Error::Unreadable { .. } => ExitKind::Usage,
         Error::File { .. } => ExitKind::Failed,
         Error::Refused(refusal) if refusal.status < 500 => ExitKind::Refused,
         _ => ExitKind::Unreachable,

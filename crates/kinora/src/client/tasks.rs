@@ -164,12 +164,12 @@ fn with_task(id: &str, service: &ServiceClient, error: &Error) -> Failure {
         .with_prefix(&format!("{}: ", id.escape_debug()))
 }
 
-fn line(value: &impl serde::Serialize) -> Result<String, Failure> {
+pub(super) fn line(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value);
     text.map(|text| text + "\n").map_err(serialization_failure)
 }
 
-fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
+pub(super) fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value);
     text.map(|text| text + "\n").map_err(serialization_failure)
 }

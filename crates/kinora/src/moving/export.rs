@@ -201,7 +201,7 @@ impl<'a> ExportJob<'a> {
         let tasks = read_rows(self.to, COPIED_TASKS)?.map(|task| {
             progress.step("tasks exported");
             let task = task?;
-            Ok((task.results(), task.references()))
+            Ok::<_, Failure>((task.results(), task.references()))
         });
         let mut seen = HashSet::new();
         // Several rows may share a file.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kinora_media_decode::DecodeError;
+use kinora_contract::FileKind;
+use kinora_media_decode::{DecodeError, UploadRefusal};
 
-use crate::samples::{ffmpeg, image, jpeg, picture, sound, wav};
+use crate::samples::{ffmpeg, image, jpeg, picture, sound, wav, with_file};
 
 /// Stands in texts of strangers.
 const SECRET: &str = "hunter2";
@@ -294,4 +295,44 @@ fn a_refusal_says_what_the_file_is() {
         }
     }
     assert!(kinds.len() > 50, "{kinds:#?}");
+}
+
+#[test]
+fn a_file_without_a_purpose_is_judged_as_what_it_is() {
+    let judge = |bytes: &[u8]| {
+        let judged = with_file(bytes, kinora_media_decode::judge_upload);
+        judged
+            .map(|judged| (judged.kind, judged.media_type))
+            .map_err(|refusal| match refusal {
+                UploadRefusal::Neither(message) => message,
+                UploadRefusal::Decode(error) => error.failure().message,
+            })
+    };
+    let picture = jpeg(&picture(300, 300), jpeg_encoder::ColorType::Rgb, false);
+    assert_eq!(judge(&picture), Ok((FileKind::Image, "image/jpeg")));
+    assert_eq!(
+        judge(&wav(8_000, 16_000)),
+        Ok((FileKind::Audio, "audio/wav"))
+    );
+    for (bytes, says) in [
+        (
+            padded(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"),
+            "the file is HEIC; send JPEG",
+        ),
+        (text("<svg></svg>"), "the file is SVG; send JPEG"),
+        (padded(b"FORM\0\0\0\0AIFF"), "the file is AIFF; send WAV"),
+        (
+            padded(b"%PDF-1.7"),
+            "the file is a PDF; send JPEG, PNG, WebP or GIF, or send WAV",
+        ),
+        (
+            text("{\"error\": \"SECRET\"}"),
+            "the file is text; send JPEG",
+        ),
+        (vec![1, 2, 3], "the file is of no known kind; send JPEG"),
+        (Vec::new(), "the file is empty."),
+    ] {
+        let refused = judge(&bytes).unwrap_err();
+        assert!(refused.starts_with(says), "{refused}");
+    }
 }

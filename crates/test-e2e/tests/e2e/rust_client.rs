@@ -1,7 +1,9 @@
 //! The crate `kinora-client` against the real service.
 
-use kinora_client::{Client, Edit, NewVideo, Seconds, Status, Variant};
-use kinora_test_e2e::{client_example, media};
+use std::sync::{Arc, Mutex};
+
+use kinora_client::{Client, Edit, NewFile, NewVideo, Seconds, Status, Variant};
+use kinora_test_e2e::{client_example, media, studio};
 
 use crate::cli::bare;
 use crate::support::{narrow, shared, slow};
@@ -179,5 +181,51 @@ fn models_and_refusals_are_typed() {
         );
         assert_eq!(refusal.param.as_deref(), Some("seconds"));
         assert!(refusal.request_id.is_some());
+    });
+}
+
+#[test]
+fn a_file_is_uploaded_with_progress_and_is_a_reference() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("day \"1\".png");
+    let picture = studio::picture("day.png", (300, 300), "red");
+    std::fs::write(&path, &picture).unwrap();
+    run(async {
+        let client = client();
+        let files = client.files();
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let seen = reports.clone();
+        let wanted = NewFile::new(&path)
+            .purpose("vision")
+            .expires_after(3_600)
+            .on_progress(move |sent, all| seen.lock().unwrap().push((sent, all)));
+        let file = files.upload(&wanted).await.unwrap();
+        let reports = reports.lock().unwrap().clone();
+        let (sent, all) = *reports.last().unwrap();
+        assert!(
+            reports.is_sorted() && reports[0].0 == 0 && sent == all,
+            "{reports:?}"
+        );
+        assert_eq!(file.bytes, picture.len() as u64);
+        assert_eq!(
+            (&*file.filename, &*file.purpose),
+            ("day %221%22.png", "vision")
+        );
+        assert_eq!(file.expires_at, file.created_at + 3_600);
+        assert_eq!(files.get(&file.id).await.unwrap(), file);
+        assert_eq!(files.list().next().await.unwrap(), Some(file.clone()));
+
+        let task = client.submit(&boat().first_frame(&file.url)).await.unwrap();
+        files.delete(&file.id).await.unwrap();
+        let gone = files.get(&file.id).await.unwrap_err();
+        assert_eq!(gone.code(), Some("file_not_found"));
+        let done = client.wait(&task.id).await.unwrap();
+        assert_eq!(done.status, Status::Completed);
+        let missing = NewFile::new(folder.path().join("none.png"));
+        let error = files.upload(&missing).await.unwrap_err().to_string();
+        assert!(
+            error.ends_with("none.png cannot be read: No such file or directory (os error 2)"),
+            "{error}"
+        );
     });
 }

@@ -22,6 +22,7 @@ mod drafts;
 mod edits;
 mod events;
 mod fairness;
+mod files;
 mod idempotency;
 mod keys;
 mod lifecycle;

@@ -12,6 +12,8 @@ use kinora_blobs::{BlobStore, DiskReserve, LocalBlobs};
 use kinora_contract::{Clock, KeyText, ModelCatalog, built_in_cards};
 use kinora_store::faulty::FaultyStore;
 use kinora_store::{KeyActor, KeyScope, NewKey, StoreHandles};
+use kinora_system::scratch::ScratchFolder;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::Base;
@@ -236,6 +238,7 @@ impl World {
             Arc::new(FaultyBlobs::new(ledger.clone(), self.blob_plan.clone()));
         let router = kinora_api::router(Api {
             tasks: seen.tasks.clone(),
+            files: real.files.clone(),
             keys: real.keys.clone(),
             webhooks: real.webhooks.clone(),
             operations: real.operations.clone(),
@@ -260,10 +263,15 @@ impl World {
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
                 failed_retention_ms: RETENTION_MS,
                 redirects: false,
+                form_uploads: false,
                 studio: false,
                 reference_ports: kinora_contract::reference_url::AllowedPorts::default(),
             }),
             gate: None,
+            uploads: kinora_api::Uploads::new(
+                Arc::new(ScratchFolder::create(&self.folder.path().join("uploads")).unwrap()),
+                Arc::new(Semaphore::new(1)),
+            ),
             turns: kinora_api::RequestTurns::default(),
             rendered: kinora_api::ObjectCache::default(),
             watch: kinora_api::TaskWatch::default(),

@@ -113,6 +113,41 @@ async fn a_reference_is_fetched_once_and_goes_with_the_end_of_its_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_uploaded_file_is_copied_and_judged_and_one_that_is_gone_fails_its_task() {
+    let bench = Bench::new();
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let running = Running::start(bench.worker(&engine));
+    let upload = async |name: &str, bytes: Vec<u8>| {
+        let key = format!("uploads/{name}");
+        bench.blobs.put_bytes(&key, bytes.into()).await.unwrap();
+        format!("upload:{key}")
+    };
+    let good = submit(&bench, &upload("good", picture()).await).await;
+    until("the engine at work", async || engine.at_work() == 1).await;
+    // The task has a copy of its own.
+    assert_eq!(kept(&bench).await, 1);
+    bench.blobs.delete("uploads/good").await.unwrap();
+    engine.release();
+    bench.completes(good).await;
+
+    let bad = submit(&bench, &upload("bad", b"hello".to_vec()).await).await;
+    let gone = submit(&bench, "upload:uploads/good").await;
+    for (id, code, says) in [
+        (bad, "unsupported_image", "first_frame: the file is text"),
+        (
+            gone,
+            "reference_unreachable",
+            "first_frame: the uploaded file was deleted",
+        ),
+    ] {
+        let (found, message) = bench.fails(id).await;
+        assert_eq!(found, code);
+        assert!(message.starts_with(says), "{message}");
+    }
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reference_that_cannot_be_read_for_a_moment_costs_no_task() {
     for fault in [Fault::Before, Fault::After] {
         let bench = Bench::new();

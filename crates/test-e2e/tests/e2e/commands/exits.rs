@@ -46,8 +46,8 @@ fn wrong_usage_is_exit_code_2_and_says_what_to_do() {
     std::fs::write(folder.path().join("cat.png"), "").unwrap();
     for (arguments, says) in [
         (
-            &["generate", "A cat", "--image", "cat.png"][..],
-            "upload it",
+            &["generate", "A cat", "--image", "dog.png"][..],
+            "No such file or directory",
         ),
         (
             &["generate", "A cat", "--audio", "example.com/a.wav"],

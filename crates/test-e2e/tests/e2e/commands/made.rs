@@ -1,9 +1,9 @@
 //! Videos made by a command: the file, and the result alone on standard output.
 
-use kinora_test_e2e::{kinora, run};
+use kinora_test_e2e::{kinora, run, studio};
 use serde_json::Value;
 
-use super::{QUICK, assert_film, done, only, plain};
+use super::{QUICK, assert_film, done, only, plain, refused};
 use crate::support::shared;
 
 #[test]
@@ -170,4 +170,59 @@ fn one_command_makes_a_video_without_any_server() {
         0,
         "nothing is left"
     );
+}
+
+#[test]
+fn pictures_of_this_machine_are_uploaded_and_listed_and_deleted() {
+    let client = shared().newcomer();
+    let folder = tempfile::tempdir().unwrap();
+    let picture = studio::picture("day.png", (300, 300), "red");
+    std::fs::write(folder.path().join("day.png"), picture).unwrap();
+    let run = |arguments: &[&str]| {
+        let ended = done(&client, folder.path(), arguments);
+        plain(&ended);
+        ended.ok()
+    };
+    assert!(run(&["files", "list"]).contains("No files"));
+    let frames = ["--first-frame", "day.png", "--last-frame", "./day.png"];
+    let arguments = [
+        &["generate", "Day turns into night", "-o", "out.mp4"],
+        &frames[..],
+        &QUICK,
+    ];
+    assert_eq!(run(&arguments.concat()), "out.mp4\n");
+    assert_film(&folder.path().join("out.mp4"), (480, 480));
+
+    let table = run(&["files", "list"]);
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(
+        table.contains("day.png") && table.contains("user_data"),
+        "{table}"
+    );
+    let list = run(&["files", "list", "--json", "--limit", "1"]);
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let id = list[0]["id"].as_str().unwrap();
+    assert_eq!(run(&["files", "delete", id]), format!("{id}\n"));
+    let again = done(&client, folder.path(), &["files", "delete", id]);
+    let says = refused(&again, 4);
+    assert!(
+        says.contains(id) && says.contains("file_not_found"),
+        "{says}"
+    );
+
+    std::fs::write(folder.path().join("text.png"), "hello").unwrap();
+    let arguments = [
+        "generate",
+        "A boat",
+        "--no-wait",
+        "--first-frame",
+        "text.png",
+    ];
+    let bad = done(&client, folder.path(), &arguments);
+    let says = refused(&bad, 4);
+    assert!(
+        says.contains("text.png: ") && says.contains("unsupported_file"),
+        "{says}"
+    );
+    only(&client);
 }
