@@ -6,6 +6,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

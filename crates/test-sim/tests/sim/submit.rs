@@ -136,6 +136,7 @@ impl World {
                 final_of: None,
                 edit: None,
             },
+            files: Vec::new(),
             metadata: BTreeMap::new(),
             priority: Priority::Normal,
             idempotency: None,
