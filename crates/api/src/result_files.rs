@@ -47,6 +47,13 @@ impl ResultVariant {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
+    /// The variant whose [`Self::query`] begins `query`, that of an address which this service has signed.
+    pub(crate) fn from_query(query: &str) -> Self {
+        let mut others = Self::ALL.into_iter().filter(|one| !one.query().is_empty());
+        let found = others.find(|one| query.starts_with(one.query()));
+        found.unwrap_or(Self::Video)
+    }
+
     /// The part of a URL's query before the signature; empty for the default variant.
     pub(crate) const fn query(self) -> &'static str {
         match self {

@@ -64,7 +64,7 @@ function studio({ data: models, scopes }) {
     compare: (id) => pair.add(id),
     compareBoth: (first, second) => (pair.stop(), pair.add(first), pair.add(second)),
     edit: (task) => (view.close(), openForm(true), form.edit(task)),
-    fill: (body, files) => (view.close(), openForm(true), form.fill(body, files)),
+    fill: (body) => (view.close(), openForm(true), form.fill(body)),
     closeViewer: () => view.close(),
     toTop: () => videos.toTop(),
     canEdit: form.canEdit,

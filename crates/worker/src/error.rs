@@ -53,8 +53,8 @@ pub(crate) enum GatherError {
         #[source]
         error: FetchError,
     },
-    /// The bytes of an uploaded file are gone: the task has failed.
-    #[error("reference {index}: the uploaded file is gone")]
+    /// The bytes of a file of this service are gone: the task has failed.
+    #[error("reference {index}: the file is gone")]
     UploadGone { index: usize },
     #[error("the reference sounds are {0:.1} s long in total")]
     AudioTooLong(f64),
@@ -145,7 +145,8 @@ impl GatherError {
             }
             Self::Invalid { index, error } => named(error.failure(), spec, *index),
             Self::UploadGone { index } => {
-                let message = "the uploaded file was deleted or has expired; upload it again.";
+                let message =
+                    "the file was deleted or has expired; upload it again, or name another.";
                 let failure = Failure::new(FailureCode::ReferenceUnreachable, message);
                 named(failure, spec, *index)
             }

@@ -256,11 +256,10 @@ export function composer(models, { onSubmitted, onClose }) {
       announce(`Editing “${shortened(task.prompt, 40)}”.`);
       prompt.control.focus();
     },
-    /** Fills the form with an earlier request. @param {Record<string, any>} body @param {File[]} [files] to upload */
-    fill(body, files = []) {
+    /** Fills the form with an earlier request. @param {Record<string, any>} body */
+    fill(body) {
       const chosen = models.find((one) => one.id === body.model) ?? model();
       change({ ...fresh(chosen), ...formOf(body) });
-      if (files.length) pictures.take(files, root);
       prompt.control.focus();
     },
     /** Takes what the service says of its models now. @param {Model[]} next */

@@ -35,7 +35,7 @@ import { toast } from "./toast.js";
  * @property {(id: string) => void} compare chooses it as the first, or the second, of two
  * @property {(first: string, second: string) => void} compareBoth
  * @property {(task: Task) => void} edit
- * @property {(body: Record<string, unknown>, files?: File[]) => void} fill with files to upload
+ * @property {(body: Record<string, unknown>) => void} fill
  * @property {() => void} closeViewer
  * @property {() => void} toTop shows the newest videos
  * @property {boolean} canEdit whether some model makes edits
@@ -124,19 +124,15 @@ function reuse(task, desk) {
 }
 
 /**
- * Fills the form for what comes next: the same prompt, and this video's end as the beginning. The frame is uploaded,
- * since the service fetches no references from itself.
+ * Fills the form for what comes next: the same prompt, and this video's end as the beginning.
  * @param {Task} task
  * @param {Desk} desk
  */
-const goOn = (task, desk) =>
-  showing(async () => {
-    const frame = await (await api.result(task.last_frame_url)).blob();
-    const { negative_prompt, generate_audio } = requestFor(task).body;
-    const file = new File([frame], `${task.id} last frame.jpg`, { type: frame.type });
-    desk.fill({ ...shown(task), negative_prompt, generate_audio }, [file]);
-    toast("Starts from the last frame. Say what happens next.");
-  });
+function goOn(task, desk) {
+  const { negative_prompt, generate_audio } = requestFor(task).body;
+  desk.fill({ ...shown(task), negative_prompt, generate_audio, first_frame: task.last_frame_url });
+  toast("Starts from the last frame. Say what happens next.");
+}
 
 /** @param {string} id */
 function star(id) {

@@ -190,6 +190,47 @@ fn a_file_is_a_reference_by_its_address_and_by_its_id() {
 }
 
 #[test]
+fn p07_a_picture_of_a_result_is_a_reference_of_its_project_alone() {
+    let (client, stranger) = (shared().newcomer(), shared().newcomer());
+    let source = client.submit(&quick("kinora-a1"));
+    let source = client.wait_completed(source.id());
+    let address = |field: &str| source.text(field).to_owned();
+    let last = address("last_frame_url");
+    let going_on = [
+        with("first_frame", last.clone()),
+        with("input_reference", address("first_frame_url")),
+        with(
+            "reference_images",
+            json!([last.clone(), address("thumbnail_url")]),
+        ),
+    ];
+    for task in going_on.map(|body| client.submit(&body)) {
+        client.wait_completed(task.id());
+    }
+    let flipped = last.replace("expires=1", "expires=2");
+    let mut sound = with("reference_images", json!([last.clone()]));
+    sound["reference_audios"] = json!([last.clone()]);
+    for (body, code, param) in [
+        (
+            with("first_frame", address("result_url")),
+            "unsupported_image",
+            "first_frame",
+        ),
+        (with("first_frame", flipped), "invalid_url", "first_frame"),
+        (sound, "unsupported_audio", "reference_audios[0]"),
+    ] {
+        client
+            .submit_json(&body)
+            .refused_for(400, code, Some(param));
+    }
+    let foreign = stranger.submit_json(&with("first_frame", last.clone()));
+    foreign.refused_for(400, "invalid_url", Some("first_frame"));
+    client.delete(&format!("/v1/videos/{}", source.id())).ok();
+    let late = client.submit_json(&with("first_frame", last));
+    late.refused_for(400, "invalid_url", Some("first_frame"));
+}
+
+#[test]
 fn a_tampered_or_foreign_address_and_the_wrong_kind_are_refused_at_once() {
     let client = shared().newcomer();
     let image = upload(&client, &picture());

@@ -137,7 +137,7 @@ async fn an_uploaded_file_is_copied_and_judged_and_one_that_is_gone_fails_its_ta
         (
             gone,
             "reference_unreachable",
-            "first_frame: the uploaded file was deleted",
+            "first_frame: the file was deleted",
         ),
     ] {
         let (found, message) = bench.fails(id).await;
