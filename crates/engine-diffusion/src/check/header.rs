@@ -1,4 +1,5 @@
-//! The header of a weight file: its format, and the names and shapes of its tensors.
+//! The header of a weight file: its format, and the names and shapes of its tensors. Also the faults
+//! of a file.
 
 use std::fmt;
 use std::io;
@@ -64,4 +65,36 @@ impl From<io::Error> for HeaderError {
             _ => Self::Io(error),
         }
     }
+}
+
+/// A fault of a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileProblem {
+    /// The file does not exist.
+    #[error("there is no such file")]
+    Missing,
+    /// The file exists but cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// Neither GGUF nor safetensors.
+    #[error("is neither GGUF nor safetensors")]
+    UnknownFormat,
+    /// The header is invalid.
+    #[error("its header is broken: {0}")]
+    BrokenHeader(String),
+    /// The file is shorter than its header says.
+    #[error("is cut short: its header declares {needed} bytes, the file has {present}")]
+    Truncated {
+        /// The length according to the header.
+        needed: u64,
+        /// The actual length.
+        present: u64,
+    },
+    /// A tensor that the role requires is missing.
+    #[error("has no tensor {0}")]
+    NoTensor(String),
+    /// The model does not fit its role or the settings.
+    #[error("{0}")]
+    Misfit(String),
 }

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-pub use header::WeightFormat;
+pub use header::{FileProblem, WeightFormat};
 use header::{HeaderError, WeightHeader};
 
 use crate::family::Role;
@@ -44,38 +44,6 @@ pub struct FileReport {
     pub contents: Option<String>,
     /// The faults found.
     pub problems: Vec<FileProblem>,
-}
-
-/// A fault of a file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileProblem {
-    /// The file does not exist.
-    #[error("there is no such file")]
-    Missing,
-    /// The file exists but cannot be read.
-    #[error("cannot be read: {0}")]
-    Unreadable(String),
-    /// Neither GGUF nor safetensors.
-    #[error("is neither GGUF nor safetensors")]
-    UnknownFormat,
-    /// The header is invalid.
-    #[error("its header is broken: {0}")]
-    BrokenHeader(String),
-    /// The file is shorter than its header says.
-    #[error("is cut short: its header declares {needed} bytes, the file has {present}")]
-    Truncated {
-        /// The length according to the header.
-        needed: u64,
-        /// The actual length.
-        present: u64,
-    },
-    /// A tensor that the role requires is missing.
-    #[error("has no tensor {0}")]
-    NoTensor(String),
-    /// The model does not fit its role or the settings.
-    #[error("{0}")]
-    Misfit(String),
 }
 
 impl ModelReport {

@@ -2,8 +2,7 @@
 //! identify models (`model_loader.cpp`, `wan.hpp`, `t5.hpp`, `ltxv.hpp`). Models that these do not
 //! distinguish pass.
 
-use super::FileProblem;
-use super::header::{TensorInfo, WeightHeader};
+use super::header::{FileProblem, TensorInfo, WeightHeader};
 use crate::family::{Family, Role, Variant};
 use crate::settings::Settings;
 

@@ -288,3 +288,86 @@ fn words_of_orders_are_not_missed() {
     let change = EditChange::read("add a glimworfle", "");
     assert_eq!(change.lost().missed, ["glimworfle"]);
 }
+
+fn bare(text: &str) -> String {
+    let words = text.split([' ', ',', '.']).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn edits_are_split() {
+    for (text, wanted, removed) in [
+        ("Make it night", "it night", ""),
+        (
+            "remove the dog and make it night",
+            "it night",
+            "the dog and",
+        ),
+        ("at night, without the boat", "at night", "the boat"),
+        (
+            "Get rid of the people. Add a cat.",
+            "add a cat",
+            "the people",
+        ),
+        ("turn the car blue", "the car blue", ""),
+        (
+            "turn the car blue in the rain",
+            "the car blue in the rain",
+            "",
+        ),
+        ("replace the dog", "", "the dog"),
+        ("把车去掉", "", "车"),
+    ] {
+        let parts = split(text);
+        assert_eq!(bare(&parts.wanted), wanted, "{text}");
+        assert_eq!(bare(&parts.removed), removed, "{text}");
+        assert_eq!(parts.swaps, [], "{text}");
+    }
+}
+
+#[test]
+fn one_thing_takes_the_place_of_another() {
+    for (text, old, new, wanted) in [
+        ("turn the car into a boat", "the car", "a boat", ""),
+        (
+            "change the dog to a cat at night",
+            "the dog",
+            "a cat",
+            "at night",
+        ),
+        ("make the dog a cat", "the dog", "cat", ""),
+        ("replace the dog with a cat", "the dog", "a cat", ""),
+        ("a cat instead of the dog", "the dog", "a cat", ""),
+        ("sustituye el perro por un gato", "el perro", "un gato", ""),
+        ("un chat au lieu du chien", "du chien", "un chat", ""),
+        (
+            "ersetze den Hund durch eine Katze",
+            "den hund",
+            "eine katze",
+            "",
+        ),
+        ("замени собаку на кошку", "собаку", "кошку", ""),
+        ("把车变成蓝色", "车", "蓝色", ""),
+        ("犬を猫に変えて", "犬", "猫", ""),
+    ] {
+        let parts = split(text);
+        assert_eq!(bare(&parts.wanted), wanted, "{text}");
+        assert_eq!(parts.swaps.len(), 1, "{text}");
+        assert_eq!(bare(&parts.swaps[0].old), old, "{text}");
+        assert_eq!(bare(&parts.swaps[0].new), new, "{text}");
+    }
+}
+
+#[test]
+fn the_verb_comes_first() {
+    for (clause, ordered_is) in [
+        ("犬を猫に変えて", Some("把 犬 换成 猫")),
+        ("개를 고양이로 바꿔", Some("把 개 换成 고양이")),
+        ("कुत्ते को बिल्ली से बदलो", Some("把 कुत्ते 换成 बिल्ली")),
+        ("استبدل الكلب بقطة", Some("把 الكلب 换成 قطة")),
+        ("make it night", None),
+        ("犬を追加して", None),
+    ] {
+        assert_eq!(verb_first(clause).as_deref(), ordered_is, "{clause}");
+    }
+}
