@@ -135,9 +135,9 @@ impl Trial {
         let drawn = self.pixels.iter().enumerate().filter(|(_, p)| p[3] > 40);
         drawn
             .map(|(index, _)| {
-                let (x, y) = (index % self.side, index / self.side);
-                let far = |at: usize| (at as f32 + 0.5 - middle).abs();
-                far(x).max(far(y)) / self.scale
+                let [x, y] = [index % self.side, index / self.side]
+                    .map(|at| (at as f32 + 0.5 - middle).abs());
+                x.max(y) / self.scale
             })
             .fold(0.0, f32::max)
     }

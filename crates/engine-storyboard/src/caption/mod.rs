@@ -85,16 +85,16 @@ impl Caption {
             .iter()
             .map(|page| TextBlock::new(&laid, page, letters * pixels))
             .collect();
-        let covered = |place: CaptionAnchor| {
+        // One place for all pages of a caption: it must not jump in the middle of a sentence.
+        let upper = CaptionAnchor::Upper(words.below);
+        let [covered_above, covered_below] = [upper, CaptionAnchor::Lower].map(|place| {
             let boxes = blocks.iter().map(|block| block.shares(place, size));
             boxes
                 .flat_map(|one| words.avoid.iter().map(move |other| overlap(one, *other)))
                 .fold(0.0, f32::max)
-        };
-        // One place for all pages of a caption: it must not jump in the middle of a sentence.
-        let upper = CaptionAnchor::Upper(words.below);
+        });
         let fits = blocks.iter().all(|block| block.fits(upper, size));
-        let place = if fits && covered(upper) < covered(CaptionAnchor::Lower) {
+        let place = if fits && covered_above < covered_below {
             upper
         } else {
             CaptionAnchor::Lower

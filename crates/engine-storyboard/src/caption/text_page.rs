@@ -353,13 +353,15 @@ fn outlines(glyphs: &[PlacedGlyph], left: f32, base: f32, size: f32) -> Vec<Comm
 /// Extent of `glyphs` above and below their baseline, ems.
 fn extent(glyphs: &[PlacedGlyph]) -> (f32, f32) {
     let mut reach = (0.0_f32, 0.0_f32);
-    let mut see = |point: Vector| reach = (reach.0.max(-point.y), reach.1.max(point.y));
     for command in outlines(glyphs, 0.0, 0.0, 1.0) {
-        match command {
-            Command::MoveTo(to) | Command::LineTo(to) => see(to),
-            Command::QuadTo(a, to) => [a, to].map(&mut see).into_iter().collect(),
-            Command::CurveTo(a, b, to) => [a, b, to].map(&mut see).into_iter().collect(),
-            Command::Close => {}
+        let points: &[Vector] = match command {
+            Command::MoveTo(to) | Command::LineTo(to) => &[to],
+            Command::QuadTo(a, to) => &[a, to],
+            Command::CurveTo(a, b, to) => &[a, b, to],
+            Command::Close => &[],
+        };
+        for point in points {
+            reach = (reach.0.max(-point.y), reach.1.max(point.y));
         }
     }
     reach
@@ -433,20 +435,21 @@ fn blur_down(from: &[f32], width: usize, radius: usize) -> Vec<f32> {
     let share = 1.0 / (2 * radius + 1) as f32;
     let rows: Vec<&[f32]> = from.chunks_exact(width).collect();
     let mut sums = vec![0.0; width];
-    let add = |sums: &mut Vec<f32>, row: Option<&&[f32]>, sign: f32| {
-        for (sum, value) in sums.iter_mut().zip(row.copied().unwrap_or_default()) {
-            *sum += sign * value;
-        }
-    };
     for row in rows.iter().take(radius) {
-        add(&mut sums, Some(row), 1.0);
+        add_row(&mut sums, Some(row), 1.0);
     }
     let mut out = Vec::with_capacity(from.len());
     for at in 0..rows.len() {
-        add(&mut sums, rows.get(at + radius), 1.0);
+        add_row(&mut sums, rows.get(at + radius), 1.0);
         let past = at.checked_sub(radius + 1);
-        add(&mut sums, past.and_then(|past| rows.get(past)), -1.0);
+        add_row(&mut sums, past.and_then(|past| rows.get(past)), -1.0);
         out.extend(sums.iter().map(|sum| (sum * share).max(0.0)));
     }
     out
+}
+
+fn add_row(sums: &mut [f32], row: Option<&&[f32]>, sign: f32) {
+    for (sum, value) in sums.iter_mut().zip(row.copied().unwrap_or_default()) {
+        *sum += sign * value;
+    }
 }

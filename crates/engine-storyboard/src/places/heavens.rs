@@ -140,8 +140,7 @@ fn spectrum(share: f32) -> Rgb {
     ];
     let at = share.clamp(0.0, 1.0) * (BANDS.len() - 1) as f32;
     let left = (at as usize).min(BANDS.len() - 2);
-    let band = |nth: usize| Rgb::hex(BANDS.get(nth).copied().unwrap_or(0));
-    band(left).mix_plain(band(left + 1), at - left as f32)
+    Rgb::hex(BANDS[left]).mix_plain(Rgb::hex(BANDS[left + 1]), at - left as f32)
 }
 
 /// A bow on the side away from the sun, its centre below the horizon.

@@ -574,7 +574,13 @@ fn bookcase(
 
 fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
     let u = unit * 0.01;
-    let part = |pen: &mut Pen, left: f32, top: f32, wide: f32, tall: f32, ink: Rgb| {
+    pen.ellipse(x, foot, 17.0 * u, 1.6 * u, Ink::Flat(Rgb::BLACK, 0.3));
+    for (left, top, wide, tall, ink) in [
+        (-13.0, 38.0, 26.0, 30.0, cloth.lift(-0.03)),
+        (-11.0, 19.0, 22.0, 16.0, cloth.lift(0.03)),
+        (-16.0, 24.0, 7.0, 22.0, cloth),
+        (9.0, 24.0, 7.0, 22.0, cloth.lift(-0.05)),
+    ] {
         let (left, top, right, bottom) = (
             x + left * u,
             foot - top * u,
@@ -593,12 +599,7 @@ fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
             (left, top + r),
         ]);
         pen.fill(path, ink);
-    };
-    pen.ellipse(x, foot, 17.0 * u, 1.6 * u, Ink::Flat(Rgb::BLACK, 0.3));
-    part(pen, -13.0, 38.0, 26.0, 30.0, cloth.lift(-0.03));
-    part(pen, -11.0, 19.0, 22.0, 16.0, cloth.lift(0.03));
-    part(pen, -16.0, 24.0, 7.0, 22.0, cloth);
-    part(pen, 9.0, 24.0, 7.0, 22.0, cloth.lift(-0.05));
+    }
 }
 
 fn floor_lamp(

@@ -38,10 +38,9 @@ pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
     // With boats and nobody on land there is no beach: all of the frame is water.
     let open = !walks && cast::has_figures(stage, cast::FigureMedium::Water);
     let near = if open { 0.72 } else { 0.56 };
-    let row = |share: f32| horizon + (shore - horizon) * share;
-    let width = stage.width;
+    let (deep, width) = (shore - horizon, stage.width);
     let pool = cast::WaterArea {
-        rows: (row(0.16), row(near)),
+        rows: (horizon + deep * 0.16, horizon + deep * near),
         columns: match (cliffs, side) {
             (false, _) => (0.0, width),
             (true, true) => (0.0, width * 0.52),
@@ -62,16 +61,15 @@ pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
 pub(super) fn paint_lake(stage: &mut SceneBuilder<'_>) {
     let horizon = stage.height * 0.56;
     let orb = sky::paint_sky(stage, horizon);
-    let winter = if stage.reading.is_snowy() { 0.9 } else { 0.5 };
+    let snow = if stage.reading.is_snowy() { 0.9 } else { 0.5 };
     let unit = stage.unit;
-    let snow = |near: f32| winter - 0.3 * near;
     land::paint_range(
         stage,
         MountainRange {
             near: 0.0,
             base: horizon,
             height: unit * 0.5,
-            snow: snow(0.0),
+            snow,
         },
         orb,
     );
@@ -82,7 +80,7 @@ pub(super) fn paint_lake(stage: &mut SceneBuilder<'_>) {
             near: 0.4,
             base: horizon + unit * 0.02,
             height: unit * 0.34,
-            snow: snow(0.4),
+            snow: snow - 0.3 * 0.4,
         },
         orb,
     );

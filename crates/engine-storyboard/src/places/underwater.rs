@@ -20,8 +20,8 @@ pub(super) fn paint_underwater(stage: &mut SceneBuilder<'_>) {
         _ => 1.0,
     };
     let base = Rgb::hex(0x1a_6e96).tinted(palette.water, 0.7);
-    let shade = |colour: Rgb| colour.mix(Rgb::hex(0x03_0d1e), 1.0 - dim);
-    let (top, middle, deep) = (shade(base.lift(0.32)), shade(base), shade(base.lift(-0.22)));
+    let [top, middle, deep] = [base.lift(0.32), base, base.lift(-0.22)]
+        .map(|colour| colour.mix(Rgb::hex(0x03_0d1e), 1.0 - dim));
     let x = width * stage.rng.range(0.35, 0.65);
     let reach = unit * 0.9;
     stage.add_wash(0.05, WashBlend::Cover, 0.0, |px, py| {

@@ -197,8 +197,8 @@ pub(crate) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
     let mut path = PathBuilder::new();
     path.move_to(first.0, first.1);
     for index in 0..count {
-        let at = |offset: usize| points[(index + offset + count - 1) % count];
-        let (before, from, to, after) = (at(0), at(1), at(2), at(3));
+        let [before, from, to, after] =
+            [0, 1, 2, 3].map(|offset| points[(index + offset + count - 1) % count]);
         let (out, into) = (sixth_of_chord(before, to), sixth_of_chord(from, after));
         path.cubic_to(
             from.0 + out.0,

@@ -265,21 +265,23 @@ impl EditSplitter {
             removed,
             swaps,
         } = &mut self.parts;
-        let mut swap = |joined, condition| {
-            swaps.push(ThingSwap {
-                old: old.clone(),
-                new: new.clone(),
-                joined,
-                condition,
-            });
-        };
         match std::mem::replace(&mut self.state, SplitState::Wanted) {
             SplitState::Wanted => wanted.push_str(&new),
             SplitState::Removed => removed.push_str(&old),
             SplitState::Object(verb) if always_removes(&verb) => removed.push_str(&old),
             SplitState::Object(_) => wanted.push_str(&old),
-            SplitState::Replacement(joined, condition) => swap(joined, condition),
-            SplitState::Replaced => swap(String::new(), SwapCondition::Always),
+            SplitState::Replacement(joined, condition) => swaps.push(ThingSwap {
+                old,
+                new,
+                joined,
+                condition,
+            }),
+            SplitState::Replaced => swaps.push(ThingSwap {
+                old,
+                new,
+                joined: String::new(),
+                condition: SwapCondition::Always,
+            }),
         }
     }
 }

@@ -31,6 +31,13 @@ const MINOR: MusicalMode = MusicalMode {
     roots: [0, 5, 2, 6],
 };
 
+impl MusicalMode {
+    /// Semitones from the key up to `step`, which may lie two octaves above the scale.
+    fn semitones(&self, step: usize) -> i32 {
+        self.scale[step % 7] + 12 * i32::from(step >= 7) + 12 * i32::from(step >= 14)
+    }
+}
+
 fn mode(mood: Option<Mood>, hour: Option<Hour>, place: Option<Place>) -> &'static MusicalMode {
     match (mood, hour, place) {
         (Some(Mood::Sad | Mood::Tense), _, _) => &MINOR,
@@ -81,15 +88,11 @@ impl ChordProgression {
         // ends are as loud as the rest.
         let overlap = 0.9;
         let mut tones = Vec::new();
-        let note = |step: usize| {
-            key + mode.scale[step % 7] + 12 * i32::from(step >= 7) + 12 * i32::from(step >= 14)
-        };
         for chord in 0..count as usize {
             let root = mode.roots[chord % 4];
             let last = chord + 1 == count as usize;
-            let beyond = |outer: bool| overlap * if outer { 1.0 } else { 0.5 };
-            let start = chord as f32 * bar - beyond(chord == 0);
-            let end = (chord + 1) as f32 * bar + beyond(last);
+            let start = chord as f32 * bar - overlap * if chord == 0 { 1.0 } else { 0.5 };
+            let end = (chord + 1) as f32 * bar + overlap * if last { 1.0 } else { 0.5 };
             let (from, to) = ((start * rate) as i64, (end * rate) as i64);
             // Step of the scale, octave in semitones, loudness and side: the root twice, fifth,
             // third, and a faint seventh.
@@ -101,7 +104,7 @@ impl ChordProgression {
                 (root + 6, 12, 0.022, 0.35),
             ];
             for (step, octave, loudness, side) in voices {
-                let hz = hz(note(step) + octave);
+                let hz = hz(key + mode.semitones(step) + octave);
                 tones.push(ChordTone {
                     from,
                     to,
@@ -121,7 +124,7 @@ impl ChordProgression {
                     tones.push(ChordTone {
                         from,
                         to,
-                        hz: hz(note(step) + 24),
+                        hz: hz(key + mode.semitones(step) + 24),
                         loudness,
                         side,
                         struck: true,

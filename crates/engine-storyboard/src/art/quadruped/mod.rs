@@ -55,9 +55,9 @@ const GROUND: f32 = 98.0;
 
 impl RestJoints {
     fn from_rig(rig: &Rig) -> Option<Self> {
-        let leg = |nth: usize| TwoBoneLeg::from_rig(rig, NAMES.get(nth)?);
+        let [a, b, c, d] = NAMES.map(|name| TwoBoneLeg::from_rig(rig, name));
         Some(Self {
-            legs: [leg(0)?, leg(1)?, leg(2)?, leg(3)?],
+            legs: [a?, b?, c?, d?],
             seat: rig.joint("body")?,
             belly: rig.joint("belly")?,
             neck: rig.joint("neck")?,
