@@ -5,13 +5,13 @@ use kinora_contract::VideoSpec;
 use kinora_engine::{ClipPlanner, EngineError, JobMaterials};
 use tiny_skia::Transform;
 
-use super::art::{ActMoment, SubjectColours};
-use super::scene::Scene;
-use super::script::shots;
-use super::subject::{Act, BodyKind, Subject};
-use super::{Storyboard, art, caption};
+use crate::art::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
+use crate::scene::Scene;
+use crate::script::shots;
+use crate::subject::{Act, BodyKind, Subject};
+use crate::{Storyboard, art, caption};
 
 const GROUND: u32 = 0xdf_e8ea;
 const ACTS: &[(&str, Act)] = &[

@@ -1,8 +1,8 @@
 //! From a prompt to shots: where it is cut (numbered shots, sentences, "then" and "cut to"), how long each part stays,
 //! and what each one says. It decides times and words; it paints nothing.
 
-use super::lexicon::{Reading, language_of, read_as};
-use super::subject::Subject;
+use crate::lexicon::{Reading, language_of, read_as};
+use crate::subject::Subject;
 
 /// Shortest shot that a cut may leave, seconds.
 const SHOT_S_MIN: u32 = 2;

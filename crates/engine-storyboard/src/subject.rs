@@ -1,7 +1,7 @@
 //! The catalogue of subjects: one row for everything that can be drawn into a scene, with its body,
 //! support, usual action, home, size, speed and colour. It draws nothing.
 
-use super::lexicon::Place;
+use crate::lexicon::Place;
 use crate::raster::colour::Rgb;
 
 /// Kind of body, which decides how a subject is drawn and moved.

@@ -4,7 +4,7 @@ use std::f32::consts::TAU;
 
 use tiny_skia::Transform;
 
-use super::quadruped::gait::{FootGait, LegBend, TwoBoneLeg};
+use super::gait::{FootGait, LegBend, TwoBoneLeg};
 use super::rig::{PartPose, Rig};
 use super::{ActMoment, SubjectColours};
 use crate::raster::colour::smooth;

@@ -1,6 +1,6 @@
 //! Insects and spiders: beating wings, and feet that stand still on the ground.
 
-use super::quadruped::gait::{FootGait, LegBend, TwoBoneLeg};
+use super::gait::{FootGait, LegBend, TwoBoneLeg};
 use super::rig::{PartPose, Rig};
 use super::{ActMoment, SubjectColours};
 use crate::raster::pen::Pen;

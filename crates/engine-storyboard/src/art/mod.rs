@@ -7,6 +7,7 @@ mod building;
 #[cfg(test)]
 mod creature_tests;
 mod effects;
+mod gait;
 mod insect;
 mod people;
 mod plant;
@@ -19,9 +20,9 @@ mod thing;
 mod trial;
 mod vehicle;
 
-use super::subject::{Act, BodyKind, Stance, Subject};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
+use crate::subject::{Act, BodyKind, Stance, Subject};
 pub(crate) use people::head;
 use rig::{PartPose, Rig};
 

@@ -12,8 +12,9 @@ pub(crate) use text_page::TextPage;
 
 use kinora_contract::Size;
 
-use super::scene::stage_size;
 use crate::raster::canvas::Canvas;
+use crate::raster::colour::smooth;
+use crate::scene::stage_size;
 use lines::{TextPages, TextRoom};
 use text_page::{CaptionAnchor, TextBlock};
 
@@ -128,7 +129,7 @@ impl Caption {
         let left_s = (last - 1 - at) as f32 / fps;
         let shown = since_s.min(left_s) / FADE_S;
         // The first frame already shows the text a little: a poster made of it should.
-        let alpha = crate::raster::colour::smooth(-0.35, 1.0, shown);
+        let alpha = smooth(-0.35, 1.0, shown);
         if let Some(page) = self.pages.get(index as usize) {
             page.draw(canvas, alpha * ink);
         }

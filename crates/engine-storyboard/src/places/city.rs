@@ -1,14 +1,15 @@
 //! The city: three rows of houses, windows that light up, signs, and a wet street with a crossing and pavements. The figures
 //! stand in its lanes: in the row of houses, on the road, or on the pavement in front.
 
-use super::{PlaneLayout, SceneBuilder, cast, sky};
+use super::{cast, sky};
 use crate::lexicon::Weather;
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::noise::cloudy;
 use crate::raster::pen::{Ink, Pen};
 use crate::raster::water::Water;
 use crate::rng::Rng;
-use crate::scene::scene_builder::SceneElement;
+use crate::scene::palette::Palette;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 use crate::subject::{BodyKind, Stance, Subject};
 
 /// One row of buildings.
@@ -198,7 +199,7 @@ fn roof(pen: &mut Pen, x: f32, top: f32, wide: f32, face: Rgb, rng: &mut Rng) {
 
 fn windows(
     pen: &mut Pen,
-    palette: &super::palette::Palette,
+    palette: &Palette,
     (x, top, wide, tall): (f32, f32, f32, f32),
     row: HouseRow,
     face: Rgb,

@@ -1,14 +1,13 @@
 //! Lights in the sky: sun and moon with its phases, rainbow, northern lights and shooting stars.
 //! The sky behind them is painted elsewhere.
 
-use super::lightning::Lightning;
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::pen::Pen;
-use super::{PlaneLayout, SceneBuilder};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
-use crate::scene::scene_builder::SceneElement;
+use crate::raster::lightning::Lightning;
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::Pen;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 use crate::subject::Subject;
 
 /// Sides of a moon's drawn limb.

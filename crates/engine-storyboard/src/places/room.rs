@@ -1,15 +1,16 @@
 //! A room: a wall, a window onto the hour and weather outside, curtains, a sill for small things, and for others a floor
 //! of boards with a rug and furniture along the wall.
 
-use super::{PlaneLayout, SceneBuilder, cast, land, sky};
+use super::{cast, land, sky};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::layer::Sway;
 use crate::raster::noise::cloudy;
 use crate::raster::particles::{ParticleKind, Particles};
-use crate::raster::pen::{Ink, Pen};
+use crate::raster::pen::{Ink, Pen, smooth as curve};
 use crate::raster::wash::WashBlend;
 use crate::rng::Rng;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// The opening in the wall.
@@ -251,7 +252,7 @@ fn pot(stage: &mut SceneBuilder<'_>, window: RoomWindow, ground: f32, right: boo
             let side = (angle.cos() * long * 0.13, angle.sin() * long * 0.13);
             let mid = ((foot.0 + tip.0) * 0.5, (foot.1 + tip.1) * 0.5 - long * 0.08);
             pen.fill(
-                super::pen::smooth(&[
+                curve(&[
                     foot,
                     (mid.0 - side.0, mid.1 - side.1),
                     tip,
@@ -588,7 +589,7 @@ fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
             foot - (top - tall) * u,
         );
         let r = 2.6 * u;
-        let path = crate::raster::pen::smooth(&[
+        let path = curve(&[
             (left + r, top),
             (right - r, top),
             (right, top + r),

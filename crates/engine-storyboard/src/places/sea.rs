@@ -1,16 +1,18 @@
 //! Water under the sky: the sea with a beach or cliffs and the high waves of a storm, and lakes between hills. The level
 //! water mirrors what is painted above it.
 
-use super::events::SURF_RATE;
 use super::heavens::SkyOrb;
 use super::land::MountainRange;
-use super::layer::Heave;
-use super::noise::{cloudy, ridged, value};
-use super::particles::{ParticleKind, Particles};
-use super::water::Water;
-use super::{PlaneLayout, SceneBuilder, cast, land, sky};
+use super::{cast, land, sky};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::layer::{Heave, Sway};
+use crate::raster::noise::{cloudy, ridged, value};
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::Ink;
+use crate::raster::water::Water;
+use crate::scene::events::SURF_RATE;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 use crate::subject::Subject;
 
 pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
@@ -120,18 +122,16 @@ fn sheet(stage: &mut SceneBuilder<'_>, horizon: f32, orb: SkyOrb, rough: f32) {
         .mix(palette.sky_middle, 0.2)
         .lift(-0.04);
     let bottom = stage.height * 1.12;
-    stage
-        .elements
-        .push(crate::scene::scene_builder::SceneElement::Water(Water {
-            horizon,
-            bottom,
-            depth: 0.3,
-            far,
-            near,
-            cover: (0.12 + 0.16 * rough, 0.6),
-            reach: unit * 0.012 * (0.4 + rough),
-            rate: 1.3 + rough,
-        }));
+    stage.elements.push(SceneElement::Water(Water {
+        horizon,
+        bottom,
+        depth: 0.3,
+        far,
+        near,
+        cover: (0.12 + 0.16 * rough, 0.6),
+        reach: unit * 0.012 * (0.4 + rough),
+        rate: 1.3 + rough,
+    }));
     waves(stage, horizon, bottom, rough);
     if orb.shows || palette.hour == Hour::Day {
         let colour = palette.orb.mix(palette.glow, 0.3);
@@ -163,18 +163,16 @@ fn ice(stage: &mut SceneBuilder<'_>, horizon: f32) {
     let seed = stage.rng.next();
     let pale = palette.lit(Rgb::hex(0xc4_dcea), 0.1);
     let bottom = stage.height * 1.12;
-    stage
-        .elements
-        .push(crate::scene::scene_builder::SceneElement::Water(Water {
-            horizon,
-            bottom,
-            depth: 0.3,
-            far: pale,
-            near: pale.lift(-0.05),
-            cover: (0.5, 0.72),
-            reach: 0.0,
-            rate: 0.0,
-        }));
+    stage.elements.push(SceneElement::Water(Water {
+        horizon,
+        bottom,
+        depth: 0.3,
+        far: pale,
+        near: pale.lift(-0.05),
+        cover: (0.5, 0.72),
+        reach: 0.0,
+        rate: 0.0,
+    }));
     let white = palette.lit(Rgb::hex(0xf4_f8fc), 0.05);
     let plane = PlaneLayout {
         brush: 0.0,
@@ -235,7 +233,7 @@ fn headlands(stage: &mut SceneBuilder<'_>, horizon: f32) {
             });
             pen.shape(
                 &line,
-                super::pen::Ink::down(horizon - unit * tall, tone, horizon, lower),
+                Ink::down(horizon - unit * tall, tone, horizon, lower),
             );
         });
     }
@@ -266,14 +264,14 @@ fn beach(stage: &mut SceneBuilder<'_>, shore: f32, seats: &[cast::FigurePlace]) 
         let shade = wet.mix_plain(dry, smooth(unit * 0.015, unit * 0.07, below));
         (shade, smooth(-unit * 0.004, unit * 0.006, below))
     });
-    let sway = super::layer::Sway {
+    let sway = Sway {
         reach: unit * 0.012,
         root: bottom,
         rate: 0.8,
         bend: 14.0 / unit,
     };
     // It runs up the sand when the surf is heard to break.
-    let heave = super::layer::Heave {
+    let heave = Heave {
         reach: unit * 0.014,
         rate: SURF_RATE,
         phase: 0.0,

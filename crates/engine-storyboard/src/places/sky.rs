@@ -1,12 +1,13 @@
 //! The sky: gradient, sun or moon, stars, clouds, and the glow that lies over the land.
 
+use super::cast;
 use super::heavens::{self, SkyOrb};
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast};
 use crate::lexicon::{Framing, Hour, Weather};
 use crate::raster::colour::smooth;
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::wash::WashBlend;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 use crate::subject::Subject;
 
 /// Paints the sky down to `horizon` (stage pixels) and returns the position of the light.

@@ -2,14 +2,15 @@
 //! it; people and other large subjects are behind it.
 
 use super::heavens::SkyOrb;
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::pen::Ink;
-use super::subject::{BodyKind, Stance, Subject};
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast, room};
+use super::{cast, room};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::Ink;
+use crate::raster::wash::WashBlend;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
+use crate::subject::{BodyKind, Stance, Subject};
 
 /// Magnification compared with other scenes.
 const NEARNESS: f32 = 1.5;

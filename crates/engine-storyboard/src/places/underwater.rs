@@ -1,14 +1,15 @@
 //! Under water: light from above, the sea bed, kelp in the current, fish and bubbles.
 
+use super::cast;
 use super::heavens::SkyOrb;
-use super::layer::Sway;
-use super::noise::{cloudy, value};
-use super::particles::{ParticleKind, Particles};
-use super::pen::{Ink, smooth as curve};
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast};
 use crate::lexicon::Hour;
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::layer::Sway;
+use crate::raster::noise::{cloudy, value};
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::{Ink, smooth as curve};
+use crate::raster::wash::WashBlend;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 use crate::subject::Subject;
 
 pub(super) fn paint_underwater(stage: &mut SceneBuilder<'_>) {

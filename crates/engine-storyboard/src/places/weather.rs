@@ -1,12 +1,11 @@
 //! Weather in front of a scene: rain, snow, fog, leaves in the wind, dust in the light.
 
-use super::lexicon::{Hour, Mood, Place, Reading, Season, Weather};
-use super::lightning::Lightning;
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::{PlaneLayout, SceneBuilder};
+use crate::lexicon::{Hour, Mood, Place, Reading, Season, Weather};
 use crate::raster::colour::{Rgb, smooth};
-use crate::scene::scene_builder::SceneElement;
+use crate::raster::lightning::Lightning;
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 
 pub(super) fn paint_weather(stage: &mut SceneBuilder<'_>) {
     if matches!(

@@ -3,11 +3,11 @@
 
 mod edit_parts;
 
-use super::lexicon::{
+use crate::lexicon::{
     ColourTint, Hour, Language, LostWords, Meaning, Place, Reading, Role, Season, Weather,
     language_of, possible_act, read_as,
 };
-use super::subject::Subject;
+use crate::subject::Subject;
 use edit_parts::{EditParts, SwapCondition, ThingSwap};
 
 /// The changes that an edit asks for.

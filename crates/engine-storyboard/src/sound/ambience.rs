@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 
 use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
-use super::track::LowPass;
+use super::track::{LowPass, samples};
 use crate::lexicon::{Hour, Place, Reading, Weather};
 use crate::revise::SceneSetting;
 use crate::rng::Rng;
@@ -177,8 +177,8 @@ impl Ambience {
             .map(|shot| {
                 let SceneSetting { hour, place } = scene_setting(shot, &spec.prompt, spec.seed);
                 AmbienceSegment {
-                    start: super::track::samples(shot.start, fps),
-                    appears: super::track::samples(shot.appears(), fps),
+                    start: samples(shot.start, fps),
+                    appears: samples(shot.appears(), fps),
                     levels: AmbienceLevels::from_reading(&shot.reading, hour, place),
                 }
             })

@@ -16,7 +16,7 @@ use tiny_skia::Transform;
 use super::rig::{PartPose, Rig};
 use super::{ActMoment, SubjectColours};
 use crate::raster::pen::Pen;
-use crate::subject::{Act, Subject};
+use crate::subject::{Act, BodyKind, Subject};
 use figure::PersonFigure;
 use outfit::{Outfit, outfit};
 use skeleton::{BodyBuild, LimbPose, Posture, Skeleton};
@@ -37,7 +37,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
 /// The box of the heads in the square's coordinates (left, top, right, bottom), which captions avoid; `None` for all
 /// but people.
 pub(crate) fn head(subject: Subject, m: &ActMoment) -> Option<[f32; 4]> {
-    if subject.facts().body != crate::subject::BodyKind::Person {
+    if subject.facts().body != BodyKind::Person {
         return None;
     }
     Some(match subject {

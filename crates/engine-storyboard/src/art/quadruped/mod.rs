@@ -1,13 +1,12 @@
 //! Animals on four legs, snakes and snails: their drawings, and how the parts move.
 
-pub(super) mod gait;
 mod slow;
 #[cfg(test)]
 mod tests;
 
 use std::f32::consts::TAU;
 
-use self::gait::{BOUND, FootGait, GALLOP, HOP, LegBend, NAMES, Point, TROT, TwoBoneLeg, WALK};
+use super::gait::{BOUND, FootGait, GALLOP, HOP, LegBend, NAMES, Point, TROT, TwoBoneLeg, WALK};
 use super::rig::{PartPose, Rig};
 use super::{ActMoment, HOPS_HZ, SubjectColours};
 use crate::raster::pen::Pen;

@@ -1,9 +1,9 @@
 //! What four-legged figures promise: feet that stand, heads that reach the ground, eyes that close.
 
 use super::figure;
-use super::gait::{BOUND, GALLOP, HOP, NAMES, Point, TROT, WALK};
 use super::{AnimalPose, GROUND, RestJoints, turned};
 use crate::art::ActMoment;
+use crate::art::gait::{BOUND, GALLOP, HOP, NAMES, Point, TROT, WALK};
 use crate::art::rig::{PartPose, Rig};
 use crate::subject::{Act, BodyKind, Subject};
 

@@ -25,7 +25,7 @@ fn whole(subject: Subject, m: &ActMoment) -> Transform {
             about_foot(Transform::from_translate(0.0, -up).pre_rotate(lean))
         }
         (Act::Open, Subject::Egg) => {
-            let hatching = crate::raster::colour::smooth(0.3, 0.8, m.share);
+            let hatching = smooth(0.3, 0.8, m.share);
             let strong = 7.0 * hatching * (m.t * 1.1).sin().max(0.0);
             about_foot(Transform::from_rotate(strong * (m.t * 19.0).sin()))
         }

@@ -2,7 +2,7 @@
 //! old figures keep across an edit. It moves no figure.
 
 use crate::lexicon::{Place, Role};
-use crate::places::SceneBuilder;
+use crate::scene::scene_builder::SceneBuilder;
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// Maximum number of figures in one row of a group.

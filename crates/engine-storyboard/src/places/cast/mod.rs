@@ -7,11 +7,12 @@ pub(crate) use figure_places::{FigureShortage, PreviousPlace, shortages};
 use figure_places::{ROW_MAX, lay_out, medium_of};
 
 use super::heavens::SkyOrb;
-use super::{SceneBuilder, art, rng};
-use crate::art::SubjectColours;
+use crate::art::{self, SubjectColours};
 use crate::lexicon::{Motion, Place, Role};
 use crate::raster::colour::Rgb;
+use crate::rng;
 use crate::scene::actor::Actor;
+use crate::scene::scene_builder::SceneBuilder;
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// Whether `group` carries any figure in this scene.
