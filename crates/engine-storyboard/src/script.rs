@@ -45,10 +45,7 @@ impl Shot {
         later.reading.hour = Some(hour);
         later.reading.turns = None;
         // There is one light in the sky, and it follows the hour.
-        later
-            .reading
-            .roles
-            .retain(|role| !matches!(role.subject, Subject::Sun | Subject::Moon));
+        later.reading.roles.retain(|role| !role.subject.is_orb());
         Some(later)
     }
 }

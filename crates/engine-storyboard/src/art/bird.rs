@@ -6,7 +6,7 @@ use tiny_skia::Transform;
 
 use super::gait::{FootGait, LegBend, TwoBoneLeg};
 use super::rig::{PartPose, Rig};
-use super::{ActMoment, SubjectColours};
+use super::{ActMoment, SubjectColours, drawing};
 use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Stance, Subject};
@@ -70,7 +70,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
     if subject == Subject::Flock {
         return flock(pen, look, m);
     }
-    let Some(rig) = Rig::named(&super::drawing(subject)) else {
+    let Some(rig) = drawing(subject) else {
         return;
     };
     let figure = figure(subject, rig, m);
@@ -79,7 +79,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
 
 /// Several flying birds, each with its own wingbeat.
 fn flock(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
-    let Some(rig) = Rig::named(&super::drawing(Subject::Birds)) else {
+    let Some(rig) = drawing(Subject::Birds) else {
         return;
     };
     for (nth, (x, y, size)) in FLOCK.into_iter().enumerate() {

@@ -200,9 +200,10 @@ impl BoundWords {
             self.tints.push(ColourTint::Whole(colour));
             return;
         };
-        let named = self.mentions.iter().position(|one| {
-            one.item == target && !matches!(one.role.subject, Subject::Sun | Subject::Moon)
-        });
+        let named = self
+            .mentions
+            .iter()
+            .position(|one| one.item == target && !one.role.subject.is_orb());
         if let Some(named) = named {
             for mention in self.of_same_item(named) {
                 mention.role.colour = mention.role.colour.or(Some(colour));
@@ -380,7 +381,7 @@ fn is_quality(item: &ScanItem) -> bool {
 fn scenery(items: &[ScanItem], from: usize, index: usize) -> bool {
     let things = items[from..index].iter().rev().find_map(|item| {
         item.meanings.iter().find_map(|meaning| match meaning {
-            Meaning::Subject(subject) => Some(matches!(subject, Subject::Sun | Subject::Moon)),
+            Meaning::Subject(subject) => Some(subject.is_orb()),
             Meaning::Weather(_)
             | Meaning::Place(_)
             | Meaning::Hour(_)

@@ -2,7 +2,6 @@
 //! stand in its lanes: in the row of houses, on the road, or on the pavement in front.
 
 use super::{cast, sky};
-use crate::lexicon::Weather;
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::noise::cloudy;
 use crate::raster::pen::{Ink, Pen};
@@ -413,8 +412,7 @@ impl Street {
 
     /// Paints it.
     fn paint(&self, stage: &mut SceneBuilder<'_>) {
-        let wet =
-            stage.reading.has_weather(Weather::Rain) || stage.reading.has_weather(Weather::Storm);
+        let wet = stage.reading.is_rainy();
         self.road(stage, wet);
         self.far_side(stage);
         self.markings(stage);
@@ -574,11 +572,7 @@ fn pavement(stage: &mut SceneBuilder<'_>, near: f32, wet: bool) {
         } else {
             stone
         };
-        let tone = Rgb {
-            r: tone.r * (1.0 + slab),
-            g: tone.g * (1.0 + slab),
-            b: tone.b * (1.0 + slab),
-        };
+        let tone = tone.scaled(1.0 + slab);
         let deep = smooth(0.0, height - near, below) * 0.22;
         (tone.mix_plain(Rgb::BLACK, seam.max(deep)), cover)
     });

@@ -225,10 +225,6 @@ fn shafts(stage: &mut SceneBuilder<'_>, glade: f32, horizon: f32) {
         let spread = (-(angle + 0.2).powi(2) * 5.0).exp();
         let fade = smooth(horizon * 1.25, 0.0, y);
         let share = strength * beams * spread * fade;
-        Rgb {
-            r: palette.glow.r * share,
-            g: palette.glow.g * share,
-            b: palette.glow.b * share,
-        }
+        palette.glow.scaled(share)
     });
 }

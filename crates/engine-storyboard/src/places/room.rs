@@ -93,8 +93,7 @@ fn outside(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
     ];
     let share =
         (window.right - window.left) * (window.bottom - window.top) / (stage.unit * stage.unit);
-    let wet = stage.reading.has_weather(Weather::Rain) || stage.reading.has_weather(Weather::Storm);
-    let (mark, density) = if wet {
+    let (mark, density) = if stage.reading.is_rainy() {
         (ParticleKind::Rain, 700.0)
     } else if stage.reading.has_weather(Weather::Snowfall) {
         (ParticleKind::Snow, 400.0)
@@ -351,11 +350,7 @@ fn light(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
     stage.add_wash(0.6, WashBlend::Light, 0.1, |px, py| {
         let away = ((px - x) * 0.8).hypot(py - y) / (unit * 0.75);
         let share = strength * smooth(1.2, 0.0, away);
-        Rgb {
-            r: palette.glow.r * share,
-            g: palette.glow.g * share,
-            b: palette.glow.b * share,
-        }
+        palette.glow.scaled(share)
     });
     let area = [
         window.left,
@@ -523,11 +518,7 @@ fn furniture(stage: &mut SceneBuilder<'_>, line: f32, wall: Rgb) {
         stage.add_wash(0.66, WashBlend::Light, 0.05, |px, py| {
             let away = (px - lamp).hypot(py - y) / (unit * 0.95);
             let share = 0.2 * smooth(1.0, 0.0, away);
-            Rgb {
-                r: colour.r * share,
-                g: colour.g * share,
-                b: colour.b * share,
-            }
+            colour.scaled(share)
         });
     }
 }

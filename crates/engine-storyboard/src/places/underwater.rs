@@ -94,11 +94,7 @@ fn rays(stage: &mut SceneBuilder<'_>, x: f32, dim: f32) {
             );
             let share =
                 0.3 * dim * beam * smooth(height * 0.95, 0.0, py) * (-angle * angle * 2.0).exp();
-            Rgb {
-                r: colour.r * share,
-                g: colour.g * share,
-                b: colour.b * share,
-            }
+            colour.scaled(share)
         });
     }
 }

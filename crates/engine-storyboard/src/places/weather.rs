@@ -25,7 +25,7 @@ pub(super) fn paint_weather(stage: &mut SceneBuilder<'_>) {
     } else if reading.has_weather(Weather::Downpour) {
         paint_fog(stage, 0.22);
     }
-    if reading.has_weather(Weather::Rain) || reading.has_weather(Weather::Storm) {
+    if reading.is_rainy() {
         let (density, size) = rain_density(reading);
         let colour = stage.palette.haze.mix(Rgb::WHITE, 0.45);
         fall(stage, ParticleKind::Rain, (density, size), colour, wind);

@@ -7,7 +7,6 @@ use crate::lexicon::{
     ColourTint, Hour, Language, LostWords, Meaning, Place, Reading, Role, Season, Weather,
     language_of, possible_act, read_as,
 };
-use crate::subject::Subject;
 use edit_parts::{EditParts, SwapCondition, ThingSwap};
 
 /// The changes that an edit asks for.
@@ -172,8 +171,8 @@ impl EditChange {
     fn revise_roles(&self, made: &mut Reading) {
         let (wants, without) = (&self.wants.roles, &self.without);
         // The sky has one sun or moon.
-        let lit = wants.iter().any(is_orb);
-        made.roles.retain(|role| !(lit && is_orb(role)));
+        let lit = wants.iter().any(|role| role.subject.is_orb());
+        made.roles.retain(|role| !(lit && role.subject.is_orb()));
         for (old, new) in &self.replaced {
             let mut new = new.iter();
             let seats = made
@@ -227,11 +226,6 @@ impl EditChange {
     pub(crate) fn air(&self) -> Reading {
         air(&self.wants)
     }
-}
-
-/// Whether the sky draws a role.
-fn is_orb(role: &Role) -> bool {
-    matches!(role.subject, Subject::Sun | Subject::Moon)
 }
 
 /// Whether a word is about the picture, and not only an order.

@@ -225,9 +225,6 @@ fn mermaid(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let bones = figure.bones;
     let lash = [0.0, 0.8, 1.7].map(|phase| (m.t * 3.2 - phase).sin());
     figure.draw_tailed(pen, look, &|pen| {
-        let Some(rig) = Rig::named(SHEET) else {
-            return;
-        };
         // Each piece turns about the end of the one before.
         let mut place = Transform::from_translate(bones.pelvis.0 - 50.0, bones.pelvis.1 - 60.0)
             .pre_concat(Transform::from_rotate_at(4.0 * lash[0], 50.0, 60.0));
@@ -237,15 +234,7 @@ fn mermaid(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
             ("tail-3", (50.7, 86.0), 20.0 * lash[2] + 10.0),
         ] {
             place = place.pre_concat(Transform::from_rotate_at(degrees, joint.0, joint.1));
-            pen.within(place, |pen| {
-                rig.draw(pen, look, &|part| {
-                    if part == name {
-                        PartPose::REST
-                    } else {
-                        PartPose::HIDDEN
-                    }
-                });
-            });
+            pen.within(place, |pen| figure::draw_part(pen, look, SHEET, name));
         }
     });
 }

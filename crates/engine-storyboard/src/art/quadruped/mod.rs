@@ -8,12 +8,13 @@ use std::f32::consts::TAU;
 
 use super::gait::{BOUND, FootGait, GALLOP, HOP, LegBend, NAMES, Point, TROT, TwoBoneLeg, WALK};
 use super::rig::{PartPose, Rig};
-use super::{ActMoment, HOPS_HZ, SubjectColours};
+use super::{ActMoment, HOPS_HZ, SubjectColours, drawing};
+use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
-    let Some(rig) = Rig::named(&super::drawing(subject)) else {
+    let Some(rig) = drawing(subject) else {
         return;
     };
     match RestJoints::from_rig(rig) {
@@ -687,7 +688,7 @@ fn fly(figure: &mut AnimalPose, m: &ActMoment, act: Act) {
     let beat = m.t * 4.6;
     let share = m.share.clamp(0.0, 1.0);
     let flown = match act {
-        Act::Land => 1.0 - smooth(share, 0.75, 1.0),
+        Act::Land => 1.0 - smooth(0.75, 1.0, share),
         _ => 1.0,
     };
     let rate = if act == Act::Fall { 0.15 } else { 1.0 };
@@ -713,8 +714,4 @@ fn fly(figure: &mut AnimalPose, m: &ActMoment, act: Act) {
             );
         }
     }
-}
-
-fn smooth(value: f32, low: f32, high: f32) -> f32 {
-    crate::raster::colour::smooth(low, high, value)
 }

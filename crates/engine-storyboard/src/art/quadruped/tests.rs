@@ -12,7 +12,7 @@ fn walkers() -> impl Iterator<Item = (Subject, &'static Rig, RestJoints)> {
     all.filter(|one| one.facts().body == BodyKind::Quadruped)
         .filter(|one| !matches!(one, Subject::Snake | Subject::Snail))
         .map(|one| {
-            let rig = Rig::named(&crate::art::drawing(one)).unwrap();
+            let rig = crate::art::drawing(one).unwrap();
             let frame =
                 RestJoints::from_rig(rig).unwrap_or_else(|| panic!("{one:?} lacks a joint"));
             (one, rig, frame)

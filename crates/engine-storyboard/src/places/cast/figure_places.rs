@@ -133,7 +133,7 @@ fn figures(stage: &SceneBuilder<'_>, wanted: FigureMedium) -> Vec<FigurePlace> {
     let places = count_places(stage.place, roles);
     let mut figures = Vec::new();
     for (index, (role, places)) in roles.iter().zip(places).enumerate() {
-        if is_orb(role) || medium_of(stage.place, role) != wanted {
+        if role.subject.is_orb() || medium_of(stage.place, role) != wanted {
             continue;
         }
         let before = roles[..index].iter();
@@ -357,11 +357,6 @@ pub(crate) struct FigureShortage {
     pub(crate) drawn: u32,
 }
 
-/// Whether the sky draws `role`, which then has no place among the figures.
-pub(super) fn is_orb(role: &Role) -> bool {
-    matches!(role.subject, Subject::Sun | Subject::Moon)
-}
-
 /// The number of places that each of `roles` gets in `place`, in the same order. A role that an edit removed keeps
 /// one empty place, if there is room.
 fn count_places(place: Place, roles: &[Role]) -> Vec<u32> {
@@ -369,7 +364,7 @@ fn count_places(place: Place, roles: &[Role]) -> Vec<u32> {
     let mut left = [FigureMedium::Air, FigureMedium::Ground, FigureMedium::Water]
         .map(|group| (group, GROUP_MAX));
     let given = roles.iter().map(|role| {
-        if is_orb(role) {
+        if role.subject.is_orb() {
             return role.count.min(1);
         }
         let wanted = role.count.clamp(1, KIND_MAX);

@@ -29,7 +29,7 @@ pub(super) fn is_crowded(stage: &SceneBuilder<'_>, group: FigureMedium) -> bool 
 pub(super) fn has_ground_figures(stage: &SceneBuilder<'_>) -> bool {
     let roles = stage.reading.roles.iter();
     roles
-        .filter(|role| !figure_places::is_orb(role))
+        .filter(|role| !role.subject.is_orb())
         .any(|role| medium_of(stage.place, role) == FigureMedium::Ground)
 }
 
