@@ -5,13 +5,13 @@ use kinora_contract::VideoSpec;
 use kinora_engine::{ClipPlanner, EngineError, JobMaterials};
 use tiny_skia::Transform;
 
-use super::art::{ActMoment, SubjectColours};
-use super::scene::Scene;
-use super::script::shots;
-use super::subject::{Act, BodyKind, Subject};
-use super::{Storyboard, art, caption};
+use crate::art::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
+use crate::scene::Scene;
+use crate::script::shots;
+use crate::subject::{Act, Subject};
+use crate::{Storyboard, art, caption};
 
 const GROUND: u32 = 0xdf_e8ea;
 const ACTS: &[(&str, Act)] = &[
@@ -39,10 +39,8 @@ const ACTS: &[(&str, Act)] = &[
 
 /// The English nouns of everything that can be drawn into a scene, in the order of the catalogue.
 pub fn nouns() -> Vec<&'static str> {
-    let all = Subject::ALL.iter().filter(|subject| {
-        subject.facts().body != BodyKind::Sky || !matches!(subject, Subject::Sun | Subject::Moon)
-    });
-    all.map(|subject| subject.facts().noun).collect()
+    let drawn = Subject::ALL.iter().filter(|subject| !subject.is_orb());
+    drawn.map(|subject| subject.facts().noun).collect()
 }
 
 /// The subject `noun` on a plain ground at `time_s` of its life, as `[side][side][3] u8`, RGB; doing what
@@ -73,18 +71,8 @@ pub fn portrait(noun: &str, act: Option<&str>, side: u32, time_s: f32) -> Option
         holder: None,
     };
     let look = SubjectColours {
-        main: facts.colour.unwrap_or(Rgb::hex(0xd8_523f)),
-        trim: Rgb::hex(0xf2_c14e),
-        dark: Rgb::hex(0x2a_2630),
-        pale: Rgb::hex(0xf3_ece0),
-        lamp: Rgb::hex(0xff_d27a),
-        skin: Rgb::hex(0xd8_a482),
-        hair: Rgb::hex(0x3a_2a24),
-        lit: false,
-        snowy: false,
-        light: Rgb::WHITE,
-        haze: Rgb::WHITE,
-        mist: 0.0,
+        main: facts.colour.unwrap_or(SubjectColours::PLAIN.main),
+        ..SubjectColours::PLAIN
     };
     // The square, a little more for hats and flames; of long things all of their length.
     let long = matches!(

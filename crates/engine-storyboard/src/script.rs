@@ -1,8 +1,8 @@
 //! From a prompt to shots: where it is cut (numbered shots, sentences, "then" and "cut to"), how long each part stays,
 //! and what each one says. It decides times and words; it paints nothing.
 
-use super::lexicon::{Reading, language_of, read_as};
-use super::subject::Subject;
+use crate::lexicon::{Reading, language_of, read_as};
+use crate::subject::Subject;
 
 /// Shortest shot that a cut may leave, seconds.
 const SHOT_S_MIN: u32 = 2;
@@ -45,10 +45,7 @@ impl Shot {
         later.reading.hour = Some(hour);
         later.reading.turns = None;
         // There is one light in the sky, and it follows the hour.
-        later
-            .reading
-            .roles
-            .retain(|role| !matches!(role.subject, Subject::Sun | Subject::Moon));
+        later.reading.roles.retain(|role| !role.subject.is_orb());
         Some(later)
     }
 }

@@ -1,7 +1,7 @@
 //! The catalogue of subjects: one row for everything that can be drawn into a scene, with its body,
 //! support, usual action, home, size, speed and colour. It draws nothing.
 
-use super::lexicon::Place;
+use crate::lexicon::Place;
 use crate::raster::colour::Rgb;
 
 /// Kind of body, which decides how a subject is drawn and moved.
@@ -81,7 +81,7 @@ pub(crate) struct SubjectFacts {
     /// Its action if the words name none.
     pub(crate) usual: Act,
     /// Its place if the words name none.
-    home: Option<Place>,
+    pub(crate) home: Option<Place>,
     /// Side of the square that it is drawn in, in stage units.
     pub(crate) size: f32,
     /// Speed when it moves, in stage units per second.
@@ -90,38 +90,15 @@ pub(crate) struct SubjectFacts {
     pub(crate) colour: Option<Rgb>,
 }
 
-const fn place(name: HomePlace) -> Option<Place> {
-    match name {
-        HomePlace::Any => None,
-        HomePlace::Sea => Some(Place::Sea),
-        HomePlace::Mountains => Some(Place::Mountains),
-        HomePlace::Forest => Some(Place::Forest),
-        HomePlace::Desert => Some(Place::Desert),
-        HomePlace::City => Some(Place::City),
-        HomePlace::Hills => Some(Place::Hills),
-        HomePlace::Lake => Some(Place::Lake),
-        HomePlace::Space => Some(Place::Space),
-        HomePlace::Underwater => Some(Place::Underwater),
-        HomePlace::Room => Some(Place::Room),
-        HomePlace::Table => Some(Place::Table),
-    }
-}
-
 // Homes by their bare names, because `Some(Place::Sea)` in every row of the table below would bury
 // the rest of it.
-enum HomePlace {
-    Any,
-    Sea,
-    Mountains,
-    Forest,
-    Desert,
-    City,
-    Hills,
-    Lake,
-    Space,
-    Underwater,
-    Room,
-    Table,
+macro_rules! home {
+    (Any) => {
+        None
+    };
+    ($place:ident) => {
+        Some(Place::$place)
+    };
 }
 
 macro_rules! subjects {
@@ -142,7 +119,7 @@ macro_rules! subjects {
                         body: BodyKind::$body,
                         stance: Stance::$stance,
                         usual: Act::$usual,
-                        home: place(HomePlace::$home),
+                        home: home!($home),
                         size: $size,
                         speed: $speed,
                         colour: match $colour { 0 => None, code => Some(Rgb::hex(code)) },
@@ -392,8 +369,8 @@ subjects! {
 }
 
 impl Subject {
-    /// Place of this subject if the prompt names none.
-    pub(crate) fn home(self) -> Option<Place> {
-        self.facts().home
+    /// Whether it is the sun or the moon, which the sky draws; neither has a place among the figures.
+    pub(crate) fn is_orb(self) -> bool {
+        matches!(self, Self::Sun | Self::Moon)
     }
 }

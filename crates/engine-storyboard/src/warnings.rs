@@ -6,16 +6,16 @@ use kinora_contract::{VideoInputs, VideoSpec, Warning, WarningCode};
 
 use kinora_engine::FrameJob;
 
-use super::caption;
-use super::lexicon::{
+use crate::caption;
+use crate::edit::remake::Remake;
+use crate::lexicon::{
     Language, LostWords, Reading, is_supported, language_of, shape_words, word_for,
 };
-use super::options::StoryboardOptions;
-use super::places::FigureShortage;
-use super::revise::{EditChange, removed_words};
-use super::scene::shortages;
-use super::script::{beats_read, shots};
-use crate::edit::remake::Remake;
+use crate::options::StoryboardOptions;
+use crate::places::FigureShortage;
+use crate::revise::{EditChange, removed_words};
+use crate::scene::shortages;
+use crate::script::{beats_read, shots};
 
 /// Maximum number of words in a warning.
 const WORDS_MAX: usize = 12;

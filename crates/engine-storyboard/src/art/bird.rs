@@ -4,9 +4,9 @@ use std::f32::consts::TAU;
 
 use tiny_skia::Transform;
 
-use super::quadruped::gait::{FootGait, LegBend, TwoBoneLeg};
+use super::gait::{FootGait, LegBend, TwoBoneLeg};
 use super::rig::{PartPose, Rig};
-use super::{ActMoment, SubjectColours};
+use super::{ActMoment, SubjectColours, drawing};
 use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Stance, Subject};
@@ -70,7 +70,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
     if subject == Subject::Flock {
         return flock(pen, look, m);
     }
-    let Some(rig) = Rig::named(&super::drawing(subject)) else {
+    let Some(rig) = drawing(subject) else {
         return;
     };
     let figure = figure(subject, rig, m);
@@ -79,7 +79,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
 
 /// Several flying birds, each with its own wingbeat.
 fn flock(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
-    let Some(rig) = Rig::named(&super::drawing(Subject::Birds)) else {
+    let Some(rig) = drawing(Subject::Birds) else {
         return;
     };
     for (nth, (x, y, size)) in FLOCK.into_iter().enumerate() {
@@ -264,15 +264,14 @@ fn on_feet(figure: &mut BirdPose, rig: &Rig, m: &ActMoment, t: f32) {
         }
         _ => {}
     }
-    let bend = |nth: usize| {
+    figure.legs = Some([0, 1].map(|nth| {
         let (leg, step) = (&legs[nth], steps[nth]);
         leg.reach(
             (leg.hip.0, leg.hip.1 + figure.sunk),
             (leg.foot.0 + step.0, leg.foot.1 + step.1),
             false,
         )
-    };
-    figure.legs = Some([bend(0), bend(1)]);
+    }));
 }
 
 /// Head down to the ground or into the water and up again.
@@ -297,7 +296,7 @@ fn peck(figure: &mut BirdPose, subject: Subject, t: f32) {
 /// The pose of the part `name`.
 fn part_pose(figure: &BirdPose, name: &str) -> PartPose {
     let air = figure.keeps == BirdStance::Air;
-    let leg = |nth: usize| figure.legs.map(|legs| legs[nth]);
+    let [near, far] = figure.legs.map_or([None; 2], |legs| legs.map(Some));
     let grounded = figure.keeps == BirdStance::Feet;
     match name {
         "figure" => PartPose {
@@ -341,17 +340,17 @@ fn part_pose(figure: &BirdPose, name: &str) -> PartPose {
             }
         }
         "leg-near" | "leg-far" if air => PartPose::turned(figure.tuck),
-        "leg-near" if grounded => leg(0).map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
-        "leg-far" if grounded => leg(1).map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
+        "leg-near" if grounded => near.map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
+        "leg-far" if grounded => far.map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
         // On a branch, the trunk turns and the legs stay upright; on water, the legs are below the surface.
         "leg-near" | "leg-far" if figure.keeps == BirdStance::Branch => {
             PartPose::turned(-figure.pitch)
         }
         "leg-near" | "leg-far" => PartPose::HIDDEN,
-        "shin-near" => leg(0).map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
-        "shin-far" => leg(1).map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
-        "foot-near" => leg(0).map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
-        "foot-far" => leg(1).map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
+        "shin-near" => near.map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
+        "shin-far" => far.map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
+        "foot-near" => near.map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
+        "foot-far" => far.map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
         "eye" if figure.asleep => PartPose::HIDDEN,
         "eye" => PartPose::scaled(1.0, figure.eye),
         "lid" => PartPose::shown_if(figure.asleep),

@@ -81,19 +81,21 @@ pub(super) fn flag(pen: &mut Pen, pole: (f32, f32), size: (f32, f32), t: f32, co
 pub(super) fn flame(pen: &mut Pen, at: (f32, f32), half: f32, long: f32, down: f32, t: f32) {
     let flare = 1.0 + 0.12 * (t * 17.0).sin() + 0.07 * (t * 29.0).sin();
     let lick = half * 0.3 * (t * 11.0).sin();
-    let tongue = |share: f32, length: f32| {
+    for (share, length, colour) in [
+        (1.0, long, 0xff_8a3c),
+        (0.62, long * 0.66, 0xff_c85a),
+        (0.34, long * 0.4, 0xff_f4d0),
+    ] {
         let (half, length) = (half * share, length * flare * down);
-        smooth(&[
+        let tongue = smooth(&[
             (at.0 - half * 0.8, at.1),
             (at.0 + half * 0.8, at.1),
             (at.0 + half, at.1 + length * 0.34),
             (at.0 + lick * share, at.1 + length),
             (at.0 - half, at.1 + length * 0.34),
-        ])
-    };
-    pen.fill(tongue(1.0, long), Rgb::hex(0xff_8a3c));
-    pen.fill(tongue(0.62, long * 0.66), Rgb::hex(0xff_c85a));
-    pen.fill(tongue(0.34, long * 0.4), Rgb::hex(0xff_f4d0));
+        ]);
+        pen.fill(tongue, Rgb::hex(colour));
+    }
 }
 
 /// The colour of smoke in the scene's light; `dark` 0.0 is steam, 1.0 soot.

@@ -1,8 +1,8 @@
 //! Insects and spiders: beating wings, and feet that stand still on the ground.
 
-use super::quadruped::gait::{FootGait, LegBend, TwoBoneLeg};
+use super::gait::{FootGait, LegBend, TwoBoneLeg};
 use super::rig::{PartPose, Rig};
-use super::{ActMoment, SubjectColours};
+use super::{ActMoment, SubjectColours, drawing};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
@@ -17,7 +17,7 @@ const SCUTTLE: FootGait = FootGait {
 };
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
-    let Some(rig) = Rig::named(&super::drawing(subject)) else {
+    let Some(rig) = drawing(subject) else {
         return;
     };
     match subject {

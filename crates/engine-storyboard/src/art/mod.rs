@@ -7,6 +7,7 @@ mod building;
 #[cfg(test)]
 mod creature_tests;
 mod effects;
+mod gait;
 mod insect;
 mod people;
 mod plant;
@@ -19,9 +20,9 @@ mod thing;
 mod trial;
 mod vehicle;
 
-use super::subject::{Act, BodyKind, Stance, Subject};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
+use crate::subject::{Act, BodyKind, Stance, Subject};
 pub(crate) use people::head;
 use rig::{PartPose, Rig};
 
@@ -47,6 +48,22 @@ pub(crate) struct SubjectColours {
 }
 
 impl SubjectColours {
+    /// In white light, outside of any scene.
+    pub(crate) const PLAIN: Self = Self {
+        main: Rgb::hex(0xd8_523f),
+        trim: Rgb::hex(0xf2_c14e),
+        dark: Rgb::hex(0x2a_2630),
+        pale: Rgb::hex(0xf3_ece0),
+        lamp: Rgb::hex(0xff_d27a),
+        skin: Rgb::hex(0xd8_a482),
+        hair: Rgb::hex(0x3a_2a24),
+        lit: false,
+        snowy: false,
+        light: Rgb::WHITE,
+        haze: Rgb::WHITE,
+        mist: 0.0,
+    };
+
     /// `colour` under this light and air.
     pub(crate) fn under_light(&self, colour: Rgb) -> Rgb {
         colour.under(self.light).mix(self.haze, self.mist)
@@ -129,13 +146,17 @@ pub(crate) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, momen
 }
 
 /// The name of a subject's own drawing: its noun, with hyphens.
-fn drawing(subject: Subject) -> String {
+fn drawing_name(subject: Subject) -> String {
     subject.facts().noun.to_lowercase().replace(' ', "-")
+}
+
+fn drawing(subject: Subject) -> Option<&'static Rig> {
+    Rig::named(&drawing_name(subject))
 }
 
 /// Draws the subject's own drawing with parts posed by `pose`.
 fn plain(pen: &mut Pen, subject: Subject, look: &SubjectColours, pose: &dyn Fn(&str) -> PartPose) {
-    if let Some(rig) = Rig::named(&drawing(subject)) {
+    if let Some(rig) = drawing(subject) {
         rig.draw(pen, look, pose);
     }
 }

@@ -5,7 +5,7 @@ use tiny_skia::Transform;
 use super::rig::PartPose;
 use super::{ActMoment, SubjectColours};
 use crate::raster::colour::{Rgb, smooth};
-use crate::raster::pen::{Pen, smooth as curve};
+use crate::raster::pen::{Ink, Pen, smooth as curve};
 use crate::subject::{Act, Subject};
 
 /// Petals in the air around a cherry tree.
@@ -129,7 +129,7 @@ fn petals(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
             .pre_scale(1.0, 0.35 + 0.65 * (m.t * 2.3 + own * 5.0).sin().abs());
         pen.within(onto, |pen| {
             let petal = curve(&[(-1.8, 0.0), (0.0, -1.2), (1.8, 0.0), (0.0, 1.2)]);
-            pen.fill(petal, crate::raster::pen::Ink::Flat(colour, shown));
+            pen.fill(petal, Ink::Flat(colour, shown));
         });
     }
 }

@@ -292,20 +292,21 @@ fn parse_use(node: Node<'_, '_>, depth: usize) -> Result<RigPart, String> {
         .ok_or_else(|| format!("href=\"{href}\" names no part"))?;
     // Parts are copied when they are used; `depth` goes on counting, so that two files that use
     // each other end in an error.
-    let find = |root: Node<'_, '_>| {
-        root.descendants()
-            .find(|node| node.attribute("id") == Some(id))
-            .ok_or_else(|| format!("there is no part \"{href}\""))
-            .and_then(|found| parse_part(found, depth))
-    };
-    let inner = if file.is_empty() {
-        find(node.document().root_element())?
+    let other;
+    let document = if file.is_empty() {
+        node.document()
     } else {
         let name = file.strip_suffix(".svg").unwrap_or(file);
         let svg = source(name).ok_or_else(|| format!("there is no drawing {name}"))?;
-        let document = Document::parse(svg).map_err(|error| error.to_string())?;
-        find(document.root_element())?
+        other = Document::parse(svg).map_err(|error| error.to_string())?;
+        &other
     };
+    let found = document
+        .root_element()
+        .descendants()
+        .find(|node| node.attribute("id") == Some(id))
+        .ok_or_else(|| format!("there is no part \"{href}\""))?;
+    let inner = parse_part(found, depth)?;
     Ok(RigPart {
         name: node.attribute("id").unwrap_or_default().to_owned(),
         joint: inner.joint,
@@ -335,20 +336,22 @@ fn parse_numbers(text: &str) -> Result<Vec<f32>, String> {
         .collect()
 }
 
+/// The number in an attribute, or `usual` without it.
+fn parse_number(node: Node<'_, '_>, name: &str, usual: f32) -> Result<f32, String> {
+    node.attribute(name).map_or(Ok(usual), |text| {
+        text.parse::<f32>()
+            .map_err(|_| format!("{name}=\"{text}\" is not a number"))
+    })
+}
+
 fn parse_shape(node: Node<'_, '_>) -> Result<RigShape, String> {
-    let number = |name: &str, usual: f32| {
-        node.attribute(name).map_or(Ok(usual), |text| {
-            text.parse::<f32>()
-                .map_err(|_| format!("{name}=\"{text}\" is not a number"))
-        })
-    };
     let classes: Vec<&str> = node
         .attribute("class")
         .unwrap_or_default()
         .split(' ')
         .collect();
     let line = if classes.contains(&"line") {
-        Some(number("stroke-width", 1.0)?)
+        Some(parse_number(node, "stroke-width", 1.0)?)
     } else {
         None
     };
@@ -361,8 +364,8 @@ fn parse_shape(node: Node<'_, '_>) -> Result<RigShape, String> {
     Ok(RigShape {
         path: parse_outline(node)?,
         hue: parse_hue(node, &classes)?,
-        lift: number("data-lift", 0.0)?,
-        alpha: number("opacity", 1.0)?,
+        lift: parse_number(node, "data-lift", 0.0)?,
+        alpha: parse_number(node, "opacity", 1.0)?,
         line,
         fade,
         lit_only: classes.contains(&"lit"),
@@ -397,11 +400,7 @@ fn parse_hue(node: Node<'_, '_>, classes: &[&str]) -> Result<ShapeHue, String> {
 /// The outline of a basic shape.
 fn parse_outline(node: Node<'_, '_>) -> Result<Path, String> {
     let name = node.tag_name().name();
-    let get = |attribute: &str| -> Result<f32, String> {
-        let text = node.attribute(attribute).unwrap_or("0");
-        text.parse()
-            .map_err(|_| format!("{attribute}=\"{text}\" is not a number"))
-    };
+    let get = |attribute: &str| parse_number(node, attribute, 0.0);
     let path = match name {
         "path" => return parse_path(node.attribute("d").unwrap_or_default()),
         "circle" => PathBuilder::from_circle(get("cx")?, get("cy")?, get("r")?),

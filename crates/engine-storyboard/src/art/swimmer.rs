@@ -5,8 +5,8 @@ use std::f32::consts::{PI, TAU};
 use tiny_skia::Transform;
 
 use super::insect;
-use super::rig::{PartPose, Rig};
-use super::{ActMoment, SubjectColours};
+use super::rig::PartPose;
+use super::{ActMoment, HOPS_HZ, SubjectColours, drawing};
 use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
@@ -28,7 +28,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
     if subject == Subject::School {
         return school(pen, look, m);
     }
-    let Some(rig) = Rig::named(&super::drawing(subject)) else {
+    let Some(rig) = drawing(subject) else {
         return;
     };
     match subject {
@@ -39,7 +39,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
 
 /// Several fish, every fourth in the second colour.
 fn school(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
-    let Some(rig) = Rig::named(&super::drawing(Subject::Fish)) else {
+    let Some(rig) = drawing(Subject::Fish) else {
         return;
     };
     for (nth, (x, y, size)) in SCHOOL.into_iter().enumerate() {
@@ -94,7 +94,7 @@ fn leap(t: f32, heavy: f32) -> (f32, f32) {
     // Height of the actor's hop, and depth of the dive after it.
     const HOP: f32 = 90.0;
     const DIVE: f32 = 46.0;
-    let turn = (t * super::HOPS_HZ).rem_euclid(1.0);
+    let turn = (t * HOPS_HZ).rem_euclid(1.0);
     if turn >= AIR {
         let under = (turn - AIR) / (1.0 - AIR);
         return (58.0 * (under * PI).cos(), DIVE);
@@ -223,7 +223,7 @@ fn spout(m: &ActMoment) -> PartPose {
     if m.act != Act::Jump {
         return PartPose::HIDDEN;
     }
-    let turn = (m.t * super::HOPS_HZ).rem_euclid(1.0);
+    let turn = (m.t * HOPS_HZ).rem_euclid(1.0);
     if !(0.1..=0.6).contains(&turn) {
         return PartPose::HIDDEN;
     }

@@ -1,4 +1,4 @@
-//! Drawing one subject in a test, and measuring what came out. It judges nothing.
+//! Drawing one subject in a test, and measuring what came out.
 
 use tiny_skia::Transform;
 
@@ -18,20 +18,7 @@ pub(super) struct Trial {
     pub(super) pixels: Vec<Pixel>,
 }
 
-pub(super) const LOOK: SubjectColours = SubjectColours {
-    main: Rgb::hex(0xd8_523f),
-    trim: Rgb::hex(0xf2_c14e),
-    dark: Rgb::hex(0x2a_2630),
-    pale: Rgb::hex(0xf3_ece0),
-    lamp: Rgb::hex(0xff_d27a),
-    skin: Rgb::hex(0xd8_a482),
-    hair: Rgb::hex(0x3a_2a24),
-    lit: false,
-    light: Rgb::WHITE,
-    haze: Rgb::WHITE,
-    mist: 0.0,
-    snowy: false,
-};
+pub(super) const LOOK: SubjectColours = SubjectColours::PLAIN;
 pub(super) const BY_NIGHT: SubjectColours = SubjectColours { lit: true, ..LOOK };
 
 pub(super) const ACTS: [Act; 20] = [
@@ -76,7 +63,20 @@ pub(super) fn moment(act: Act, t: f32) -> ActMoment {
 /// All subjects of `body` that are drawn.
 pub(super) fn subjects(body: BodyKind) -> impl Iterator<Item = Subject> {
     let all = Subject::ALL.iter().copied();
-    all.filter(move |one| one.facts().body == body && !matches!(one, Subject::Sun | Subject::Moon))
+    all.filter(move |one| one.facts().body == body && !one.is_orb())
+}
+
+/// Fails unless every act of every subject of `body` draws more than `least` pixels, and the same each time.
+pub(super) fn check_every_act(body: BodyKind, least: usize) {
+    for subject in subjects(body) {
+        for act in ACTS {
+            let m = moment(act, 1.7);
+            let first = trial(subject, &LOOK, &m, 48, 2.2);
+            assert!(first.drawn() > least, "{subject:?} {act:?} is not drawn");
+            let again = trial(subject, &LOOK, &m, 48, 2.2);
+            assert_eq!(first.pixels, again.pixels, "{subject:?} {act:?}");
+        }
+    }
 }
 
 /// Draws `subject` on nothing, in a picture of `side` pixels that shows `sides` of its squares.
@@ -135,9 +135,9 @@ impl Trial {
         let drawn = self.pixels.iter().enumerate().filter(|(_, p)| p[3] > 40);
         drawn
             .map(|(index, _)| {
-                let (x, y) = (index % self.side, index / self.side);
-                let far = |at: usize| (at as f32 + 0.5 - middle).abs();
-                far(x).max(far(y)) / self.scale
+                let [x, y] = [index % self.side, index / self.side]
+                    .map(|at| (at as f32 + 0.5 - middle).abs());
+                x.max(y) / self.scale
             })
             .fold(0.0, f32::max)
     }

@@ -12,8 +12,9 @@ pub(crate) use text_page::TextPage;
 
 use kinora_contract::Size;
 
-use super::scene::stage_size;
 use crate::raster::canvas::Canvas;
+use crate::raster::colour::smooth;
+use crate::scene::stage_size;
 use lines::{TextPages, TextRoom};
 use text_page::{CaptionAnchor, TextBlock};
 
@@ -85,16 +86,16 @@ impl Caption {
             .iter()
             .map(|page| TextBlock::new(&laid, page, letters * pixels))
             .collect();
-        let covered = |place: CaptionAnchor| {
+        // One place for all pages of a caption: it must not jump in the middle of a sentence.
+        let upper = CaptionAnchor::Upper(words.below);
+        let [covered_above, covered_below] = [upper, CaptionAnchor::Lower].map(|place| {
             let boxes = blocks.iter().map(|block| block.shares(place, size));
             boxes
                 .flat_map(|one| words.avoid.iter().map(move |other| overlap(one, *other)))
                 .fold(0.0, f32::max)
-        };
-        // One place for all pages of a caption: it must not jump in the middle of a sentence.
-        let upper = CaptionAnchor::Upper(words.below);
+        });
         let fits = blocks.iter().all(|block| block.fits(upper, size));
-        let place = if fits && covered(upper) < covered(CaptionAnchor::Lower) {
+        let place = if fits && covered_above < covered_below {
             upper
         } else {
             CaptionAnchor::Lower
@@ -128,7 +129,7 @@ impl Caption {
         let left_s = (last - 1 - at) as f32 / fps;
         let shown = since_s.min(left_s) / FADE_S;
         // The first frame already shows the text a little: a poster made of it should.
-        let alpha = crate::raster::colour::smooth(-0.35, 1.0, shown);
+        let alpha = smooth(-0.35, 1.0, shown);
         if let Some(page) = self.pages.get(index as usize) {
             page.draw(canvas, alpha * ink);
         }

@@ -140,8 +140,9 @@ impl Paragraph {
 
     /// Width in ems of a part of the text, as shaped within the whole.
     pub(super) fn width(&self, range: &Range<usize>) -> f32 {
-        let at = |byte: usize| self.before.get(byte).copied().unwrap_or(0.0);
-        at(range.end) - at(range.start)
+        let [start, end] =
+            [range.start, range.end].map(|byte| self.before.get(byte).copied().unwrap_or(0.0));
+        end - start
     }
 
     /// The glyphs of the part `range` as a line of its own.

@@ -26,6 +26,9 @@ const LINE: (f32, f32) = (0.8, 0.26);
 /// Maximum extent of marks on a letter, ems; the rest is cut off.
 const STACK: f32 = 1.5;
 
+/// Space beside the lines of a mark, in ems.
+const MARK_EDGE: f32 = 0.3;
+
 /// Position of a caption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CaptionAnchor {
@@ -112,6 +115,22 @@ impl TextBlock {
         }
     }
 
+    /// At most two lines, an em being a share of a caption's and at least some pixels: `(share, least)`.
+    fn mark(text: &str, frame: Size, (share, least): (f32, f32), system: bool) -> Option<Self> {
+        let (stage, pixels) = stage_size(frame);
+        let size = (text_size(stage, pixels) * pixels * share).max(least);
+        let [left, _, right, _] = title_safe_area(frame);
+        let room = TextRoom {
+            width: ((right - left) as f32 - size * MARK_EDGE * 2.0) / size,
+            lines: 2,
+            pages: 1,
+        };
+        let pages = TextPages::new(text, room, system);
+        let mut block = Self::new(&pages, pages.pages.first()?, size);
+        block.width = block.width.min(right - left);
+        Some(block)
+    }
+
     /// Left and top of the box at `place` of a frame.
     fn corner(&self, place: CaptionAnchor, frame: Size) -> (usize, usize) {
         let [_, top, _, bottom] = title_safe_area(frame);
@@ -179,38 +198,18 @@ impl TextBlock {
 impl TextPage {
     /// The mark in the upper left corner, at most two lines.
     pub(crate) fn mark(text: &str, frame: Size, system: bool) -> Option<Self> {
-        let (stage, pixels) = stage_size(frame);
-        let size = (text_size(stage, pixels) * pixels * 0.5).max(10.0);
-        let [left, top, right, _] = title_safe_area(frame);
-        let edge = size * 0.3;
-        let room = TextRoom {
-            width: ((right - left) as f32 - edge * 2.0) / size,
-            lines: 2,
-            pages: 1,
-        };
-        let pages = TextPages::new(text, room, system);
-        let mut block = TextBlock::new(&pages, pages.pages.first()?, size);
-        block.width = block.width.min(right - left);
-        let mask = block.mask(|_| edge)?;
+        let block = TextBlock::mark(text, frame, (0.5, 10.0), system)?;
+        let (size, [left, top, ..]) = (block.size, title_safe_area(frame));
+        let mask = block.mask(|_| size * MARK_EDGE)?;
         Self::from_mask(&mask, (left, top), size, |_, _| 0.0, 0.86).within(frame)
     }
 
     /// An operator's mark in the upper right corner, at most two lines. There is nothing else of this engine.
     pub(crate) fn watermark(text: &str, frame: Size) -> Option<Self> {
-        let (stage, pixels) = stage_size(frame);
-        let size = (text_size(stage, pixels) * pixels * 0.62).max(12.0);
-        let [left, top, right, _] = title_safe_area(frame);
-        let edge = size * 0.3;
-        let room = TextRoom {
-            width: ((right - left) as f32 - edge * 2.0) / size,
-            lines: 2,
-            pages: 1,
-        };
-        let pages = TextPages::new(text, room, false);
-        let mut block = TextBlock::new(&pages, pages.pages.first()?, size);
-        block.width = block.width.min(right - left);
+        let block = TextBlock::mark(text, frame, (0.62, 12.0), false)?;
+        let (size, [_, top, right, _]) = (block.size, title_safe_area(frame));
         let width = block.width;
-        let mask = block.mask(|line| width as f32 - edge - line.width * size)?;
+        let mask = block.mask(|line| width as f32 - size * MARK_EDGE - line.width * size)?;
         Self::from_mask(&mask, (right - width, top), size, |_, _| 0.0, 0.9).within(frame)
     }
 
@@ -353,13 +352,15 @@ fn outlines(glyphs: &[PlacedGlyph], left: f32, base: f32, size: f32) -> Vec<Comm
 /// Extent of `glyphs` above and below their baseline, ems.
 fn extent(glyphs: &[PlacedGlyph]) -> (f32, f32) {
     let mut reach = (0.0_f32, 0.0_f32);
-    let mut see = |point: Vector| reach = (reach.0.max(-point.y), reach.1.max(point.y));
     for command in outlines(glyphs, 0.0, 0.0, 1.0) {
-        match command {
-            Command::MoveTo(to) | Command::LineTo(to) => see(to),
-            Command::QuadTo(a, to) => [a, to].map(&mut see).into_iter().collect(),
-            Command::CurveTo(a, b, to) => [a, b, to].map(&mut see).into_iter().collect(),
-            Command::Close => {}
+        let points: &[Vector] = match command {
+            Command::MoveTo(to) | Command::LineTo(to) => &[to],
+            Command::QuadTo(a, to) => &[a, to],
+            Command::CurveTo(a, b, to) => &[a, b, to],
+            Command::Close => &[],
+        };
+        for point in points {
+            reach = (reach.0.max(-point.y), reach.1.max(point.y));
         }
     }
     reach
@@ -433,20 +434,21 @@ fn blur_down(from: &[f32], width: usize, radius: usize) -> Vec<f32> {
     let share = 1.0 / (2 * radius + 1) as f32;
     let rows: Vec<&[f32]> = from.chunks_exact(width).collect();
     let mut sums = vec![0.0; width];
-    let add = |sums: &mut Vec<f32>, row: Option<&&[f32]>, sign: f32| {
-        for (sum, value) in sums.iter_mut().zip(row.copied().unwrap_or_default()) {
-            *sum += sign * value;
-        }
-    };
     for row in rows.iter().take(radius) {
-        add(&mut sums, Some(row), 1.0);
+        add_row(&mut sums, Some(row), 1.0);
     }
     let mut out = Vec::with_capacity(from.len());
     for at in 0..rows.len() {
-        add(&mut sums, rows.get(at + radius), 1.0);
+        add_row(&mut sums, rows.get(at + radius), 1.0);
         let past = at.checked_sub(radius + 1);
-        add(&mut sums, past.and_then(|past| rows.get(past)), -1.0);
+        add_row(&mut sums, past.and_then(|past| rows.get(past)), -1.0);
         out.extend(sums.iter().map(|sum| (sum * share).max(0.0)));
     }
     out
+}
+
+fn add_row(sums: &mut [f32], row: Option<&&[f32]>, sign: f32) {
+    for (sum, value) in sums.iter_mut().zip(row.copied().unwrap_or_default()) {
+        *sum += sign * value;
+    }
 }

@@ -178,19 +178,15 @@ impl<'a> ClipPainter<'a> {
             (TakeContent::Frames, Some(first)) => Some(self.given_frames(first, shot, &mut rng)),
             _ => None,
         };
-        let paint = |shot: &Shot| {
-            let scene = Scene::paint(shot, &spec.prompt, spec.seed, clip.size, clip.fps);
-            FrameSource::Painted(Box::new(scene))
-        };
         match (&self.source, set) {
             (EditSource::None, set) => set.unwrap_or_else(|| match shot.at_turned_hour() {
                 // "Night turns into day": the same scene in another light.
                 Some(later) => FrameSource::mixed(
-                    paint(shot),
-                    paint(&later),
+                    FrameSource::painted(shot, spec, clip),
+                    FrameSource::painted(&later, spec, clip),
                     MixCourse::turning(1.0, 0.12, 0.88),
                 ),
-                None => paint(shot),
+                None => FrameSource::painted(shot, spec, clip),
             }),
             (EditSource::Remade(remake), _) => remake.frame_source(index, clip),
             (EditSource::Observed(rhythm), None) => {
@@ -430,15 +426,17 @@ impl<'a> ClipLetters<'a> {
     /// The letters of a clip of so many `lines`.
     fn new(spec: &VideoSpec, options: &'a StoryboardOptions, clip: ClipPlan, lines: usize) -> Self {
         let draft = if spec.draft { "DRAFT · " } else { "" };
-        let mark = || {
+        let mark = if options.mark {
             let text = options.mark_text.replace("{seed}", &spec.seed.to_string());
             TextPage::mark(&format!("{draft}{text}"), clip.size, options.system_fonts)
+        } else {
+            None
         };
         Self {
             options,
             clip,
             captions: slots(lines),
-            mark: options.mark.then(mark).flatten(),
+            mark,
         }
     }
 
@@ -543,8 +541,8 @@ impl SoundSwell {
         let most = levels.iter().copied().fold(1e-6, f32::max);
         // The share of a distance that is left after one frame, if half of it is left after
         // `half_s`.
-        let keep = |half_s: f32| (-std::f32::consts::LN_2 / (half_s * fps as f32)).exp();
-        let (rise, fall) = (keep(RISE_S), keep(FALL_S));
+        let [rise, fall] =
+            [RISE_S, FALL_S].map(|half_s| (-std::f32::consts::LN_2 / (half_s * fps as f32)).exp());
         let mut held: Option<f32> = None;
         for level in &mut levels {
             // The root lifts quiet passages, which would hardly move the picture otherwise.

@@ -1,14 +1,17 @@
 //! The sources of takes: a painted scene, given pictures, the source of an edit, or a mix of two of
-//! them. It draws single moments; it chooses no shots and knows no clip.
+//! them. It draws single moments and chooses no shots.
 
-use super::photo::Photo;
-use super::photo::PhotoMorph;
+use kinora_contract::VideoSpec;
+use kinora_engine::ClipPlan;
+
+use super::photo::{Photo, PhotoMorph};
 use crate::caption::faces;
 use crate::edit::restyle::Restyle;
 use crate::raster::canvas::Canvas;
 use crate::raster::colour::smooth;
 use crate::scene::camera::FramePulse;
 use crate::scene::{Scene, SceneScratch};
+use crate::script::Shot;
 
 /// Darkness of the corners of given pictures, 0.0 to 1.0.
 const PICTURE_VIGNETTE: f32 = 0.12;
@@ -94,6 +97,12 @@ impl CanvasPool {
 }
 
 impl FrameSource {
+    /// `shot`, painted as prompt and seed of `spec` ask.
+    pub(crate) fn painted(shot: &Shot, spec: &VideoSpec, clip: ClipPlan) -> Self {
+        let scene = Scene::paint(shot, &spec.prompt, spec.seed, clip.size, clip.fps);
+        Self::Painted(Box::new(scene))
+    }
+
     /// The source of an edit under `restyle`.
     pub(crate) fn edited(restyle: Restyle) -> Self {
         Self::Edited(Box::new(restyle))

@@ -1,9 +1,9 @@
 //! A clip from its job to its frames: the plan, the schedule of takes, the sources that they are drawn from, and the
 //! threads that paint them. It paints no scenes itself.
 
-pub(crate) mod clip_painter;
+mod clip_painter;
 pub(crate) mod clip_plan;
 pub(crate) mod frame_source;
-pub(crate) mod photo;
+mod photo;
 pub(crate) mod render;
-pub(crate) mod schedule;
+mod schedule;

@@ -151,7 +151,11 @@ impl Photo {
         let mut look = self.view_at(share);
         look.zoom *= pulse.zoom;
         let zoom = f64::from(look.zoom.max(1.0));
-        let taps = |side: usize, frame: usize, lean: f32| -> Vec<CubicTaps> {
+        let [columns, rows] = [
+            (self.texture.width, canvas.width, look.across),
+            (self.texture.height, canvas.height, look.down),
+        ]
+        .map(|(side, frame, lean)| {
             // In double precision: beyond texel 2,048 a float resolves no more than the 4,096ths in
             // which taps are weighted, and a slow camera would tremble.
             let half = frame as f64 * 0.5 / zoom;
@@ -159,10 +163,8 @@ impl Photo {
                 side as f64 * 0.5 + f64::from(lean.clamp(-1.0, 1.0)) * (side as f64 * 0.5 - half);
             (0..frame)
                 .map(|at| tap(middle - half + (at as f64 + 0.5) / zoom - 0.5))
-                .collect()
-        };
-        let columns = taps(self.texture.width, canvas.width, look.across);
-        let rows = taps(self.texture.height, canvas.height, look.down);
+                .collect::<Vec<CubicTaps>>()
+        });
         let gains = self.gains.map(|gain| 1.0 + (gain - 1.0) * grade);
         self.sample(&columns, &rows, canvas);
         if grade > 0.0 {
@@ -227,8 +229,9 @@ impl Photo {
                     self.across(row.clamp(0, last).cast_unsigned(), columns, &mut slot.1);
                 }
             }
-            let line = |tap: isize| &held[(first + tap).rem_euclid(4).cast_unsigned()].1;
-            let lines = line(0).iter().zip(line(1)).zip(line(2)).zip(line(3));
+            let [a, b, c, d] =
+                [0, 1, 2, 3].map(|tap| &held[(first + tap).rem_euclid(4).cast_unsigned()].1);
+            let lines = a.iter().zip(b).zip(c).zip(d);
             for (out, (((a, b), c), d)) in canvas.row(y).iter_mut().zip(lines) {
                 let part = |value: i16, tap: usize| i32::from(value) * i32::from(shares[tap]);
                 let sum = part(*a, 0) + part(*b, 1) + part(*c, 2) + part(*d, 3);
@@ -324,7 +327,7 @@ pub(crate) fn scale_to_cover(picture: &RgbPicture, width: usize, height: usize) 
     let (across, down) = sides(picture);
     // The smaller of the two ratios: the picture covers the frame on both axes.
     let step = (across / width as f64).min(down / height as f64);
-    let span = |side: f64, count: usize| {
+    let [across, down] = [(across, width), (down, height)].map(|(side, count)| {
         // Texels beyond the frame on each side. Up to a quarter of the frame of them is kept, so
         // that the camera can pan over what a plain crop would lose.
         let cut = ((side / step - count as f64) * 0.5).max(0.0);
@@ -334,8 +337,8 @@ pub(crate) fn scale_to_cover(picture: &RgbPicture, width: usize, height: usize) 
             step,
             count: count + spare as usize * 2,
         }
-    };
-    scale(picture, span(across, width), span(down, height))
+    });
+    scale(picture, across, down)
 }
 
 /// Relation of a picture's aspect ratio to the frame's.
@@ -367,14 +370,16 @@ pub(crate) fn scale_whole(picture: &RgbPicture, width: usize, height: usize) -> 
     let mut texture = ground(picture, width, height);
     let (across, down) = sides(picture);
     let step = (across / width as f64).max(down / height as f64) / HUNG;
-    let count = |side: f64, most: usize| ((side / step).round() as usize).clamp(1, most);
-    let span = |side: f64, count: usize| SideSpan {
-        start: 0.0,
-        step: side / count as f64,
-        count,
-    };
-    let (w, h) = (count(across, width), count(down, height));
-    let whole = scale(picture, span(across, w), span(down, h));
+    let [across, down] = [(across, width), (down, height)].map(|(side, most)| {
+        let count = ((side / step).round() as usize).clamp(1, most);
+        SideSpan {
+            start: 0.0,
+            step: side / count as f64,
+            count,
+        }
+    });
+    let (w, h) = (across.count, down.count);
+    let whole = scale(picture, across, down);
     let (left, top) = ((width - w) / 2, (height - h) / 2);
     shade(&mut texture, (left, left + w), (top, top + h));
     for (row, y) in whole.texels.chunks_exact(w * 4).zip(top..) {
@@ -625,8 +630,7 @@ impl PatchField {
     fn new(width: usize, height: usize, value: impl Fn(FramePoint) -> f32) -> Self {
         let short = width.min(height) as f32;
         let pitch = (PITCH * short / 720.0).max(1.0);
-        let count = |side: usize| (side as f32 / pitch).ceil() as usize + 1;
-        let (columns, rows) = (count(width), count(height));
+        let [columns, rows] = [width, height].map(|side| (side as f32 / pitch).ceil() as usize + 1);
         let values = (0..columns * rows).map(|index| {
             let across = (index % columns) as f32 / (columns - 1) as f32;
             let down = (index / columns) as f32 / (rows - 1) as f32;
@@ -649,15 +653,15 @@ impl PatchField {
         let down = y as f32 / self.height as f32 * (self.rows - 1) as f32;
         let upper = (down as usize).min(self.rows - 2);
         let part = down - upper as f32;
-        let line = |row: usize| &self.values[row * self.columns..][..self.columns];
-        let (a, b) = (line(upper), line(upper + 1));
+        let lines =
+            [upper, upper + 1].map(|row| &self.values[row * self.columns..][..self.columns]);
         let step = (self.columns - 1) as f32 / self.width as f32;
         (0..self.width).map(move |x| {
             let across = x as f32 * step;
             let left = (across as usize).min(self.columns - 2);
             let side = across - left as f32;
-            let at = |line: &[f32]| line[left] + (line[left + 1] - line[left]) * side;
-            at(a) + (at(b) - at(a)) * part
+            let [a, b] = lines.map(|line| line[left] + (line[left + 1] - line[left]) * side);
+            a + (b - a) * part
         })
     }
 }

@@ -49,31 +49,26 @@ impl ClipSchedule {
         let avoid = spec.negative_prompt.as_deref().unwrap_or_default();
         let told = shots(&spec.prompt, avoid, ends, clip.fps);
         let images = job.materials.images.len();
-        let show = |show: TakeContent| move |shot: Shot| ClipTake { shot, show };
         let takes = match &spec.inputs {
             // One take for the whole clip: the way from the first frame to the last has no cuts,
             // whatever the lines say.
-            VideoInputs::Frames { .. } => vec![show(TakeContent::Frames)(Shot {
-                end: clip.frames,
-                ..told[0].clone()
-            })],
+            VideoInputs::Frames { .. } => vec![ClipTake {
+                shot: Shot {
+                    end: clip.frames,
+                    ..told[0].clone()
+                },
+                show: TakeContent::Frames,
+            }],
             VideoInputs::References { .. } if images > 0 => image_takes(&told, images, clip.fps),
-            _ => match ground {
-                EditSource::None => told
-                    .iter()
-                    .cloned()
-                    .map(show(TakeContent::Painted))
-                    .collect(),
-                EditSource::Observed(_) => told
-                    .iter()
-                    .cloned()
-                    .map(show(TakeContent::Source))
-                    .collect(),
-                EditSource::Remade(remake) => {
-                    let shots = remake.shots.iter().cloned();
-                    shots.map(show(TakeContent::Source)).collect()
-                }
-            },
+            _ => {
+                let (shots, show) = match ground {
+                    EditSource::None => (&told, TakeContent::Painted),
+                    EditSource::Observed(_) => (&told, TakeContent::Source),
+                    EditSource::Remade(remake) => (&remake.shots, TakeContent::Source),
+                };
+                let shots = shots.iter().cloned();
+                shots.map(|shot| ClipTake { shot, show }).collect()
+            }
         };
         Self {
             takes,
@@ -217,13 +212,12 @@ impl ClipEnds {
 
     /// 0.0 while a frame of the caller's stays, and 1.0 from `seconds` after it on.
     pub(crate) fn appearance(self, frame: u32, seconds: f32) -> f32 {
-        let share = |frames: u32| {
-            let frames = frames.saturating_sub(self.hold_frames());
-            smooth(0.0, seconds, frames as f32 / self.fps as f32)
-        };
-        let first = if self.first { share(frame) } else { 1.0 };
-        let left = self.frames - 1 - frame;
-        first.min(if self.last { share(left) } else { 1.0 })
+        [(self.first, frame), (self.last, self.frames - 1 - frame)]
+            .into_iter()
+            .filter(|(given, _)| *given)
+            .map(|(_, frames)| frames.saturating_sub(self.hold_frames()))
+            .map(|frames| smooth(0.0, seconds, frames as f32 / self.fps as f32))
+            .fold(1.0, f32::min)
     }
 
     /// Brightness at `frame` after the fades that `lines` ask for, 0.0 black to 1.0.
@@ -237,16 +231,14 @@ impl ClipEnds {
                 // Two fades of one line leave a fifth of it fully lit.
                 let most = (line.end - line.start) as f32 * FADE_MOST;
                 let long = (FADE_S * self.fps as f32).min(most).max(1.0);
-                let share = |asked: bool, frames: u32| {
-                    if asked {
-                        smooth(0.0, long, frames as f32)
-                    } else {
-                        1.0
-                    }
-                };
                 let opens = fades.from_black && !(self.first && line.start == 0);
                 let closes = fades.to_black && !(self.last && line.end == self.frames);
-                light * share(opens, frame - line.start) * share(closes, line.end - 1 - frame)
+                [(opens, frame - line.start), (closes, line.end - 1 - frame)]
+                    .into_iter()
+                    .filter(|(asked, _)| *asked)
+                    .fold(light, |light, (_, frames)| {
+                        light * smooth(0.0, long, frames as f32)
+                    })
             })
     }
 }

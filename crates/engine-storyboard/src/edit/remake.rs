@@ -7,8 +7,8 @@ use crate::clip::clip_plan::FPS;
 use crate::clip::frame_source::{FrameSource, MixCourse};
 use crate::lexicon::Reading;
 use crate::places::FigureShortage;
-use crate::revise::{EditChange, SceneSetting};
-use crate::scene::{Scene, scene_setting, shortages};
+use crate::revise::EditChange;
+use crate::scene::{scene_setting, shortages};
 use crate::script::{Shot, merge_lines, shots};
 use crate::sound::ClipSound;
 use kinora_engine::{ClipPlan, FrameJob};
@@ -96,22 +96,20 @@ impl<'a> Remake<'a> {
         // Things come, go and change sooner than the light: half a boat looks wrong, half a night is dusk.
         let things = (strength / THINGS_STRENGTH).min(1.0);
         for RemakeVersion { readings, share } in self.before.clone() {
-            let revised = |how: &dyn Fn(&Reading, SceneSetting) -> Reading| -> Vec<Reading> {
-                let shots = self.shots.iter().zip(&readings);
-                shots
-                    .map(|(shot, reading)| {
-                        let shot = with_reading(shot, reading.clone());
-                        how(
-                            &shot.reading,
-                            scene_setting(&shot, &self.first.prompt, self.first.seed),
-                        )
-                    })
-                    .collect()
-            };
             // Each version becomes three: as it was, with the new things in the old light, and
             // wholly revised. At strength 0.5 things are at 0.83, which gives 0.08, 0.42 and 0.5.
-            let recast = revised(&|reading, settled| change.recast(reading, settled));
-            let all = revised(&|reading, settled| change.revise(reading, settled));
+            let shots = self.shots.iter().zip(&readings);
+            let (recast, all) = shots
+                .map(|(shot, reading)| {
+                    let shot = with_reading(shot, reading.clone());
+                    let settled = scene_setting(&shot, &self.first.prompt, self.first.seed);
+                    let reading = &shot.reading;
+                    (
+                        change.recast(reading, settled),
+                        change.revise(reading, settled),
+                    )
+                })
+                .unzip();
             let kept = share * (1.0 - strength);
             self.add_version(RemakeVersion {
                 share: kept * (1.0 - things),
@@ -152,34 +150,29 @@ impl<'a> Remake<'a> {
 
     /// The set of shot `index`.
     pub(crate) fn frame_source(&self, index: usize, clip: ClipPlan) -> FrameSource {
-        let (prompt, seed) = (&self.first.prompt, self.first.seed);
-        let painted = |shot: &Shot| {
-            let scene = Scene::paint(shot, prompt, seed, clip.size, clip.fps);
-            FrameSource::Painted(Box::new(scene))
-        };
         let mix = self.mix(index);
-        let mut set = painted(&mix[0].0);
+        let mut set = FrameSource::painted(&mix[0].0, self.first, clip);
         let mut all = mix[0].1;
         for (shot, share) in &mix[1..] {
             all += share;
             // Over all before it, each comes with its part of the sum so far: in the end each has
             // its own share.
-            set = FrameSource::mixed(set, painted(shot), MixCourse::still(share / all));
+            let painted = FrameSource::painted(shot, self.first, clip);
+            set = FrameSource::mixed(set, painted, MixCourse::still(share / all));
         }
         set
     }
 
     /// The subjects of which the last edit asks for more figures than its scenes draw.
     pub(crate) fn shortages(&self) -> Vec<FigureShortage> {
-        let of = |version: &RemakeVersion| -> Vec<FigureShortage> {
-            let shots = self.shots.iter().zip(&version.readings);
-            let shots = shots.map(|(shot, reading)| with_reading(shot, reading.clone()));
-            shots
+        let [before, mut now] = [&self.before, &self.versions].map(|versions| {
+            versions
+                .iter()
+                .flat_map(|version| self.shots.iter().zip(&version.readings))
+                .map(|(shot, reading)| with_reading(shot, reading.clone()))
                 .flat_map(|shot| shortages(&shot, &self.first.prompt, self.first.seed))
-                .collect()
-        };
-        let before: Vec<FigureShortage> = self.before.iter().flat_map(of).collect();
-        let mut now: Vec<FigureShortage> = self.versions.iter().flat_map(of).collect();
+                .collect::<Vec<FigureShortage>>()
+        });
         now.retain(|one| !before.contains(one));
         now
     }

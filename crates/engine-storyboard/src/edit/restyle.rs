@@ -327,18 +327,14 @@ fn covered(mask: &Canvas, rim: usize) -> Vec<bool> {
 /// Fills `run` pixels of column `x` from row `y` on between the ones above and below.
 fn fill(canvas: &mut Canvas, x: usize, y: usize, run: usize) {
     let (width, height) = (canvas.width, canvas.height);
-    let pixel = |y: usize| {
-        let at = (y * width + x) * 4;
-        [0, 1, 2].map(|lane| f32::from(canvas.pixels[at + lane]))
-    };
-    let ends = (
-        y.checked_sub(1).map(pixel),
-        (y + run < height).then(|| pixel(y + run)),
-    );
+    let ends = [y.checked_sub(1), (y + run < height).then_some(y + run)].map(|row| {
+        let at = (row? * width + x) * 4;
+        Some([0, 1, 2].map(|lane| f32::from(canvas.pixels[at + lane])))
+    });
     let (above, below) = match ends {
-        (Some(above), Some(below)) => (above, below),
-        (Some(one), None) | (None, Some(one)) => (one, one),
-        (None, None) => return,
+        [Some(above), Some(below)] => (above, below),
+        [Some(one), None] | [None, Some(one)] => (one, one),
+        [None, None] => return,
     };
     for step in 0..run {
         let share = (step + 1) as f32 / (run + 1) as f32;

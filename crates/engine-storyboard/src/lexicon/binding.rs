@@ -173,16 +173,6 @@ impl BoundWords {
             .checked_sub(1)
             .filter(|before| items[*before].at + items[*before].count == at && !next_touches)
             .filter(|before| is_paintable(&items[*before]));
-        // "A cat in blue", "猫是蓝色的".
-        let before = || {
-            let from = index.saturating_sub(3);
-            (from..index)
-                .rev()
-                .take_while(|one| {
-                    !items[*one].is_stop() && items[*one].at + items[*one].count + 2 >= at
-                })
-                .find(|one| matches!(items[*one].meanings[..], [Meaning::Subject(_), ..]))
-        };
         // If "a red balloon" loses its balloon, nothing is red.
         let denied = items
             .get(index + 1)
@@ -197,14 +187,23 @@ impl BoundWords {
                     .take_while(|one| !matches!(items[*one].meanings[..], [Meaning::Colour(_)]))
                     .find(|one| is_paintable(&items[*one]))
             })
-            .or_else(before);
+            // "A cat in blue", "猫是蓝色的".
+            .or_else(|| {
+                (index.saturating_sub(3)..index)
+                    .rev()
+                    .take_while(|one| {
+                        !items[*one].is_stop() && items[*one].at + items[*one].count + 2 >= at
+                    })
+                    .find(|one| matches!(items[*one].meanings[..], [Meaning::Subject(_), ..]))
+            });
         let Some(target) = target else {
             self.tints.push(ColourTint::Whole(colour));
             return;
         };
-        let named = self.mentions.iter().position(|one| {
-            one.item == target && !matches!(one.role.subject, Subject::Sun | Subject::Moon)
-        });
+        let named = self
+            .mentions
+            .iter()
+            .position(|one| one.item == target && !one.role.subject.is_orb());
         if let Some(named) = named {
             for mention in self.of_same_item(named) {
                 mention.role.colour = mention.role.colour.or(Some(colour));
@@ -243,13 +242,15 @@ impl BoundWords {
             .iter()
             .rposition(ScanItem::is_stop)
             .map_or(0, |stop| stop + 1);
-        let acts = |one: &Mention| one.item < index && one.item >= stop;
-        if at > 0 && text.is_undrawn(at - 1) && !self.mentions.iter().any(acts) {
+        let doer = self
+            .mentions
+            .iter()
+            .rfind(|one| one.item < index && one.item >= stop);
+        if at > 0 && text.is_undrawn(at - 1) && doer.is_none() {
             // "Ants eating a spider": what is not drawn does it, and nothing behind it.
             self.idle.push(item.written.clone());
             return;
         }
-        let doer = self.mentions.iter().rfind(|one| acts(one));
         let animal = doer.is_some_and(|one| one.role.subject.facts().body == BodyKind::Quadruped);
         let mut subjects = self.mentions.iter().map(|one| one.role.subject);
         if act == Act::Play && animal && subjects.any(is_instrument) {
@@ -380,7 +381,7 @@ fn is_quality(item: &ScanItem) -> bool {
 fn scenery(items: &[ScanItem], from: usize, index: usize) -> bool {
     let things = items[from..index].iter().rev().find_map(|item| {
         item.meanings.iter().find_map(|meaning| match meaning {
-            Meaning::Subject(subject) => Some(matches!(subject, Subject::Sun | Subject::Moon)),
+            Meaning::Subject(subject) => Some(subject.is_orb()),
             Meaning::Weather(_)
             | Meaning::Place(_)
             | Meaning::Hour(_)

@@ -227,7 +227,9 @@ impl LanguageWords {
         if let Some(entry) = bare.as_deref().and_then(|bare| self.phrases.get(bare)) {
             return Some(entry.clone());
         }
-        let by_stem = |phrase: &str| {
+        // The exact word was looked for first: a stem may join what its language keeps apart.
+        let mut words = [Some(phrase), bare.as_deref()].into_iter().flatten();
+        let found = words.find_map(|phrase| {
             let stem = self.stems.get(&self.stem_all(phrase))?;
             let entry = stem.entry.clone()?;
             let is_known = !entry.is_noun()
@@ -236,9 +238,7 @@ impl LanguageWords {
                     bases.any(|base| is_form(language, base, phrase))
                 });
             is_known.then_some(entry)
-        };
-        // The exact word was looked for first: a stem may join what its language keeps apart.
-        let found = by_stem(phrase).or_else(|| bare.as_deref().and_then(by_stem))?;
+        })?;
         let plural = found.plural || self.language.is_some_and(|one| one.is_plural(phrase));
         Some(WordEntry { plural, ..found })
     }
@@ -309,16 +309,14 @@ pub(super) fn detect<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Langu
             },
         }
     }
-    let count = |wanted: Language| {
-        let found = letters.iter().find(|(one, _)| *one == wanted);
-        found.map_or(0, |(_, count)| *count)
-    };
     let most = letters.iter().max_by_key(|(_, count)| *count).copied();
     match most {
         // One letter of another script counts as much as a Latin word of four letters.
         Some((language, number)) if number * 4 >= latin => match language {
             // Japanese mixes its own letters with Chinese characters.
-            Language::Chinese if count(Language::Japanese) > 0 => Language::Japanese,
+            Language::Chinese if letters.iter().any(|(one, _)| *one == Language::Japanese) => {
+                Language::Japanese
+            }
             _ => language,
         },
         _ => detect_latin(tokens),

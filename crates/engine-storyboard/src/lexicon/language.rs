@@ -32,48 +32,45 @@ pub(super) const LATIN: [Language; 6] = [
 impl Language {
     /// Whether `word`, an inflected noun, is a plural.
     pub(super) fn is_plural(self, word: &str) -> bool {
-        let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
-        match self {
-            Self::English => ends(&["s"]) && !ends(&["'s", "ss"]),
-            Self::Spanish | Self::Portuguese => ends(&["s"]),
-            Self::French => ends(&["s", "x"]),
-            Self::German => ends(&["en", "er", "n", "e", "s"]),
-            Self::Italian => ends(&["i", "e"]),
-            Self::Russian => ends(&["ы", "и", "ов", "ей", "ами", "ями"]),
-            Self::Arabic => ends(&["ات", "ون", "ين"]),
-            Self::Hindi => ends(&["ें", "ों", "याँ", "ियां", "े"]),
-            Self::Korean => word.contains('들'),
-            Self::Chinese | Self::Japanese | Self::Other => false,
-        }
+        let endings: &[&str] = match self {
+            Self::English if word.ends_with("'s") || word.ends_with("ss") => &[],
+            Self::English | Self::Spanish | Self::Portuguese => &["s"],
+            Self::French => &["s", "x"],
+            Self::German => &["en", "er", "n", "e", "s"],
+            Self::Italian => &["i", "e"],
+            Self::Russian => &["ы", "и", "ов", "ей", "ами", "ями"],
+            Self::Arabic => &["ات", "ون", "ين"],
+            Self::Hindi => &["ें", "ों", "याँ", "ियां", "े"],
+            Self::Korean => return word.contains('들'),
+            Self::Chinese | Self::Japanese | Self::Other => &[],
+        };
+        endings.iter().any(|ending| word.ends_with(ending))
     }
 
     /// Whether an unknown word looks like an adjective or an adverb.
     pub(super) fn describes(self, word: &str) -> bool {
-        let ends = |endings: &[&str]| {
-            let long = word.chars().count() >= 5;
-            long && endings.iter().any(|ending| word.ends_with(ending))
-        };
-        match self {
-            Self::English => ends(&[
+        let endings: &[&str] = match self {
+            Self::English => &[
                 "ly", "ful", "ous", "less", "ish", "able", "ible", "ive", "ic", "esque",
-            ]),
+            ],
             Self::Spanish | Self::Portuguese => {
-                ends(&["mente", "oso", "osa", "osos", "osas", "ible", "ível"])
+                &["mente", "oso", "osa", "osos", "osas", "ible", "ível"]
             }
-            Self::Italian => ends(&["mente", "oso", "osa", "osi", "ose", "bile"]),
-            Self::French => ends(&[
+            Self::Italian => &["mente", "oso", "osa", "osi", "ose", "bile"],
+            Self::French => &[
                 "ment", "eux", "euse", "euses", "ique", "iques", "able", "ible",
-            ]),
-            Self::German => ends(&[
+            ],
+            Self::German => &[
                 "lich", "liche", "lichen", "licher", "liches", "isch", "ische", "ischen", "ischer",
                 "ige", "igen", "iger", "iges", "ig", "bar", "voll", "volle", "vollen",
-            ]),
-            Self::Russian => ends(&[
+            ],
+            Self::Russian => &[
                 "ый", "ий", "ая", "яя", "ое", "ее", "ые", "ие", "ой", "ого", "его", "ому", "ым",
                 "ых", "но",
-            ]),
-            _ => false,
-        }
+            ],
+            _ => &[],
+        };
+        word.chars().count() >= 5 && endings.iter().any(|ending| word.ends_with(ending))
     }
 
     /// Whether this form of a verb describes the noun behind it: "a running dog", "飞的鸟".
@@ -109,16 +106,12 @@ fn is_noun_form(language: Language, base: &str, form: &str) -> bool {
             .strip_suffix("'s")
             .or(form.strip_suffix('\''))
             .unwrap_or(&form);
-        // The regular plurals: "cats", "boxes", "ponies", "wolves".
-        let many = |end: &str, plural: &str| {
-            base.strip_suffix(end)
-                .is_some_and(|head| form.strip_prefix(head) == Some(plural))
-        };
-        return form == base
-            || many("", "s")
-            || many("", "es")
-            || many("y", "ies")
-            || many("f", "ves");
+        // The same word, or a regular plural: "cats", "boxes", "ponies", "wolves".
+        let endings = [("", ""), ("", "s"), ("", "es"), ("y", "ies"), ("f", "ves")];
+        return endings.into_iter().any(|(end, plural)| {
+            let head = base.strip_suffix(end);
+            head.is_some_and(|head| form.strip_prefix(head) == Some(plural))
+        });
     }
     if language == Language::Arabic {
         return form.contains(&base);

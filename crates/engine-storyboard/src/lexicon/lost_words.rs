@@ -42,11 +42,10 @@ pub(super) fn read_relation(reading: &mut Reading, items: &[ScanItem]) {
         ([one, other], None) => (*one, *other),
         _ => return,
     };
-    let single = |subject: Subject| {
-        let role = reading.role(subject);
-        role.is_some_and(|role| role.count == 1)
-    };
-    if pair.0 != pair.1 && reading.roles.len() == 2 && single(pair.0) && single(pair.1) {
+    let singles = [pair.0, pair.1]
+        .iter()
+        .all(|subject| reading.role(*subject).is_some_and(|role| role.count == 1));
+    if pair.0 != pair.1 && reading.roles.len() == 2 && singles {
         reading.order = match way {
             MoveDirection::Left => Some(pair),
             _ => Some((pair.1, pair.0)),

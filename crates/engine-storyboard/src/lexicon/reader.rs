@@ -366,7 +366,7 @@ fn home_place(roles: &[Role]) -> Option<Place> {
 
 /// The place in which a role is at home.
 fn usual_place(role: &Role) -> Option<Place> {
-    role.subject.home()
+    role.subject.facts().home
 }
 
 fn fits_table(role: &Role) -> bool {

@@ -111,6 +111,11 @@ impl Reading {
         self.weather.contains(&weather)
     }
 
+    /// Whether rain falls.
+    pub(crate) fn is_rainy(&self) -> bool {
+        self.has_weather(Weather::Rain) || self.has_weather(Weather::Storm)
+    }
+
     /// Whether snow covers the ground.
     pub(crate) fn is_snowy(&self) -> bool {
         self.has_weather(Weather::Snow) || self.season == Some(Season::Winter)
@@ -236,7 +241,7 @@ fn is_toy_balloon(role: &Role) -> bool {
 fn has_home(role: &&Role) -> bool {
     // Sun, moon and birds belong nowhere: a shot that names only these still shows the scene
     // before.
-    role.subject.home().is_some()
+    role.subject.facts().home.is_some()
 }
 
 // The subjects that a text names, with their properties.
@@ -293,12 +298,7 @@ pub(crate) fn possible_act(subject: Subject, act: Act) -> Option<Act> {
         },
         Act::Fly => !matches!(stance, Stance::Hangs) && body != BodyKind::Plant,
         Act::Land => stance == Stance::Flies,
-        Act::Rise => {
-            matches!(stance, Stance::Flies) || matches!(subject, Subject::Sun | Subject::Moon)
-        }
-        Act::Fall => {
-            matches!(stance, Stance::Flies) || matches!(subject, Subject::Sun | Subject::Moon)
-        }
+        Act::Rise | Act::Fall => stance == Stance::Flies || subject.is_orb(),
         Act::Swim => lives || matches!(stance, Stance::Floats | Stance::Swims),
         Act::Sit | Act::Sleep => lives && stance != Stance::Swims,
         Act::Jump => walks || stance == Stance::Swims || subject == Subject::Ball,

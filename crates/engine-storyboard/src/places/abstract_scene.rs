@@ -1,15 +1,16 @@
 //! The scene of a prompt that names no place: discs, ribbons and hills of pure colour, moving
 //! slowly.
 
+use super::cast;
 use super::heavens::SkyOrb;
-use super::layer::Heave;
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::pen::Ink;
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast};
 use crate::lexicon::Mood;
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::layer::Heave;
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::Ink;
+use crate::raster::wash::WashBlend;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 
 /// Sets of colours for prompts that name none.
 const HARMONIES: [[u32; 5]; 6] = [

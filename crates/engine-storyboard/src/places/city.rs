@@ -1,14 +1,14 @@
 //! The city: three rows of houses, windows that light up, signs, and a wet street with a crossing and pavements. The figures
 //! stand in its lanes: in the row of houses, on the road, or on the pavement in front.
 
-use super::{PlaneLayout, SceneBuilder, cast, sky};
-use crate::lexicon::Weather;
+use super::{cast, sky};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::noise::cloudy;
 use crate::raster::pen::{Ink, Pen};
 use crate::raster::water::Water;
 use crate::rng::Rng;
-use crate::scene::scene_builder::SceneElement;
+use crate::scene::palette::Palette;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 use crate::subject::{BodyKind, Stance, Subject};
 
 /// One row of buildings.
@@ -198,7 +198,7 @@ fn roof(pen: &mut Pen, x: f32, top: f32, wide: f32, face: Rgb, rng: &mut Rng) {
 
 fn windows(
     pen: &mut Pen,
-    palette: &super::palette::Palette,
+    palette: &Palette,
     (x, top, wide, tall): (f32, f32, f32, f32),
     row: HouseRow,
     face: Rgb,
@@ -412,8 +412,7 @@ impl Street {
 
     /// Paints it.
     fn paint(&self, stage: &mut SceneBuilder<'_>) {
-        let wet =
-            stage.reading.has_weather(Weather::Rain) || stage.reading.has_weather(Weather::Storm);
+        let wet = stage.reading.is_rainy();
         self.road(stage, wet);
         self.far_side(stage);
         self.markings(stage);
@@ -573,11 +572,7 @@ fn pavement(stage: &mut SceneBuilder<'_>, near: f32, wet: bool) {
         } else {
             stone
         };
-        let tone = Rgb {
-            r: tone.r * (1.0 + slab),
-            g: tone.g * (1.0 + slab),
-            b: tone.b * (1.0 + slab),
-        };
+        let tone = tone.scaled(1.0 + slab);
         let deep = smooth(0.0, height - near, below) * 0.22;
         (tone.mix_plain(Rgb::BLACK, seam.max(deep)), cover)
     });

@@ -1,13 +1,14 @@
 //! The forest: trunks behind trunks, mist between them, light falling through.
 
-use super::noise::value;
-use super::particles::{ParticleKind, Particles};
-use super::pen::{Ink, Pen, smooth as curve};
-use super::rng::Rng;
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast, heavens, land, weather};
+use super::{cast, heavens, land, weather};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::noise::value;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::{Ink, Pen, smooth as curve};
+use crate::raster::wash::WashBlend;
+use crate::rng::Rng;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 
 pub(super) fn paint_forest(stage: &mut SceneBuilder<'_>) {
     let horizon = stage.height * 0.66;
@@ -224,10 +225,6 @@ fn shafts(stage: &mut SceneBuilder<'_>, glade: f32, horizon: f32) {
         let spread = (-(angle + 0.2).powi(2) * 5.0).exp();
         let fade = smooth(horizon * 1.25, 0.0, y);
         let share = strength * beams * spread * fade;
-        Rgb {
-            r: palette.glow.r * share,
-            g: palette.glow.g * share,
-            b: palette.glow.b * share,
-        }
+        palette.glow.scaled(share)
     });
 }

@@ -1,14 +1,13 @@
 //! Lights in the sky: sun and moon with its phases, rainbow, northern lights and shooting stars.
 //! The sky behind them is painted elsewhere.
 
-use super::lightning::Lightning;
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::pen::Pen;
-use super::{PlaneLayout, SceneBuilder};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
-use crate::scene::scene_builder::SceneElement;
+use crate::raster::lightning::Lightning;
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::Pen;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 use crate::subject::Subject;
 
 /// Sides of a moon's drawn limb.
@@ -140,8 +139,7 @@ fn spectrum(share: f32) -> Rgb {
     ];
     let at = share.clamp(0.0, 1.0) * (BANDS.len() - 1) as f32;
     let left = (at as usize).min(BANDS.len() - 2);
-    let band = |nth: usize| Rgb::hex(BANDS.get(nth).copied().unwrap_or(0));
-    band(left).mix_plain(band(left + 1), at - left as f32)
+    Rgb::hex(BANDS[left]).mix_plain(Rgb::hex(BANDS[left + 1]), at - left as f32)
 }
 
 /// A bow on the side away from the sun, its centre below the horizon.

@@ -2,12 +2,14 @@
 //! are subjects, and not painted here.
 
 use super::heavens::SkyOrb;
-use super::noise::{cloudy, ridged, value};
-use super::pen::{Ink, Pen, smooth as curve};
-use super::rng::Rng;
-use super::{PlaneLayout, SceneBuilder, cast, sky};
+use super::{cast, sky};
 use crate::lexicon::{Hour, Place, Weather};
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::layer::Sway;
+use crate::raster::noise::{cloudy, ridged, value};
+use crate::raster::pen::{Ink, Pen, smooth as curve};
+use crate::rng::Rng;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 use crate::subject::Subject;
 
 /// One mountain range; `near` 0.0 is the farthest.
@@ -219,7 +221,7 @@ pub(super) fn paint_grass(stage: &mut SceneBuilder<'_>) {
     } else {
         0.07
     };
-    let sway = super::layer::Sway {
+    let sway = Sway {
         reach: unit * 0.007 * wind,
         root: height * 1.03,
         rate: 1.5,

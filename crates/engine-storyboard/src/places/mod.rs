@@ -18,11 +18,8 @@ mod weather;
 
 pub(crate) use cast::{FigureShortage, PreviousPlace, shortages};
 
-use super::lexicon::Place;
-use super::{art, lexicon, rng, subject};
-use crate::raster::{layer, lightning, noise, particles, pen, wash, water};
-use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
-use crate::scene::{events, palette};
+use crate::lexicon::Place;
+use crate::scene::scene_builder::SceneBuilder;
 
 /// Paints the whole scene onto `stage`.
 pub(crate) fn build(stage: &mut SceneBuilder<'_>) {

@@ -1,15 +1,16 @@
 //! A room: a wall, a window onto the hour and weather outside, curtains, a sill for small things, and for others a floor
 //! of boards with a rug and furniture along the wall.
 
-use super::{PlaneLayout, SceneBuilder, cast, land, sky};
+use super::{cast, land, sky};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::layer::Sway;
 use crate::raster::noise::cloudy;
 use crate::raster::particles::{ParticleKind, Particles};
-use crate::raster::pen::{Ink, Pen};
+use crate::raster::pen::{Ink, Pen, smooth as curve};
 use crate::raster::wash::WashBlend;
 use crate::rng::Rng;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// The opening in the wall.
@@ -92,8 +93,7 @@ fn outside(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
     ];
     let share =
         (window.right - window.left) * (window.bottom - window.top) / (stage.unit * stage.unit);
-    let wet = stage.reading.has_weather(Weather::Rain) || stage.reading.has_weather(Weather::Storm);
-    let (mark, density) = if wet {
+    let (mark, density) = if stage.reading.is_rainy() {
         (ParticleKind::Rain, 700.0)
     } else if stage.reading.has_weather(Weather::Snowfall) {
         (ParticleKind::Snow, 400.0)
@@ -251,7 +251,7 @@ fn pot(stage: &mut SceneBuilder<'_>, window: RoomWindow, ground: f32, right: boo
             let side = (angle.cos() * long * 0.13, angle.sin() * long * 0.13);
             let mid = ((foot.0 + tip.0) * 0.5, (foot.1 + tip.1) * 0.5 - long * 0.08);
             pen.fill(
-                super::pen::smooth(&[
+                curve(&[
                     foot,
                     (mid.0 - side.0, mid.1 - side.1),
                     tip,
@@ -350,11 +350,7 @@ fn light(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
     stage.add_wash(0.6, WashBlend::Light, 0.1, |px, py| {
         let away = ((px - x) * 0.8).hypot(py - y) / (unit * 0.75);
         let share = strength * smooth(1.2, 0.0, away);
-        Rgb {
-            r: palette.glow.r * share,
-            g: palette.glow.g * share,
-            b: palette.glow.b * share,
-        }
+        palette.glow.scaled(share)
     });
     let area = [
         window.left,
@@ -522,11 +518,7 @@ fn furniture(stage: &mut SceneBuilder<'_>, line: f32, wall: Rgb) {
         stage.add_wash(0.66, WashBlend::Light, 0.05, |px, py| {
             let away = (px - lamp).hypot(py - y) / (unit * 0.95);
             let share = 0.2 * smooth(1.0, 0.0, away);
-            Rgb {
-                r: colour.r * share,
-                g: colour.g * share,
-                b: colour.b * share,
-            }
+            colour.scaled(share)
         });
     }
 }
@@ -574,7 +566,13 @@ fn bookcase(
 
 fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
     let u = unit * 0.01;
-    let part = |pen: &mut Pen, left: f32, top: f32, wide: f32, tall: f32, ink: Rgb| {
+    pen.ellipse(x, foot, 17.0 * u, 1.6 * u, Ink::Flat(Rgb::BLACK, 0.3));
+    for (left, top, wide, tall, ink) in [
+        (-13.0, 38.0, 26.0, 30.0, cloth.lift(-0.03)),
+        (-11.0, 19.0, 22.0, 16.0, cloth.lift(0.03)),
+        (-16.0, 24.0, 7.0, 22.0, cloth),
+        (9.0, 24.0, 7.0, 22.0, cloth.lift(-0.05)),
+    ] {
         let (left, top, right, bottom) = (
             x + left * u,
             foot - top * u,
@@ -582,7 +580,7 @@ fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
             foot - (top - tall) * u,
         );
         let r = 2.6 * u;
-        let path = crate::raster::pen::smooth(&[
+        let path = curve(&[
             (left + r, top),
             (right - r, top),
             (right, top + r),
@@ -593,12 +591,7 @@ fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
             (left, top + r),
         ]);
         pen.fill(path, ink);
-    };
-    pen.ellipse(x, foot, 17.0 * u, 1.6 * u, Ink::Flat(Rgb::BLACK, 0.3));
-    part(pen, -13.0, 38.0, 26.0, 30.0, cloth.lift(-0.03));
-    part(pen, -11.0, 19.0, 22.0, 16.0, cloth.lift(0.03));
-    part(pen, -16.0, 24.0, 7.0, 22.0, cloth);
-    part(pen, 9.0, 24.0, 7.0, 22.0, cloth.lift(-0.05));
+    }
 }
 
 fn floor_lamp(

@@ -1,16 +1,18 @@
 //! Water under the sky: the sea with a beach or cliffs and the high waves of a storm, and lakes between hills. The level
 //! water mirrors what is painted above it.
 
-use super::events::SURF_RATE;
 use super::heavens::SkyOrb;
 use super::land::MountainRange;
-use super::layer::Heave;
-use super::noise::{cloudy, ridged, value};
-use super::particles::{ParticleKind, Particles};
-use super::water::Water;
-use super::{PlaneLayout, SceneBuilder, cast, land, sky};
+use super::{cast, land, sky};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::layer::{Heave, Sway};
+use crate::raster::noise::{cloudy, ridged, value};
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::Ink;
+use crate::raster::water::Water;
+use crate::scene::events::SURF_RATE;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 use crate::subject::Subject;
 
 pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
@@ -38,10 +40,9 @@ pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
     // With boats and nobody on land there is no beach: all of the frame is water.
     let open = !walks && cast::has_figures(stage, cast::FigureMedium::Water);
     let near = if open { 0.72 } else { 0.56 };
-    let row = |share: f32| horizon + (shore - horizon) * share;
-    let width = stage.width;
+    let (deep, width) = (shore - horizon, stage.width);
     let pool = cast::WaterArea {
-        rows: (row(0.16), row(near)),
+        rows: (horizon + deep * 0.16, horizon + deep * near),
         columns: match (cliffs, side) {
             (false, _) => (0.0, width),
             (true, true) => (0.0, width * 0.52),
@@ -62,16 +63,15 @@ pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
 pub(super) fn paint_lake(stage: &mut SceneBuilder<'_>) {
     let horizon = stage.height * 0.56;
     let orb = sky::paint_sky(stage, horizon);
-    let winter = if stage.reading.is_snowy() { 0.9 } else { 0.5 };
+    let snow = if stage.reading.is_snowy() { 0.9 } else { 0.5 };
     let unit = stage.unit;
-    let snow = |near: f32| winter - 0.3 * near;
     land::paint_range(
         stage,
         MountainRange {
             near: 0.0,
             base: horizon,
             height: unit * 0.5,
-            snow: snow(0.0),
+            snow,
         },
         orb,
     );
@@ -82,7 +82,7 @@ pub(super) fn paint_lake(stage: &mut SceneBuilder<'_>) {
             near: 0.4,
             base: horizon + unit * 0.02,
             height: unit * 0.34,
-            snow: snow(0.4),
+            snow: snow - 0.3 * 0.4,
         },
         orb,
     );
@@ -122,18 +122,16 @@ fn sheet(stage: &mut SceneBuilder<'_>, horizon: f32, orb: SkyOrb, rough: f32) {
         .mix(palette.sky_middle, 0.2)
         .lift(-0.04);
     let bottom = stage.height * 1.12;
-    stage
-        .elements
-        .push(crate::scene::scene_builder::SceneElement::Water(Water {
-            horizon,
-            bottom,
-            depth: 0.3,
-            far,
-            near,
-            cover: (0.12 + 0.16 * rough, 0.6),
-            reach: unit * 0.012 * (0.4 + rough),
-            rate: 1.3 + rough,
-        }));
+    stage.elements.push(SceneElement::Water(Water {
+        horizon,
+        bottom,
+        depth: 0.3,
+        far,
+        near,
+        cover: (0.12 + 0.16 * rough, 0.6),
+        reach: unit * 0.012 * (0.4 + rough),
+        rate: 1.3 + rough,
+    }));
     waves(stage, horizon, bottom, rough);
     if orb.shows || palette.hour == Hour::Day {
         let colour = palette.orb.mix(palette.glow, 0.3);
@@ -165,18 +163,16 @@ fn ice(stage: &mut SceneBuilder<'_>, horizon: f32) {
     let seed = stage.rng.next();
     let pale = palette.lit(Rgb::hex(0xc4_dcea), 0.1);
     let bottom = stage.height * 1.12;
-    stage
-        .elements
-        .push(crate::scene::scene_builder::SceneElement::Water(Water {
-            horizon,
-            bottom,
-            depth: 0.3,
-            far: pale,
-            near: pale.lift(-0.05),
-            cover: (0.5, 0.72),
-            reach: 0.0,
-            rate: 0.0,
-        }));
+    stage.elements.push(SceneElement::Water(Water {
+        horizon,
+        bottom,
+        depth: 0.3,
+        far: pale,
+        near: pale.lift(-0.05),
+        cover: (0.5, 0.72),
+        reach: 0.0,
+        rate: 0.0,
+    }));
     let white = palette.lit(Rgb::hex(0xf4_f8fc), 0.05);
     let plane = PlaneLayout {
         brush: 0.0,
@@ -237,7 +233,7 @@ fn headlands(stage: &mut SceneBuilder<'_>, horizon: f32) {
             });
             pen.shape(
                 &line,
-                super::pen::Ink::down(horizon - unit * tall, tone, horizon, lower),
+                Ink::down(horizon - unit * tall, tone, horizon, lower),
             );
         });
     }
@@ -268,14 +264,14 @@ fn beach(stage: &mut SceneBuilder<'_>, shore: f32, seats: &[cast::FigurePlace]) 
         let shade = wet.mix_plain(dry, smooth(unit * 0.015, unit * 0.07, below));
         (shade, smooth(-unit * 0.004, unit * 0.006, below))
     });
-    let sway = super::layer::Sway {
+    let sway = Sway {
         reach: unit * 0.012,
         root: bottom,
         rate: 0.8,
         bend: 14.0 / unit,
     };
     // It runs up the sand when the surf is heard to break.
-    let heave = super::layer::Heave {
+    let heave = Heave {
         reach: unit * 0.014,
         rate: SURF_RATE,
         phase: 0.0,

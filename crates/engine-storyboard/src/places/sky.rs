@@ -1,13 +1,13 @@
 //! The sky: gradient, sun or moon, stars, clouds, and the glow that lies over the land.
 
+use super::cast;
 use super::heavens::{self, SkyOrb};
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast};
 use crate::lexicon::{Framing, Hour, Weather};
 use crate::raster::colour::smooth;
-use crate::subject::Subject;
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::wash::WashBlend;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 
 /// Paints the sky down to `horizon` (stage pixels) and returns the position of the light.
 pub(super) fn paint_sky(stage: &mut SceneBuilder<'_>, horizon: f32) -> SkyOrb {
@@ -61,11 +61,7 @@ pub(super) fn paint_sky(stage: &mut SceneBuilder<'_>, horizon: f32) -> SkyOrb {
 fn place_orb(stage: &mut SceneBuilder<'_>, horizon: f32) -> SkyOrb {
     let side = if stage.rng.chance(0.5) { 0.68 } else { 0.3 };
     let x = stage.width * (side + stage.rng.signed() * 0.07);
-    let asked = stage
-        .reading
-        .roles
-        .iter()
-        .any(|role| matches!(role.subject, Subject::Sun | Subject::Moon));
+    let asked = stage.reading.roles.iter().any(|role| role.subject.is_orb());
     // A sky that is covered hides sun and moon, unless the words name them.
     let grey = [
         Weather::Rain,
@@ -194,11 +190,7 @@ pub(super) fn add_bloom(stage: &mut SceneBuilder<'_>, orb: SkyOrb, strength: f32
     stage.add_wash(0.1, WashBlend::Light, 0.12, |x, y| {
         let away = (x - orb.x).hypot((y - orb.y) * 1.2) / reach;
         let share = strength * (-away * away * 2.2).exp();
-        crate::raster::colour::Rgb {
-            r: palette.glow.r * share,
-            g: palette.glow.g * share,
-            b: palette.glow.b * share,
-        }
+        palette.glow.scaled(share)
     });
 }
 

@@ -1,11 +1,12 @@
 //! Space: stars, a nebula, a planet whose limb fills a corner, and travellers.
 
 use super::heavens::SkyOrb;
-use super::noise::cloudy;
-use super::pen::Ink;
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast, sky};
+use super::{cast, sky};
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::noise::cloudy;
+use crate::raster::pen::Ink;
+use crate::raster::wash::WashBlend;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 use crate::subject::Subject;
 
 pub(super) fn paint_space(stage: &mut SceneBuilder<'_>) {
@@ -46,9 +47,7 @@ pub(super) fn paint_space(stage: &mut SceneBuilder<'_>) {
         // `add_stars` lays them at the depth of a sky; they are taken back to get a depth of their own,
         // so that layers of stars shift against each other.
         sky::add_stars(stage, height * 1.05, 0.55);
-        if let Some(crate::scene::scene_builder::SceneElement::Particles(stars)) =
-            stage.elements.pop()
-        {
+        if let Some(SceneElement::Particles(stars)) = stage.elements.pop() {
             stage.add_particles(stars.at_depth(depth));
         }
     }

@@ -2,14 +2,15 @@
 //! it; people and other large subjects are behind it.
 
 use super::heavens::SkyOrb;
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::pen::Ink;
-use super::subject::{BodyKind, Stance, Subject};
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast, room};
+use super::{cast, room};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::Ink;
+use crate::raster::wash::WashBlend;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
+use crate::subject::{BodyKind, Stance, Subject};
 
 /// Magnification compared with other scenes.
 const NEARNESS: f32 = 1.5;
@@ -113,8 +114,7 @@ fn backdrop(stage: &mut SceneBuilder<'_>, edge: f32, light: f32) {
 
 /// Rain or snow behind the window.
 fn outside(stage: &mut SceneBuilder<'_>, area: [f32; 4]) {
-    let wet = stage.reading.has_weather(Weather::Rain) || stage.reading.has_weather(Weather::Storm);
-    let (mark, count) = if wet {
+    let (mark, count) = if stage.reading.is_rainy() {
         (ParticleKind::Rain, 240)
     } else if stage.reading.has_weather(Weather::Snowfall) {
         (ParticleKind::Snow, 150)
@@ -208,11 +208,7 @@ fn shine(stage: &mut SceneBuilder<'_>, light: f32) {
     stage.add_wash(0.6, WashBlend::Light, 0.08, |px, py| {
         let away = ((px - x) * 0.9).hypot(py - y) / (unit * 0.85);
         let share = strength * smooth(1.2, 0.0, away);
-        Rgb {
-            r: colour.r * share,
-            g: colour.g * share,
-            b: colour.b * share,
-        }
+        colour.scaled(share)
     });
     let area = [light - unit * 0.5, 0.0, light + unit * 0.5, height * 0.8];
     let dust = Particles::new(

@@ -1,14 +1,15 @@
 //! Under water: light from above, the sea bed, kelp in the current, fish and bubbles.
 
+use super::cast;
 use super::heavens::SkyOrb;
-use super::layer::Sway;
-use super::noise::{cloudy, value};
-use super::particles::{ParticleKind, Particles};
-use super::pen::{Ink, smooth as curve};
-use super::wash::WashBlend;
-use super::{PlaneLayout, SceneBuilder, cast};
 use crate::lexicon::Hour;
 use crate::raster::colour::{Rgb, smooth};
+use crate::raster::layer::Sway;
+use crate::raster::noise::{cloudy, value};
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::pen::{Ink, smooth as curve};
+use crate::raster::wash::WashBlend;
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 use crate::subject::Subject;
 
 pub(super) fn paint_underwater(stage: &mut SceneBuilder<'_>) {
@@ -20,8 +21,8 @@ pub(super) fn paint_underwater(stage: &mut SceneBuilder<'_>) {
         _ => 1.0,
     };
     let base = Rgb::hex(0x1a_6e96).tinted(palette.water, 0.7);
-    let shade = |colour: Rgb| colour.mix(Rgb::hex(0x03_0d1e), 1.0 - dim);
-    let (top, middle, deep) = (shade(base.lift(0.32)), shade(base), shade(base.lift(-0.22)));
+    let [top, middle, deep] = [base.lift(0.32), base, base.lift(-0.22)]
+        .map(|colour| colour.mix(Rgb::hex(0x03_0d1e), 1.0 - dim));
     let x = width * stage.rng.range(0.35, 0.65);
     let reach = unit * 0.9;
     stage.add_wash(0.05, WashBlend::Cover, 0.0, |px, py| {
@@ -93,11 +94,7 @@ fn rays(stage: &mut SceneBuilder<'_>, x: f32, dim: f32) {
             );
             let share =
                 0.3 * dim * beam * smooth(height * 0.95, 0.0, py) * (-angle * angle * 2.0).exp();
-            Rgb {
-                r: colour.r * share,
-                g: colour.g * share,
-                b: colour.b * share,
-            }
+            colour.scaled(share)
         });
     }
 }

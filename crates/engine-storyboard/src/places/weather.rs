@@ -1,12 +1,11 @@
 //! Weather in front of a scene: rain, snow, fog, leaves in the wind, dust in the light.
 
-use super::lexicon::{Hour, Mood, Place, Reading, Season, Weather};
-use super::lightning::Lightning;
-use super::noise::cloudy;
-use super::particles::{ParticleKind, Particles};
-use super::{PlaneLayout, SceneBuilder};
+use crate::lexicon::{Hour, Mood, Place, Reading, Season, Weather};
 use crate::raster::colour::{Rgb, smooth};
-use crate::scene::scene_builder::SceneElement;
+use crate::raster::lightning::Lightning;
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 
 pub(super) fn paint_weather(stage: &mut SceneBuilder<'_>) {
     if matches!(
@@ -26,7 +25,7 @@ pub(super) fn paint_weather(stage: &mut SceneBuilder<'_>) {
     } else if reading.has_weather(Weather::Downpour) {
         paint_fog(stage, 0.22);
     }
-    if reading.has_weather(Weather::Rain) || reading.has_weather(Weather::Storm) {
+    if reading.is_rainy() {
         let (density, size) = rain_density(reading);
         let colour = stage.palette.haze.mix(Rgb::WHITE, 0.45);
         fall(stage, ParticleKind::Rain, (density, size), colour, wind);

@@ -150,8 +150,8 @@ fn finish_block(
     // Four pixels of four bytes are three words of three.
     let (words, _) = bytes.as_chunks::<16>();
     for (out, four) in out.as_chunks_mut::<12>().0.iter_mut().zip(words) {
-        let word = |at: usize| u32::from_le_bytes([four[at], four[at + 1], four[at + 2], 0]);
-        let (a, b, c, d) = (word(0), word(4), word(8), word(12));
+        let [a, b, c, d] =
+            [0, 4, 8, 12].map(|at| u32::from_le_bytes([four[at], four[at + 1], four[at + 2], 0]));
         let packed = [a | (b << 24), (b >> 8) | (c << 16), (c >> 16) | (d << 8)];
         for (out, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(packed) {
             *out = word.to_le_bytes();

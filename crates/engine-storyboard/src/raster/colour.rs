@@ -138,6 +138,15 @@ impl Rgb {
         }
     }
 
+    /// Each component times `factor`.
+    pub(crate) fn scaled(self, factor: f32) -> Self {
+        Self {
+            r: self.r * factor,
+            g: self.g * factor,
+            b: self.b * factor,
+        }
+    }
+
     /// Hue angle in OKLab, degrees 0 to 360.
     #[cfg(test)]
     pub(crate) fn hue(self) -> f32 {

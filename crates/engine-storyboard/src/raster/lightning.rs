@@ -149,20 +149,14 @@ impl Lightning {
             return;
         }
         let map = view.map(DEPTH);
-        let all = || strike.bolt.iter().flatten();
+        let (mut low, mut high) = ((f32::MAX, f32::MAX), (f32::MIN, f32::MIN));
+        for (x, y) in strike.bolt.iter().flatten() {
+            low = (low.0.min(*x), low.1.min(*y));
+            high = (high.0.max(*x), high.1.max(*y));
+        }
         let reach = self.unit * 0.02;
-        let least = |part: fn(&(f32, f32)) -> f32| all().map(part).fold(f32::MAX, f32::min) - reach;
-        let most = |part: fn(&(f32, f32)) -> f32| all().map(part).fold(f32::MIN, f32::max) + reach;
-        let (left, right) = pixel_range(
-            map.x(least(|point| point.0)),
-            map.x(most(|point| point.0)),
-            canvas.width,
-        );
-        let (top, bottom) = pixel_range(
-            map.y(least(|point| point.1)),
-            map.y(most(|point| point.1)),
-            canvas.height,
-        );
+        let (left, right) = pixel_range(map.x(low.0 - reach), map.x(high.0 + reach), canvas.width);
+        let (top, bottom) = pixel_range(map.y(low.1 - reach), map.y(high.1 + reach), canvas.height);
         let (across, down) = (map.right - left as f32, map.down - top as f32);
         let onto = Transform::from_row(map.scale, 0.0, 0.0, map.scale, across, down);
         let Some(mut pen) = Pen::new((right - left) as u32, (bottom - top) as u32, onto) else {

@@ -5,14 +5,18 @@ use tiny_skia::Pixmap;
 
 use crate::rng::lattice;
 
+/// The corners of a cell of the lattice.
+const CORNERS: [(i32, i32); 4] = [(0, 0), (1, 0), (0, 1), (1, 1)];
+
 /// Value noise, -1.0 to 1.0, smooth, one feature per unit.
 pub(crate) fn value(seed: u64, x: f32, y: f32) -> f32 {
     let (left, top) = (x.floor(), y.floor());
     let (across, down) = (fade(x - left), fade(y - top));
     let (left, top) = (left as i32, top as i32);
-    let at = |dx: i32, dy: i32| lattice(seed, left.wrapping_add(dx), top.wrapping_add(dy));
-    let upper = at(0, 0) + (at(1, 0) - at(0, 0)) * across;
-    let lower = at(0, 1) + (at(1, 1) - at(0, 1)) * across;
+    let [a, b, c, d] =
+        CORNERS.map(|(dx, dy)| lattice(seed, left.wrapping_add(dx), top.wrapping_add(dy)));
+    let upper = a + (b - a) * across;
+    let lower = c + (d - c) * across;
     (upper + (lower - upper) * down) * 2.0 - 1.0
 }
 
@@ -72,12 +76,12 @@ fn tiled_value(x: f32, y: f32, across: i32, down: i32, seed: u64) -> f32 {
     let (fx, fy) = (x * across as f32, y * down as f32);
     let (left, top) = (fx.floor() as i32, fy.floor() as i32);
     let (u, v) = (smoothstep(fx.fract()), smoothstep(fy.fract()));
-    let at = |dx: i32, dy: i32| {
+    let [a, b, c, d] = CORNERS.map(|(dx, dy)| {
         let (column, row) = ((left + dx).rem_euclid(across), (top + dy).rem_euclid(down));
         lattice(seed, column, row) * 2.0 - 1.0
-    };
-    let upper = at(0, 0) * (1.0 - u) + at(1, 0) * u;
-    let lower = at(0, 1) * (1.0 - u) + at(1, 1) * u;
+    });
+    let upper = a * (1.0 - u) + b * u;
+    let lower = c * (1.0 - u) + d * u;
     upper * (1.0 - v) + lower * v
 }
 
@@ -101,9 +105,8 @@ pub(crate) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) 
             ((y * stride) >> 16) + shift_y,
             i32::from(((y * stride) >> 8) as u8),
         );
-        let tiles = |row: usize| &tile[row % TILE * TILE..][..TILE];
-        let pair = tiles(upper).iter().zip(tiles(upper + 1));
-        for (out, (a, b)) in strip.iter_mut().zip(pair) {
+        let [a, b] = [upper, upper + 1].map(|row| &tile[row % TILE * TILE..][..TILE]);
+        for (out, (a, b)) in strip.iter_mut().zip(a.iter().zip(b)) {
             *out = i32::from(*a) * (256 - down) + i32::from(*b) * down;
         }
         for (x, texel) in row.chunks_exact_mut(4).enumerate() {

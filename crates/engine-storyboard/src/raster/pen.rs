@@ -40,8 +40,8 @@ fn unit(value: f32) -> f32 {
     value.clamp(0.0, 1.0)
 }
 
-fn shader(ink: Ink) -> Option<Shader<'static>> {
-    match ink {
+fn paint(ink: Ink) -> Option<Paint<'static>> {
+    let shader = match ink {
         Ink::Flat(rgb, alpha) => Some(Shader::SolidColor(color(rgb, alpha))),
         Ink::Line([a, b]) => LinearGradient::new(
             Point::from_xy(a.0, a.1),
@@ -59,7 +59,12 @@ fn shader(ink: Ink) -> Option<Shader<'static>> {
             SpreadMode::Pad,
             Transform::identity(),
         ),
-    }
+    }?;
+    Some(Paint {
+        shader,
+        anti_alias: true,
+        ..Paint::default()
+    })
 }
 
 /// The two ends of a gradient.
@@ -103,26 +108,16 @@ impl Pen {
     }
 
     pub(crate) fn fill(&mut self, path: Option<Path>, ink: impl Into<Ink>) {
-        let (Some(path), Some(shader)) = (path, shader(ink.into())) else {
+        let (Some(path), Some(paint)) = (path, paint(ink.into())) else {
             return;
-        };
-        let paint = Paint {
-            shader,
-            anti_alias: true,
-            ..Paint::default()
         };
         self.pixmap
             .fill_path(&path, &paint, FillRule::Winding, self.transform, None);
     }
 
     pub(crate) fn line(&mut self, path: Option<Path>, width: f32, ink: impl Into<Ink>) {
-        let (Some(path), Some(shader)) = (path, shader(ink.into())) else {
+        let (Some(path), Some(paint)) = (path, paint(ink.into())) else {
             return;
-        };
-        let paint = Paint {
-            shader,
-            anti_alias: true,
-            ..Paint::default()
         };
         let stroke = Stroke {
             width,
@@ -169,23 +164,22 @@ impl Pen {
     }
 }
 
-fn polyline(points: &[(f32, f32)]) -> Option<Path> {
+fn open_path(points: &[(f32, f32)]) -> Option<PathBuilder> {
     let mut path = PathBuilder::new();
     let (first, rest) = points.split_first()?;
     path.move_to(first.0, first.1);
     for point in rest {
         path.line_to(point.0, point.1);
     }
-    path.finish()
+    Some(path)
+}
+
+fn polyline(points: &[(f32, f32)]) -> Option<Path> {
+    open_path(points)?.finish()
 }
 
 fn polygon(points: &[(f32, f32)]) -> Option<Path> {
-    let mut path = PathBuilder::new();
-    let (first, rest) = points.split_first()?;
-    path.move_to(first.0, first.1);
-    for point in rest {
-        path.line_to(point.0, point.1);
-    }
+    let mut path = open_path(points)?;
     path.close();
     path.finish()
 }
@@ -197,8 +191,8 @@ pub(crate) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
     let mut path = PathBuilder::new();
     path.move_to(first.0, first.1);
     for index in 0..count {
-        let at = |offset: usize| points[(index + offset + count - 1) % count];
-        let (before, from, to, after) = (at(0), at(1), at(2), at(3));
+        let [before, from, to, after] =
+            [0, 1, 2, 3].map(|offset| points[(index + offset + count - 1) % count]);
         let (out, into) = (sixth_of_chord(before, to), sixth_of_chord(from, after));
         path.cubic_to(
             from.0 + out.0,

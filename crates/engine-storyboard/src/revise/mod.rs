@@ -2,11 +2,10 @@
 //! subjects. First it splits the words into things to show, things to remove, and replacements, after putting the verb
 //! first in languages that put it last. It paints nothing and knows no times.
 
-use super::lexicon::{
+use crate::lexicon::{
     ColourTint, Hour, Language, LostWords, Meaning, Place, Reading, Role, Season, Weather, is_cjk,
     language_of, possible_act, read_as,
 };
-use super::subject::Subject;
 
 /// The changes that an edit asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -170,8 +169,8 @@ impl EditChange {
     fn revise_roles(&self, made: &mut Reading) {
         let (wants, without) = (&self.wants.roles, &self.without);
         // The sky has one sun or moon.
-        let lit = wants.iter().any(is_orb);
-        made.roles.retain(|role| !(lit && is_orb(role)));
+        let lit = wants.iter().any(|role| role.subject.is_orb());
+        made.roles.retain(|role| !(lit && role.subject.is_orb()));
         for (old, new) in &self.replaced {
             let mut new = new.iter();
             let seats = made
@@ -225,11 +224,6 @@ impl EditChange {
     pub(crate) fn air(&self) -> Reading {
         air(&self.wants)
     }
-}
-
-/// Whether the sky draws a role.
-fn is_orb(role: &Role) -> bool {
-    matches!(role.subject, Subject::Sun | Subject::Moon)
 }
 
 /// Whether a word is about the picture, and not only an order.
@@ -625,21 +619,23 @@ impl EditSplitter {
             removed,
             swaps,
         } = &mut self.parts;
-        let mut swap = |joined, condition| {
-            swaps.push(ThingSwap {
-                old: old.clone(),
-                new: new.clone(),
-                joined,
-                condition,
-            });
-        };
         match std::mem::replace(&mut self.state, SplitState::Wanted) {
             SplitState::Wanted => wanted.push_str(&new),
             SplitState::Removed => removed.push_str(&old),
             SplitState::Object(verb) if always_removes(&verb) => removed.push_str(&old),
             SplitState::Object(_) => wanted.push_str(&old),
-            SplitState::Replacement(joined, condition) => swap(joined, condition),
-            SplitState::Replaced => swap(String::new(), SwapCondition::Always),
+            SplitState::Replacement(joined, condition) => swaps.push(ThingSwap {
+                old,
+                new,
+                joined,
+                condition,
+            }),
+            SplitState::Replaced => swaps.push(ThingSwap {
+                old,
+                new,
+                joined: String::new(),
+                condition: SwapCondition::Always,
+            }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lexicon::read;
-use crate::subject::Act;
+use crate::subject::{Act, Subject};
 
 const SETTLED: SceneSetting = SceneSetting {
     place: Place::Hills,

@@ -190,19 +190,20 @@ fn add_other_events(
     rng: &mut Rng,
     events: &mut Vec<ShotEvent>,
 ) {
-    let mut every = |subject: Subject, kind: EventKind, first: f32, gap: (f32, f32)| {
+    for (subject, kind, first, gap) in [
+        (Subject::Fireworks, EventKind::Burst, 0.35, (0.55, 1.1)),
+        (Subject::Bell, EventKind::Bell, 0.2, (1.6, 1.9)),
+        (Subject::Campfire, EventKind::Crackle, 0.05, (0.03, 0.3)),
+    ] {
         if !reading.shows(subject) {
-            return;
+            continue;
         }
         let mut at = from + first;
         while at < to {
             events.push(ShotEvent { time_s: at, kind });
             at += rng.range(gap.0, gap.1);
         }
-    };
-    every(Subject::Fireworks, EventKind::Burst, 0.35, (0.55, 1.1));
-    every(Subject::Bell, EventKind::Bell, 0.2, (1.6, 1.9));
-    every(Subject::Campfire, EventKind::Crackle, 0.05, (0.03, 0.3));
+    }
 }
 
 /// Brightness of a flash `since_s` after it began, 0.0 to 1.0.

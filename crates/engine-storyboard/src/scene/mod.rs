@@ -9,15 +9,15 @@ pub(crate) mod scene_builder;
 
 use kinora_contract::{Resolution, Size};
 
-use super::lexicon::{Framing, Hour, Place, Reading, Weather};
-use super::places::{self, FigureShortage, PreviousPlace};
-use super::revise::SceneSetting;
-use super::rng::{Rng, hash};
-use super::script::Shot;
-use super::subject::Subject;
+use crate::lexicon::{Framing, Hour, Place, Reading, Weather};
+use crate::places::{self, FigureShortage, PreviousPlace};
 use crate::raster::canvas::Canvas;
 use crate::raster::resample::RowScratch;
 use crate::raster::{layer, wash};
+use crate::revise::SceneSetting;
+use crate::rng::{Rng, hash};
+use crate::script::Shot;
+use crate::subject::Subject;
 use actor::Actor;
 use camera::{CameraMove, CameraView, FramePulse};
 use events::shot_events;

@@ -173,14 +173,9 @@ impl SceneBuilder<'_> {
                         continue;
                     }
                     let alpha = alpha.min(1.0) * 255.0;
-                    let part = |value: f32| (value.clamp(0.0, 1.0) * alpha + 0.5) as u8;
-                    let parts = [
-                        part(colour.r),
-                        part(colour.g),
-                        part(colour.b),
-                        (alpha + 0.5) as u8,
-                    ];
-                    texel.copy_from_slice(&parts);
+                    let [r, g, b] = [colour.r, colour.g, colour.b]
+                        .map(|value| (value.clamp(0.0, 1.0) * alpha + 0.5) as u8);
+                    texel.copy_from_slice(&[r, g, b, (alpha + 0.5) as u8]);
                 }
             }
         });

@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 
 use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
-use super::track::LowPass;
+use super::track::{LowPass, samples};
 use crate::lexicon::{Hour, Place, Reading, Weather};
 use crate::revise::SceneSetting;
 use crate::rng::Rng;
@@ -177,8 +177,8 @@ impl Ambience {
             .map(|shot| {
                 let SceneSetting { hour, place } = scene_setting(shot, &spec.prompt, spec.seed);
                 AmbienceSegment {
-                    start: super::track::samples(shot.start, fps),
-                    appears: super::track::samples(shot.appears(), fps),
+                    start: samples(shot.start, fps),
+                    appears: samples(shot.appears(), fps),
                     levels: AmbienceLevels::from_reading(&shot.reading, hour, place),
                 }
             })
@@ -271,8 +271,8 @@ impl Ambience {
         }
         if levels.motor > 0.001 {
             // Whole turns are dropped before the sine, which loses precision for large angles.
-            let turn = |hz: f32| (t * hz).fract() * TAU;
-            let tone = turn(58.0).sin() + 0.5 * turn(87.0).sin() + 0.3 * turn(116.0).sin();
+            let [low, middle, high] = [58.0, 87.0, 116.0].map(|hz| ((t * hz).fract() * TAU).sin());
+            let tone = low + 0.5 * middle + 0.3 * high;
             let road = ear.motor.pass(noise, 380.0) * 0.45;
             sum += (road + 0.02 * tone) * levels.motor;
         }
@@ -287,28 +287,27 @@ impl Ambience {
         if self.now.rails < 0.001 {
             return 0.0;
         }
-        let knock = |offset: f32| {
+        // Two pairs of knocks.
+        let [a, b, c, d] = [0.0, 0.13, 0.42, 0.42 + 0.13].map(|offset| {
             let since = (t + 1.1 - offset).rem_euclid(1.1);
             let attack = (since / 0.004).min(1.0);
             attack * (-since * 34.0).exp() * (since * 190.0 * TAU).sin()
-        };
-        let pair = |start: f32| knock(start) + 0.8 * knock(start + 0.13);
-        (pair(0.0) + pair(0.42)) * 0.06 * self.now.rails
+        });
+        ((a + 0.8 * b) + (c + 0.8 * d)) * 0.06 * self.now.rails
     }
 
     fn crickets(&self, t: f32) -> f32 {
         if self.now.crickets < 0.001 {
             return 0.0;
         }
-        let chirp = |rate: f32, hz: f32, offset: f32| {
+        let [near, far] = [(0.9, 4_150.0, 0.0), (0.73, 4_420.0, 0.4)].map(|(rate, hz, offset)| {
             let call = ((t * rate + offset).fract() * 3.2).min(1.0);
             let pulse = (call * std::f32::consts::PI).sin().max(0.0);
             // Crickets rub their wings some thirty times a second.
             let trill = 0.5 - 0.5 * (t * 31.0 * TAU).cos();
             pulse * trill * (t * hz).fract().mul_add(TAU, 0.0).sin()
-        };
-        let both = chirp(0.9, 4_150.0, 0.0) + 0.6 * chirp(0.73, 4_420.0, 0.4);
-        both * 0.014 * self.now.crickets
+        });
+        (near + 0.6 * far) * 0.014 * self.now.crickets
     }
 
     /// A short falling and rising call now and then.
@@ -317,7 +316,12 @@ impl Ambience {
             return 0.0;
         }
         let [pause, offset, hz] = self.song;
-        let call = |start: f32, hz: f32, long: f32| {
+        let calls = [
+            (0.0, hz, 0.16),
+            (0.24, hz * 1.18, 0.11),
+            (0.41, hz * 0.92, 0.2),
+        ];
+        let [first, second, third] = calls.map(|(start, hz, long)| {
             let since = (t + offset * pause - start).rem_euclid(pause);
             if since >= long {
                 return 0.0;
@@ -326,9 +330,7 @@ impl Ambience {
             let envelope = (share * std::f32::consts::PI).sin().powi(2);
             let bend = hz * since + 380.0 * (share * 9.0).sin() * 0.02;
             envelope * (bend.fract() * TAU).sin()
-        };
-        let song =
-            call(0.0, hz, 0.16) + call(0.24, hz * 1.18, 0.11) + 0.7 * call(0.41, hz * 0.92, 0.2);
-        song * 0.016 * self.now.birds
+        });
+        (first + second + 0.7 * third) * 0.016 * self.now.birds
     }
 }

@@ -4,6 +4,7 @@ use std::f32::consts::TAU;
 
 use kinora_engine::SAMPLE_RATE_HZ;
 
+use super::track::ease;
 use crate::lexicon::{Hour, Mood, Place};
 use crate::rng::Rng;
 use crate::script::Shot;
@@ -30,6 +31,13 @@ const MINOR: MusicalMode = MusicalMode {
     scale: [0, 2, 3, 5, 7, 8, 10],
     roots: [0, 5, 2, 6],
 };
+
+impl MusicalMode {
+    /// Semitones from the key up to `step`, which may lie two octaves above the scale.
+    fn semitones(&self, step: usize) -> i32 {
+        self.scale[step % 7] + 12 * i32::from(step >= 7) + 12 * i32::from(step >= 14)
+    }
+}
 
 fn mode(mood: Option<Mood>, hour: Option<Hour>, place: Option<Place>) -> &'static MusicalMode {
     match (mood, hour, place) {
@@ -81,15 +89,11 @@ impl ChordProgression {
         // ends are as loud as the rest.
         let overlap = 0.9;
         let mut tones = Vec::new();
-        let note = |step: usize| {
-            key + mode.scale[step % 7] + 12 * i32::from(step >= 7) + 12 * i32::from(step >= 14)
-        };
         for chord in 0..count as usize {
             let root = mode.roots[chord % 4];
             let last = chord + 1 == count as usize;
-            let beyond = |outer: bool| overlap * if outer { 1.0 } else { 0.5 };
-            let start = chord as f32 * bar - beyond(chord == 0);
-            let end = (chord + 1) as f32 * bar + beyond(last);
+            let start = chord as f32 * bar - overlap * if chord == 0 { 1.0 } else { 0.5 };
+            let end = (chord + 1) as f32 * bar + overlap * if last { 1.0 } else { 0.5 };
             let (from, to) = ((start * rate) as i64, (end * rate) as i64);
             // Step of the scale, octave in semitones, loudness and side: the root twice, fifth,
             // third, and a faint seventh.
@@ -101,7 +105,7 @@ impl ChordProgression {
                 (root + 6, 12, 0.022, 0.35),
             ];
             for (step, octave, loudness, side) in voices {
-                let hz = hz(note(step) + octave);
+                let hz = hz(key + mode.semitones(step) + octave);
                 tones.push(ChordTone {
                     from,
                     to,
@@ -121,7 +125,7 @@ impl ChordProgression {
                     tones.push(ChordTone {
                         from,
                         to,
-                        hz: hz(note(step) + 24),
+                        hz: hz(key + mode.semitones(step) + 24),
                         loudness,
                         side,
                         struck: true,
@@ -173,7 +177,7 @@ impl ChordTone {
             let bell = (angle * 3.0).sin() * 0.18 * (-since * 6.0).exp();
             return self.loudness * envelope * (angle.sin() + bell);
         }
-        let envelope = super::track::ease(since / 0.9) * super::track::ease(remains / 0.9);
+        let envelope = ease(since / 0.9) * ease(remains / 0.9);
         let breath = 0.88 + 0.12 * (since * 1.9 + self.hz).sin();
         let body = angle.sin() + 0.34 * (angle * 2.0 + 0.4).sin() + 0.1 * (angle * 3.0).sin();
         self.loudness * envelope * breath * body

@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 
 use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
-use super::track::LowPass;
+use super::track::{LowPass, samples};
 use crate::rng::Rng;
 use crate::scene::events::{EventKind, FootGround, shot_events};
 use crate::script::Shot;
@@ -40,7 +40,7 @@ impl Foley {
         let (spec, fps) = (job.spec, job.clip.fps);
         let mut plan: Vec<(usize, EventKind)> = Vec::new();
         for shot in shots {
-            let start = super::track::samples(shot.appears(), fps);
+            let start = samples(shot.appears(), fps);
             let events = shot_events(shot, &spec.prompt, spec.seed, fps);
             plan.extend(events.into_iter().map(|event| {
                 let after = (event.time_s * SAMPLE_RATE_HZ as f32) as usize;

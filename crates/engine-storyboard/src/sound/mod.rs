@@ -9,8 +9,8 @@ mod track;
 
 use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
-use super::rng::{Rng, hash};
-use super::script::Shot;
+use crate::rng::{Rng, hash};
+use crate::script::Shot;
 use ambience::Ambience;
 use chords::ChordProgression;
 use foley::Foley;

@@ -261,18 +261,7 @@ fn a_cancel_is_obeyed_while_the_source_is_looked_through() {
         source: Some(Arc::new(Endless(control.clone()))),
         ..NONE.clone()
     };
-    let clip = engine(1).plan(&spec, &materials).unwrap();
-    let job = FrameJob {
-        spec: &spec,
-        materials: &materials,
-        clip,
-    };
-    let mut tape = Tape {
-        frames: Vec::new(),
-        pcm: Vec::new(),
-        limit: 0,
-    };
-    let result = engine(1).generate(&job, &mut tape, &control);
+    let (_, result) = generate(&engine(1), &spec, &materials, 0, &control);
     assert!(matches!(result, Err(EngineError::Cancelled)));
 }
 
@@ -378,18 +367,8 @@ fn a_source_that_ends_early_is_a_failure_in_words() {
         let mut memory = Memory::new(SMALL, FPS, source(SMALL)[..20].to_vec());
         memory.claims = 40;
         materials.source = Some(Arc::new(memory));
-        let clip = engine(2).plan(&spec, &materials).unwrap();
-        let job = FrameJob {
-            spec: &spec,
-            materials: &materials,
-            clip,
-        };
-        let mut tape = Tape {
-            frames: Vec::new(),
-            pcm: Vec::new(),
-            limit: usize::MAX,
-        };
-        let result = engine(2).generate(&job, &mut tape, &JobControl::default());
+        let control = JobControl::default();
+        let (_, result) = generate(&engine(2), &spec, &materials, usize::MAX, &control);
         assert!(matches!(result, Err(EngineError::Failed(_))), "{result:?}");
     }
 }

@@ -88,7 +88,26 @@ pub(crate) fn tape_by(
     materials: &JobMaterials,
     limit: usize,
 ) -> Tape {
-    let clip = engine.plan(spec, materials).unwrap();
+    let (tape, result) = generate(engine, spec, materials, limit, &JobControl::default());
+    match result {
+        Ok(()) => {
+            let clip = engine.plan(spec, materials).unwrap();
+            assert_eq!(tape.frames.len(), clip.frames as usize);
+        }
+        Err(EngineError::Cancelled) if tape.frames.len() == limit => {}
+        Err(error) => panic!("{error}"),
+    }
+    tape
+}
+
+/// What the engine gave, and how it ended.
+pub(crate) fn generate(
+    engine: &Storyboard,
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+    limit: usize,
+    control: &JobControl,
+) -> (Tape, Result<(), EngineError>) {
     let mut tape = Tape {
         frames: Vec::new(),
         pcm: Vec::new(),
@@ -97,14 +116,10 @@ pub(crate) fn tape_by(
     let job = FrameJob {
         spec,
         materials,
-        clip,
+        clip: engine.plan(spec, materials).unwrap(),
     };
-    match engine.generate(&job, &mut tape, &JobControl::default()) {
-        Ok(()) => assert_eq!(tape.frames.len(), clip.frames as usize),
-        Err(EngineError::Cancelled) if tape.frames.len() == limit => {}
-        Err(error) => panic!("{error}"),
-    }
-    tape
+    let result = engine.generate(&job, &mut tape, control);
+    (tape, result)
 }
 
 pub(crate) fn whole(spec: &VideoSpec) -> Tape {

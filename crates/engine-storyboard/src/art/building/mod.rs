@@ -20,10 +20,9 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
         _ => {}
     }
     if subject == Subject::Waterfall {
-        let only = |kept: &'static str| move |name: &str| only_part(name, kept);
-        super::plain(pen, subject, look, &only("back"));
+        super::plain(pen, subject, look, &|name| only_part(name, "back"));
         fall(pen, look, m.t);
-        super::plain(pen, subject, look, &only("front"));
+        super::plain(pen, subject, look, &|name| only_part(name, "front"));
         spray(pen, look, m.t);
     } else {
         super::plain(pen, subject, look, &|name| pose(name, m));
@@ -205,14 +204,13 @@ fn streams(pen: &mut Pen, t: f32) {
         let spans = way.len() as f32 - 1.0;
         for clot in 0..7_u32 {
             let share = (t * 0.22 + clot as f32 / 7.0 + nth as f32 * 0.13).rem_euclid(1.0);
-            let at = |share: f32| {
+            let clot = [share, share + 0.045].map(|share| {
                 let along = share.min(0.999) * spans;
                 let index = along as usize;
                 let (a, b) = (way[index], way[index + 1]);
                 let part = along - index as f32;
                 (a.0 + (b.0 - a.0) * part, a.1 + (b.1 - a.1) * part)
-            };
-            let clot = [at(share), at(share + 0.045)];
+            });
             let fade = Ink::Flat(Rgb::hex(HOT[2]), 1.0 - 0.6 * share);
             pen.stroke(&clot, 1.1, fade);
         }
@@ -230,18 +228,14 @@ fn bombs(pen: &mut Pen, t: f32) {
         let throw = (turn.floor() as i32 as u32).wrapping_mul(97) ^ (nth * 13);
         let aside = (chance(throw) - 0.5) * 74.0;
         let high = 34.0 + 30.0 * chance(throw.wrapping_add(1));
-        let at = |age: f32| {
+        let trail = [(age - 0.05).max(0.0), age].map(|age| {
             let up = high * 4.0 * age * (1.0 - age) - 34.0 * age * age;
             (MOUTH.0 + aside * age, MOUTH.1 - up)
-        };
+        });
         let colour = Rgb::hex(HOT[(nth % 3) as usize]).mix(Rgb::hex(0x8a_1c10), age * age);
         let size = 1.2 + 1.6 * chance(throw.wrapping_add(2));
         let alpha = ((1.0 - age) * 5.0).min(1.0);
-        pen.stroke(
-            &[at((age - 0.05).max(0.0)), at(age)],
-            size,
-            Ink::Flat(colour, alpha),
-        );
+        pen.stroke(&trail, size, Ink::Flat(colour, alpha));
     }
 }
 

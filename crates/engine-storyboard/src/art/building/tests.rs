@@ -2,20 +2,12 @@
 
 use super::*;
 use crate::art::reach;
-use crate::art::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
+use crate::art::trial::{BY_NIGHT, LOOK, check_every_act, moment, subjects, trial};
 use crate::subject::{Act, BodyKind, Subject};
 
 #[test]
 fn every_building_is_drawn_in_every_act_and_always_alike() {
-    for subject in subjects(BodyKind::Building) {
-        for act in ACTS {
-            let m = moment(act, 1.7);
-            let first = trial(subject, &LOOK, &m, 48, 2.2);
-            assert!(first.drawn() > 30, "{subject:?} {act:?} is not drawn");
-            let again = trial(subject, &LOOK, &m, 48, 2.2);
-            assert_eq!(first.pixels, again.pixels, "{subject:?} {act:?}");
-        }
-    }
+    check_every_act(BodyKind::Building, 30);
 }
 
 #[test]

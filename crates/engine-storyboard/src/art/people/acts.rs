@@ -177,7 +177,7 @@ fn dance(build: &BodyBuild, m: &ActMoment) -> Posture {
     let (side, half) = (beat.sin(), (beat * 0.5).sin());
     let row = build.ankle_row();
     let wide = build.hips() + 3.0;
-    let lift = |sign: f32| (sign * (beat + 0.4).sin()).max(0.0) * 5.0 * build.leg;
+    let lift = [-1.0, 1.0].map(|sign: f32| (sign * (beat + 0.4).sin()).max(0.0) * 5.0 * build.leg);
     // A turn around once in 4.6 seconds, for a fifth of that time.
     let spin = ((m.t + 1.0) / 4.6).fract();
     Posture {
@@ -189,10 +189,10 @@ fn dance(build: &BodyBuild, m: &ActMoment) -> Posture {
             LimbPose::Turn(112.0 - 34.0 * side, 34.0 + 30.0 * half),
         ],
         legs: [
-            LimbPose::To(50.0 - wide, row - lift(-1.0)),
-            LimbPose::To(50.0 + wide, row - lift(1.0)),
+            LimbPose::To(50.0 - wide, row - lift[0]),
+            LimbPose::To(50.0 + wide, row - lift[1]),
         ],
-        feet: [-5.0 * lift(-1.0), -5.0 * lift(1.0)],
+        feet: lift.map(|lift| -5.0 * lift),
         turn: if spin < 0.2 {
             (spin * 5.0 * TAU).cos()
         } else {

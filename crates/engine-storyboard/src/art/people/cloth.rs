@@ -100,33 +100,18 @@ impl Skirt {
         } else {
             (far, near)
         };
-        let wide = |share: f32| 4.4 + self.flare * share;
-        let before = |share: f32| {
-            let off = wide(share) + swing * share * share;
-            beside(front, self.length * share, off)
-        };
-        let behind = |share: f32| {
-            let off = swing * share * share - wide(share);
-            beside(back, self.length * share, off)
-        };
-        let hem = [before(1.0), behind(1.0)];
-        let (x, y) = mix(hem[0], hem[1], 0.5);
+        let [front, back] = [(front, 1.0), (back, -1.0)].map(|(leg, side)| {
+            [0.25, 0.5, 0.75, 1.0].map(|share| {
+                let off = side * (4.4 + self.flare * share) + swing * share * share;
+                beside(leg, self.length * share, off)
+            })
+        });
+        let (x, y) = mix(front[3], back[3], 0.5);
+        let [front_hip, back_hip] = [59.0, 41.2].map(|x| bones.torso.point(x, 61.0));
         SkirtOutline {
             waist: [bones.torso.point(42.6, 56.0), bones.torso.point(57.4, 56.0)],
-            front: [
-                bones.torso.point(59.0, 61.0),
-                before(0.25),
-                before(0.5),
-                before(0.75),
-                hem[0],
-            ],
-            back: [
-                hem[1],
-                behind(0.75),
-                behind(0.5),
-                behind(0.25),
-                bones.torso.point(41.2, 61.0),
-            ],
+            front: [front_hip, front[0], front[1], front[2], front[3]],
+            back: [back[3], back[2], back[1], back[0], back_hip],
             between: (x, y + 1.6),
         }
     }

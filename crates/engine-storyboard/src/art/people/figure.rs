@@ -215,19 +215,19 @@ impl<'a> PersonFigure<'a> {
         let outfit = self.outfit;
         // A coat hangs from under its belt; the skirt of a dress begins at the waist.
         let dress = matches!(outfit.torso, "dress" | "bodice" | "tutu");
-        let skirt = |pen: &mut Pen| {
-            if let Some(skirt) = &outfit.skirt {
-                let swing = (self.t * 1.7).sin();
-                skirt.draw(pen, look, &self.bones, swing);
-            }
-        };
         if !dress {
-            skirt(pen);
+            self.skirt(pen, look);
         }
         draw_on_bone(pen, &self.bones.torso, look, HEADS, neck);
         draw_on_bone(pen, &self.bones.torso, look, TORSOS, outfit.torso);
         if dress {
-            skirt(pen);
+            self.skirt(pen, look);
+        }
+    }
+
+    fn skirt(&self, pen: &mut Pen, look: &SubjectColours) {
+        if let Some(skirt) = &self.outfit.skirt {
+            skirt.draw(pen, look, &self.bones, (self.t * 1.7).sin());
         }
     }
 

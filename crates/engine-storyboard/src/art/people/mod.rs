@@ -16,7 +16,7 @@ use tiny_skia::Transform;
 use super::rig::{PartPose, Rig};
 use super::{ActMoment, SubjectColours};
 use crate::raster::pen::Pen;
-use crate::subject::{Act, Subject};
+use crate::subject::{Act, BodyKind, Subject};
 use figure::PersonFigure;
 use outfit::{Outfit, outfit};
 use skeleton::{BodyBuild, LimbPose, Posture, Skeleton};
@@ -37,7 +37,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
 /// The box of the heads in the square's coordinates (left, top, right, bottom), which captions avoid; `None` for all
 /// but people.
 pub(crate) fn head(subject: Subject, m: &ActMoment) -> Option<[f32; 4]> {
-    if subject.facts().body != crate::subject::BodyKind::Person {
+    if subject.facts().body != BodyKind::Person {
         return None;
     }
     Some(match subject {
@@ -223,29 +223,18 @@ fn mermaid(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     let worn = outfit(Subject::Mermaid, m.nth);
     let figure = PersonFigure::new(&worn, mermaid_posture(m), m);
     let bones = figure.bones;
-    let lash = |phase: f32| (m.t * 3.2 - phase).sin();
+    let lash = [0.0, 0.8, 1.7].map(|phase| (m.t * 3.2 - phase).sin());
     figure.draw_tailed(pen, look, &|pen| {
-        let Some(rig) = Rig::named(SHEET) else {
-            return;
-        };
         // Each piece turns about the end of the one before.
         let mut place = Transform::from_translate(bones.pelvis.0 - 50.0, bones.pelvis.1 - 60.0)
-            .pre_concat(Transform::from_rotate_at(4.0 * lash(0.0), 50.0, 60.0));
+            .pre_concat(Transform::from_rotate_at(4.0 * lash[0], 50.0, 60.0));
         for (name, joint, degrees) in [
             ("tail-1", (50.6, 60.0), 0.0),
-            ("tail-2", (50.6, 72.0), 10.0 * lash(0.8) + 6.0),
-            ("tail-3", (50.7, 86.0), 20.0 * lash(1.7) + 10.0),
+            ("tail-2", (50.6, 72.0), 10.0 * lash[1] + 6.0),
+            ("tail-3", (50.7, 86.0), 20.0 * lash[2] + 10.0),
         ] {
             place = place.pre_concat(Transform::from_rotate_at(degrees, joint.0, joint.1));
-            pen.within(place, |pen| {
-                rig.draw(pen, look, &|part| {
-                    if part == name {
-                        PartPose::REST
-                    } else {
-                        PartPose::HIDDEN
-                    }
-                });
-            });
+            pen.within(place, |pen| figure::draw_part(pen, look, SHEET, name));
         }
     });
 }

@@ -55,7 +55,7 @@ fn cyclist_posture(m: &ActMoment) -> Posture {
     let seat = inside(CYCLIST, 40.4, 50.0);
     // One turn of the crank for two of the wheels.
     let turn = rolled(m) * 0.5;
-    let pedal = |turn: f32| {
+    let legs = [turn, turn + PI].map(|turn| {
         let (sin, cos) = turn.sin_cos();
         let (x, y) = inside(
             CYCLIST,
@@ -63,7 +63,7 @@ fn cyclist_posture(m: &ActMoment) -> Posture {
             CRANK.1 + sin * CRANK_ARM - 3.4,
         );
         LimbPose::To(x, y)
-    };
+    });
     let grip = inside(CYCLIST, 68.4, 52.0);
     let waves = m.act == Act::Wave;
     Posture {
@@ -78,7 +78,7 @@ fn cyclist_posture(m: &ActMoment) -> Posture {
                 LimbPose::To(grip.0 + 2.0, grip.1)
             },
         ],
-        legs: [pedal(turn), pedal(turn + PI)],
+        legs,
         feet: [0.0; 2],
         ..acts::stand(&build, m)
     }

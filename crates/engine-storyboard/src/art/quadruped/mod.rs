@@ -1,20 +1,20 @@
 //! Animals on four legs, snakes and snails: their drawings, and how the parts move.
 
-pub(super) mod gait;
 mod slow;
 #[cfg(test)]
 mod tests;
 
 use std::f32::consts::TAU;
 
-use self::gait::{BOUND, FootGait, GALLOP, HOP, LegBend, NAMES, Point, TROT, TwoBoneLeg, WALK};
+use super::gait::{BOUND, FootGait, GALLOP, HOP, LegBend, NAMES, Point, TROT, TwoBoneLeg, WALK};
 use super::rig::{PartPose, Rig};
-use super::{ActMoment, HOPS_HZ, SubjectColours};
+use super::{ActMoment, HOPS_HZ, SubjectColours, drawing};
+use crate::raster::colour::smooth;
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
-    let Some(rig) = Rig::named(&super::drawing(subject)) else {
+    let Some(rig) = drawing(subject) else {
         return;
     };
     match RestJoints::from_rig(rig) {
@@ -55,9 +55,9 @@ const GROUND: f32 = 98.0;
 
 impl RestJoints {
     fn from_rig(rig: &Rig) -> Option<Self> {
-        let leg = |nth: usize| TwoBoneLeg::from_rig(rig, NAMES.get(nth)?);
+        let [a, b, c, d] = NAMES.map(|name| TwoBoneLeg::from_rig(rig, name));
         Some(Self {
-            legs: [leg(0)?, leg(1)?, leg(2)?, leg(3)?],
+            legs: [a?, b?, c?, d?],
             seat: rig.joint("body")?,
             belly: rig.joint("belly")?,
             neck: rig.joint("neck")?,
@@ -688,7 +688,7 @@ fn fly(figure: &mut AnimalPose, m: &ActMoment, act: Act) {
     let beat = m.t * 4.6;
     let share = m.share.clamp(0.0, 1.0);
     let flown = match act {
-        Act::Land => 1.0 - smooth(share, 0.75, 1.0),
+        Act::Land => 1.0 - smooth(0.75, 1.0, share),
         _ => 1.0,
     };
     let rate = if act == Act::Fall { 0.15 } else { 1.0 };
@@ -714,8 +714,4 @@ fn fly(figure: &mut AnimalPose, m: &ActMoment, act: Act) {
             );
         }
     }
-}
-
-fn smooth(value: f32, low: f32, high: f32) -> f32 {
-    crate::raster::colour::smooth(low, high, value)
 }

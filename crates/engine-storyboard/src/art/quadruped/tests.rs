@@ -1,9 +1,9 @@
 //! What four-legged figures promise: feet that stand, heads that reach the ground, eyes that close.
 
 use super::figure;
-use super::gait::{BOUND, GALLOP, HOP, NAMES, Point, TROT, WALK};
 use super::{AnimalPose, GROUND, RestJoints, turned};
 use crate::art::ActMoment;
+use crate::art::gait::{BOUND, GALLOP, HOP, NAMES, Point, TROT, WALK};
 use crate::art::rig::{PartPose, Rig};
 use crate::subject::{Act, BodyKind, Subject};
 
@@ -12,7 +12,7 @@ fn walkers() -> impl Iterator<Item = (Subject, &'static Rig, RestJoints)> {
     all.filter(|one| one.facts().body == BodyKind::Quadruped)
         .filter(|one| !matches!(one, Subject::Snake | Subject::Snail))
         .map(|one| {
-            let rig = Rig::named(&crate::art::drawing(one)).unwrap();
+            let rig = crate::art::drawing(one).unwrap();
             let frame =
                 RestJoints::from_rig(rig).unwrap_or_else(|| panic!("{one:?} lacks a joint"));
             (one, rig, frame)

@@ -68,7 +68,11 @@ fn comet(pen: &mut Pen, look: &SubjectColours, t: f32) {
         let head = (78.0, 50.0);
         let blue = Rgb::hex(0x6a_a8ff);
         let wave = 1.2 * (t * 2.1).sin();
-        let tail = |pen: &mut Pen, end: (f32, f32), half: f32, wide: f32, colour, alpha| {
+        for (end, half, wide, colour, alpha) in [
+            ((-42.0, 62.0 + wave), 4.0, 12.0, main, 0.4),
+            ((-46.0, 46.0 - wave), 3.0, 4.0, blue, 0.6),
+            ((-10.0, 51.0), 4.4, 3.0, main, 0.7),
+        ] {
             let fade = [(head.0, head.1, colour, alpha), (end.0, end.1, colour, 0.0)];
             let wedge = [
                 (head.0 + half * 0.4, head.1 - half),
@@ -77,10 +81,7 @@ fn comet(pen: &mut Pen, look: &SubjectColours, t: f32) {
                 (end.0, end.1 - wide),
             ];
             pen.shape(&wedge, Ink::Line(fade));
-        };
-        tail(pen, (-42.0, 62.0 + wave), 4.0, 12.0, main, 0.4);
-        tail(pen, (-46.0, 46.0 - wave), 3.0, 4.0, blue, 0.6);
-        tail(pen, (-10.0, 51.0), 4.4, 3.0, main, 0.7);
+        }
         for nth in 0..16_u32 {
             let age = (t * (0.25 + 0.2 * chance(nth)) + chance(nth + 50)).rem_euclid(1.0);
             let x = head.0 - 110.0 * age;
@@ -105,13 +106,6 @@ const SHADOW: f32 = 17.0;
 /// towards the viewer is brighter.
 fn black_hole(pen: &mut Pen, look: &SubjectColours, t: f32) {
     let main = own_light(look, Subject::BlackHole);
-    let hot = main.mix(Rgb::hex(0xff_f6e0), 0.7);
-    let sides = |alpha: f32| {
-        Ink::Line([
-            (8.0, 50.0, hot, alpha),
-            (92.0, 50.0, main.lift(-0.18), alpha * 0.85),
-        ])
-    };
     pen.within(Transform::from_rotate_at(-12.0, 50.0, 50.0), |pen| {
         pen.glow(50.0, 50.0, 44.0, main, 0.4);
         for (radius, width, alpha) in [(23.6, 5.6, 0.4), (19.6, 4.0, 0.9)] {
@@ -124,17 +118,26 @@ fn black_hole(pen: &mut Pen, look: &SubjectColours, t: f32) {
                     )
                 })
                 .collect();
-            pen.stroke(&halo, width, sides(alpha));
+            pen.stroke(&halo, width, disc_ink(main, alpha));
         }
-        disc(pen, t, false, &sides);
+        disc(pen, t, false, main);
         pen.circle(50.0, 50.0, SHADOW, Rgb::BLACK);
-        disc(pen, t, true, &sides);
+        disc(pen, t, true, main);
     });
+}
+
+/// Hotter on one side.
+fn disc_ink(main: Rgb, alpha: f32) -> Ink {
+    let hot = main.mix(Rgb::hex(0xff_f6e0), 0.7);
+    Ink::Line([
+        (8.0, 50.0, hot, alpha),
+        (92.0, 50.0, main.lift(-0.18), alpha * 0.85),
+    ])
 }
 
 /// One half of the disc, behind the hole or in front of it. Its inner rings turn faster (Kepler's third
 /// law: the square of the period goes as the cube of the radius).
-fn disc(pen: &mut Pen, t: f32, front: bool, sides: &dyn Fn(f32) -> Ink) {
+fn disc(pen: &mut Pen, t: f32, front: bool, main: Rgb) {
     let (from, flat) = if front { (0.0, 0.2) } else { (0.5, 0.16) };
     // A flat ring: a circle squashed together with its lines.
     let press = Transform::from_translate(0.0, 50.0 * (1.0 - flat)).pre_scale(1.0, flat);
@@ -146,7 +149,8 @@ fn disc(pen: &mut Pen, t: f32, front: bool, sides: &dyn Fn(f32) -> Ink) {
             (24.0, 8.0, 0.95),
         ];
         for (radius, width, alpha) in rings {
-            pen.stroke(&circle_arc(radius, from, from + 0.5), width, sides(alpha));
+            let half = circle_arc(radius, from, from + 0.5);
+            pen.stroke(&half, width, disc_ink(main, alpha));
         }
         for nth in 0..14_u32 {
             let radius = 23.0 + 22.0 * chance(nth);
@@ -382,8 +386,9 @@ fn coasts(pen: &mut Pen, lands: &[&[(i16, i16)]], turn: f32, colour: Rgb) {
             let to = land[(nth + 1) % land.len()];
             // Long coasts bend with the globe.
             for part in 0..3 {
-                let at = |a: i16, b: i16| f32::from(a) + f32::from(b - a) * part as f32 / 3.0;
-                let (point, near) = project(at(from.0, to.0) + turn, at(from.1, to.1));
+                let [longitude, latitude] = [(from.0, to.0), (from.1, to.1)]
+                    .map(|(a, b)| f32::from(a) + f32::from(b - a) * part as f32 / 3.0);
+                let (point, near) = project(longitude + turn, latitude);
                 any_near |= near;
                 shape.push(point);
             }
@@ -493,14 +498,13 @@ fn colour(look: &SubjectColours, shot: u32) -> Rgb {
 
 /// A rising rocket, which slows down.
 fn rise(pen: &mut Pen, top: (f32, f32), share: f32) {
-    let at = |share: f32| {
-        let left = (1.0 - share).max(0.0);
-        (top.0 + 4.0 * left, top.1 + (150.0 - top.1) * left * left)
-    };
     let glow = Rgb::hex(0xff_e0a0);
     for step in 0..5_u8 {
         let back = f32::from(step) * 0.035;
-        let trail = [at(share - back), at(share - back - 0.035)];
+        let trail = [share - back, share - back - 0.035].map(|share| {
+            let left = (1.0 - share).max(0.0);
+            (top.0 + 4.0 * left, top.1 + (150.0 - top.1) * left * left)
+        });
         pen.stroke(
             &trail,
             1.5 - 0.2 * f32::from(step),
@@ -517,15 +521,6 @@ fn burst(pen: &mut Pen, top: (f32, f32), colour: Rgb, shot: u32, age: f32) {
     if flash > 0.0 {
         pen.glow(top.0, top.1, size * 0.8, colour, 0.8 * flash);
     }
-    // Air slows the sparks down, then they sink.
-    let at = |angle: f32, reach: f32, age: f32| {
-        // Drag: the speed falls exponentially, so that sparks come to rest at `size * reach`.
-        let out = size * reach * (1.0 - (-3.4 * age).exp());
-        (
-            top.0 + out * angle.cos(),
-            top.1 + out * angle.sin() + 22.0 * age * age,
-        )
-    };
     let hue = colour.mix(Rgb::WHITE, (0.7 - 2.4 * age).max(0.0));
     for spark in 0..SPARKS {
         let inner = spark.is_multiple_of(3);
@@ -535,10 +530,15 @@ fn burst(pen: &mut Pen, top: (f32, f32), colour: Rgb, shot: u32, age: f32) {
         } else {
             0.92 + 0.12 * chance(shot + spark * 11)
         };
-        let tail = [
-            at(angle, reach, (age - 0.1 - 0.1 * age).max(0.0)),
-            at(angle, reach, age),
-        ];
+        // Air slows the sparks down, then they sink.
+        let tail = [(age - 0.1 - 0.1 * age).max(0.0), age].map(|age| {
+            // Drag: the speed falls exponentially, so that sparks come to rest at `size * reach`.
+            let out = size * reach * (1.0 - (-3.4 * age).exp());
+            (
+                top.0 + out * angle.cos(),
+                top.1 + out * angle.sin() + 22.0 * age * age,
+            )
+        });
         // Sparks twinkle before they go out.
         let twinkle = if age > 0.5 && (spark + (age * 40.0) as u32).is_multiple_of(3) {
             0.35

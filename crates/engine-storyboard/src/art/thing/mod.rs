@@ -25,7 +25,7 @@ fn whole(subject: Subject, m: &ActMoment) -> Transform {
             about_foot(Transform::from_translate(0.0, -up).pre_rotate(lean))
         }
         (Act::Open, Subject::Egg) => {
-            let hatching = crate::raster::colour::smooth(0.3, 0.8, m.share);
+            let hatching = smooth(0.3, 0.8, m.share);
             let strong = 7.0 * hatching * (m.t * 1.1).sin().max(0.0);
             about_foot(Transform::from_rotate(strong * (m.t * 19.0).sin()))
         }
@@ -149,15 +149,13 @@ fn steam(pen: &mut Pen, m: &ActMoment, from: (f32, f32), tall: f32) {
                 (x + sway, from.1 - s * height)
             })
             .collect();
-        let fade = |alpha: f32| {
-            Ink::Line([
+        for (wide, alpha) in [(0.17, 0.14), (0.09, 0.24), (0.035, 0.34)] {
+            let fade = Ink::Line([
                 (0.0, from.1, Rgb::WHITE, alpha * strength),
                 (0.0, from.1 - height, Rgb::WHITE, 0.0),
-            ])
-        };
-        pen.stroke(&points, tall * 0.17, fade(0.14));
-        pen.stroke(&points, tall * 0.09, fade(0.24));
-        pen.stroke(&points, tall * 0.035, fade(0.34));
+            ]);
+            pen.stroke(&points, tall * wide, fade);
+        }
     }
 }
 
@@ -297,9 +295,6 @@ fn nth(part: &str) -> f32 {
 }
 
 fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> PartPose {
-    let wave = |degrees: f32, rate: f32, phase: f32| {
-        PartPose::turned(degrees * (m.t * rate + phase).sin())
-    };
     match (subject, part) {
         (Subject::Cake, "candles") => PartPose::shown_if(burns(subject, m)),
         (Subject::Cake, "fruit") => PartPose::shown_if(!burns(subject, m)),
@@ -308,8 +303,8 @@ fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> P
         (Subject::Clock, _) => clock(m, part),
         (Subject::Hourglass, _) => hourglass(m, part),
         (Subject::Book, _) => book(m, part),
-        (Subject::Bell, "bell") => wave(ringing(m), 3.4, 0.0),
-        (Subject::Bell, "clapper") => wave(ringing(m) * 0.8, 3.4, -0.9),
+        (Subject::Bell, "bell") => wave(m, ringing(m), 3.4, 0.0),
+        (Subject::Bell, "clapper") => wave(m, ringing(m) * 0.8, 3.4, -0.9),
         (Subject::Ball, "ball") => PartPose::turned((m.gone * 100.0 / 44.0).to_degrees()),
         (Subject::Heart, "heart") => {
             let size = beat(m.t);
@@ -335,10 +330,12 @@ fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> P
         (Subject::Guitar | Subject::Violin, "strings") if m.act == Act::Play => {
             PartPose::shifted(0.35 * (m.t * 61.0).sin(), 0.0)
         }
-        (Subject::Guitar | Subject::Violin, "guitar") if m.act == Act::Play => wave(1.6, 3.1, 0.0),
-        (Subject::Lantern, "handle") => wave(5.0, 1.1, 0.0),
-        (Subject::Vase, "bunch") => wave(1.2, 0.9, 0.0),
-        (Subject::Vase, _) => wave(4.0, 1.1, nth(part)),
+        (Subject::Guitar | Subject::Violin, "guitar") if m.act == Act::Play => {
+            wave(m, 1.6, 3.1, 0.0)
+        }
+        (Subject::Lantern, "handle") => wave(m, 5.0, 1.1, 0.0),
+        (Subject::Vase, "bunch") => wave(m, 1.2, 0.9, 0.0),
+        (Subject::Vase, _) => wave(m, 4.0, 1.1, nth(part)),
         (Subject::Drum, _) if part.starts_with("stick-") && m.act == Act::Play => {
             let side = if part == "stick-left" { 1.0 } else { -1.0 };
             PartPose::turned(-side * 16.0 * (m.t * 9.0 * side).sin().max(0.0))
@@ -348,12 +345,17 @@ fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> P
             PartPose::shifted(-16.0 * (m.t * 0.8).sin() - 14.0, 3.0 * (m.t * 1.6).cos())
         }
         (Subject::Letter, _) => letter(m, part),
-        (Subject::Telescope, "tube") => wave(3.0, 0.6, 0.0),
+        (Subject::Telescope, "tube") => wave(m, 3.0, 0.6, 0.0),
         (Subject::TeddyBear, _) => teddy(m, part),
-        (_, "leaf-right") => wave(3.0, 1.1, 0.0),
+        (_, "leaf-right") => wave(m, 3.0, 1.1, 0.0),
         (Subject::Snowman, _) => snowman(m, part),
         _ => PartPose::REST,
     }
+}
+
+/// A swing by up to `degrees`; `rate` in radians per second, `phase` in radians.
+fn wave(m: &ActMoment, degrees: f32, rate: f32, phase: f32) -> PartPose {
+    PartPose::turned(degrees * (m.t * rate + phase).sin())
 }
 
 /// A flame that leans and stretches, each in its own rhythm.
@@ -446,11 +448,10 @@ fn letter(m: &ActMoment, part: &str) -> PartPose {
 }
 
 fn teddy(m: &ActMoment, part: &str) -> PartPose {
-    let swing = |degrees: f32| PartPose::turned(degrees * (m.t * 5.0).sin());
     match (part, m.act) {
         ("arm-right", Act::Wave) => PartPose::turned(-112.0 + 16.0 * (m.t * 6.0).sin()),
-        ("arm-left" | "arm-right", Act::Dance) => swing(30.0),
-        ("head", Act::Dance | Act::Wave) => swing(4.0),
+        ("arm-left" | "arm-right", Act::Dance) => wave(m, 30.0, 5.0, 0.0),
+        ("head", Act::Dance | Act::Wave) => wave(m, 4.0, 5.0, 0.0),
         ("head", Act::Sleep) => PartPose::turned(9.0),
         _ => PartPose::REST,
     }
@@ -469,11 +470,11 @@ fn ringing(m: &ActMoment) -> f32 {
 fn beat(t: f32) -> f32 {
     let at = t.fract();
     // Half a sine: the first beat is stronger and shorter than the second.
-    let bump = |start: f32, long: f32| {
+    let [first, second] = [(0.0, 0.24), (0.26, 0.3)].map(|(start, long)| {
         let share = ((at - start) / long).clamp(0.0, 1.0);
         (share * std::f32::consts::PI).sin()
-    };
-    0.92 + 0.08 * bump(0.0, 0.24) + 0.05 * bump(0.26, 0.3)
+    });
+    0.92 + 0.08 * first + 0.05 * second
 }
 
 /// A message that pops up every five seconds and stays for three.
@@ -497,17 +498,14 @@ fn flash(m: &ActMoment) -> PartPose {
 }
 
 fn snowman(m: &ActMoment, part: &str) -> PartPose {
-    let wave = |degrees: f32, rate: f32, phase: f32| {
-        PartPose::turned(degrees * (m.t * rate + phase).sin())
-    };
     match (part, m.act) {
         ("arm-right", Act::Wave) => PartPose::turned(-30.0 + 18.0 * (m.t * 6.0).sin()),
-        ("arm-left", Act::Dance) => wave(24.0, 4.2, 0.0),
-        ("arm-right", Act::Dance) => wave(24.0, 4.2, 0.6),
-        ("arm-left" | "arm-right", _) => wave(2.0, 1.1, 0.0),
-        ("chest", _) => wave(0.8, 1.0, 0.0),
-        ("head", _) => wave(3.0, 0.8, 0.7),
-        ("scarf", _) => wave(9.0, 1.9, 0.0),
+        ("arm-left", Act::Dance) => wave(m, 24.0, 4.2, 0.0),
+        ("arm-right", Act::Dance) => wave(m, 24.0, 4.2, 0.6),
+        ("arm-left" | "arm-right", _) => wave(m, 2.0, 1.1, 0.0),
+        ("chest", _) => wave(m, 0.8, 1.0, 0.0),
+        ("head", _) => wave(m, 3.0, 0.8, 0.7),
+        ("scarf", _) => wave(m, 9.0, 1.9, 0.0),
         _ => PartPose::REST,
     }
 }

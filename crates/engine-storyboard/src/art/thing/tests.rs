@@ -14,17 +14,8 @@ const SIDE: f32 = 40.0;
 fn look() -> SubjectColours {
     SubjectColours {
         main: Rgb::hex(0xc8_4030),
-        trim: Rgb::hex(0xf2_c14e),
-        dark: Rgb::hex(0x2a_2630),
-        pale: Rgb::hex(0xf3_ece0),
-        lamp: Rgb::hex(0xff_d27a),
-        skin: Rgb::hex(0xd8_a482),
-        hair: Rgb::hex(0x3a_2a24),
         lit: true,
-        snowy: false,
-        light: Rgb::WHITE,
-        haze: Rgb::WHITE,
-        mist: 0.0,
+        ..SubjectColours::PLAIN
     }
 }
 

@@ -2,21 +2,13 @@
 
 use super::*;
 use crate::art::rig::{Rig, source};
-use crate::art::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
-use crate::art::{ActMoment, drawing, reach};
+use crate::art::trial::{BY_NIGHT, LOOK, check_every_act, moment, subjects, trial};
+use crate::art::{ActMoment, drawing_name, reach};
 use crate::subject::{Act, BodyKind, Subject};
 
 #[test]
 fn every_vehicle_is_drawn_in_every_act_and_always_alike() {
-    for subject in subjects(BodyKind::Vehicle) {
-        for act in ACTS {
-            let m = moment(act, 1.7);
-            let first = trial(subject, &LOOK, &m, 48, 2.2);
-            assert!(first.drawn() > 30, "{subject:?} {act:?} is not drawn");
-            let again = trial(subject, &LOOK, &m, 48, 2.2);
-            assert_eq!(first.pixels, again.pixels, "{subject:?} {act:?}");
-        }
-    }
+    check_every_act(BodyKind::Vehicle, 30);
 }
 
 #[test]
@@ -58,7 +50,7 @@ fn the_foot_of_a_wheel_stands_still_on_the_ground() {
 fn every_wheel_names_its_radius_and_touches_the_ground() {
     let mut wheels = 0;
     for subject in subjects(BodyKind::Vehicle) {
-        let name = drawing(subject);
+        let name = drawing_name(subject);
         let rig = Rig::named(&name).unwrap();
         for part in rig.parts() {
             if part.starts_with("wheel-") {

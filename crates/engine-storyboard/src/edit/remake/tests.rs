@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::lexicon::read;
+use crate::scene::Scene;
 use crate::subject::Subject;
 use kinora_contract::id::TaskId;
 use kinora_contract::{EditSpec, FrameSize, Size};

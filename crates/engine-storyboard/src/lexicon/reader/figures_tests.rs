@@ -1,23 +1,9 @@
 //! Which figures words make: families, players, drivers, what a colour belongs to.
 
+use super::tests::{RED, deeds, subjects};
 use super::*;
 use crate::lexicon::{Hour, Season, Weather};
-use crate::raster::colour::Rgb;
 use crate::subject::Act;
-
-const RED: Rgb = Rgb::hex(0xd3_2f2f);
-
-fn subjects(text: &str) -> Vec<Subject> {
-    let roles = read(text, "").roles;
-    roles.iter().map(|role| role.subject).collect()
-}
-
-/// Noun, count and action of every role.
-fn deeds(text: &str) -> Vec<(&'static str, u32, Option<Act>)> {
-    let roles = read(text, "").roles;
-    let deed = |role: &Role| (role.subject.facts().noun, role.count, role.act);
-    roles.iter().map(deed).collect()
-}
 
 #[test]
 fn nouns_that_are_verbs_elsewhere_are_told_apart() {

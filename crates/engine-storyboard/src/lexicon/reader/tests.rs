@@ -5,20 +5,22 @@ use crate::lexicon::{Hour, Meaning, Weather};
 use crate::raster::colour::Rgb;
 use crate::subject::Act;
 
-const RED: Rgb = Rgb::hex(0xd3_2f2f);
+pub(super) const RED: Rgb = Rgb::hex(0xd3_2f2f);
 const BLUE: Rgb = Rgb::hex(0x2f_66c8);
 const YELLOW: Rgb = Rgb::hex(0xf2_c832);
 
-fn subjects(text: &str) -> Vec<Subject> {
+pub(super) fn subjects(text: &str) -> Vec<Subject> {
     let roles = read(text, "").roles;
     roles.iter().map(|role| role.subject).collect()
 }
 
 /// Noun, count and action of every role.
-fn deeds(text: &str) -> Vec<(&'static str, u32, Option<Act>)> {
+pub(super) fn deeds(text: &str) -> Vec<(&'static str, u32, Option<Act>)> {
     let roles = read(text, "").roles;
-    let deed = |role: &Role| (role.subject.facts().noun, role.count, role.act);
-    roles.iter().map(deed).collect()
+    roles
+        .iter()
+        .map(|role| (role.subject.facts().noun, role.count, role.act))
+        .collect()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! old figures keep across an edit. It moves no figure.
 
 use crate::lexicon::{Place, Role};
-use crate::places::SceneBuilder;
+use crate::scene::scene_builder::SceneBuilder;
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// Maximum number of figures in one row of a group.
@@ -129,32 +129,30 @@ fn is_mirrored(stage: &SceneBuilder<'_>, seats: &[FigurePlace]) -> Option<bool> 
 
 /// The figures of one group, in the order of the words.
 fn figures(stage: &SceneBuilder<'_>, wanted: FigureMedium) -> Vec<FigurePlace> {
-    let roles = || stage.reading.roles.iter();
-    let places = count_places(stage.place, &stage.reading.roles);
-    let ours = roles().zip(places);
-    let ours = ours.filter(|(role, _)| !is_orb(role) && medium_of(stage.place, role) == wanted);
-    let seat = |role: &Role, key: FigureKey| FigurePlace {
-        role: *role,
-        nth: key.2,
-        x: 0.0,
-        rise: 0.0,
-        nearer: 0.0,
-        size: fitted_size(stage, role),
-        room: stage.width,
-        group: wanted,
-        level: 0.0,
-        key: Some(key),
-        previous: None,
-    };
-    let which = |role: &Role| {
-        let before = roles().take_while(|one| !std::ptr::eq(*one, role));
-        before.filter(|one| one.subject == role.subject).count() as u8
-    };
-    ours.flat_map(|(role, places)| {
-        let (subject, which) = (role.subject, which(role));
-        (0..places as u8).map(move |nth| seat(role, (subject, which, nth)))
-    })
-    .collect()
+    let roles = &stage.reading.roles;
+    let places = count_places(stage.place, roles);
+    let mut figures = Vec::new();
+    for (index, (role, places)) in roles.iter().zip(places).enumerate() {
+        if role.subject.is_orb() || medium_of(stage.place, role) != wanted {
+            continue;
+        }
+        let before = roles[..index].iter();
+        let which = before.filter(|one| one.subject == role.subject).count() as u8;
+        figures.extend((0..places as u8).map(|nth| FigurePlace {
+            role: *role,
+            nth,
+            x: 0.0,
+            rise: 0.0,
+            nearer: 0.0,
+            size: fitted_size(stage, role),
+            room: stage.width,
+            group: wanted,
+            level: 0.0,
+            key: Some((role.subject, which, nth)),
+            previous: None,
+        }));
+    }
+    figures
 }
 
 /// The middles of up to three figures that stand clear of each other in their slots.
@@ -359,18 +357,16 @@ pub(crate) struct FigureShortage {
     pub(crate) drawn: u32,
 }
 
-/// Whether the sky draws `role`, which then has no place among the figures.
-pub(super) fn is_orb(role: &Role) -> bool {
-    matches!(role.subject, Subject::Sun | Subject::Moon)
-}
-
 /// The number of places that each of `roles` gets in `place`, in the same order. A role that an edit removed keeps
 /// one empty place, if there is room.
 fn count_places(place: Place, roles: &[Role]) -> Vec<u32> {
     // In the order of the words, until a group is full. Air, ground and water do not compete.
     let mut left = [FigureMedium::Air, FigureMedium::Ground, FigureMedium::Water]
         .map(|group| (group, GROUP_MAX));
-    let mut give = |role: &Role| {
+    let given = roles.iter().map(|role| {
+        if role.subject.is_orb() {
+            return role.count.min(1);
+        }
         let wanted = role.count.clamp(1, KIND_MAX);
         let ours = medium_of(place, role);
         let room = left.iter_mut().find(|(group, _)| *group == ours);
@@ -379,13 +375,6 @@ fn count_places(place: Place, roles: &[Role]) -> Vec<u32> {
             *room -= given;
             given
         })
-    };
-    let given = roles.iter().map(|role| {
-        if is_orb(role) {
-            role.count.min(1)
-        } else {
-            give(role)
-        }
     });
     given.collect()
 }
@@ -479,17 +468,18 @@ pub(super) fn find_free_column(
     (left, right): (f32, f32),
 ) -> f32 {
     let half = (seat.wide() * 0.5).min((right - left) * 0.5);
-    let shown = |kept: &PreviousPlace| {
-        let nth = stage
-            .reading
-            .roles
-            .iter()
-            .filter(|role| role.subject == kept.key.0);
-        nth.enumerate()
-            .any(|(at, role)| (at as u8, true) == (kept.key.1, u32::from(kept.key.2) < role.count))
-    };
-    let others = stage.previous_places.iter().filter(|kept| shown(kept));
-    let others = others.filter(|kept| kept.group != seat.group);
+    let (shown, gone): (Vec<&PreviousPlace>, Vec<&PreviousPlace>) =
+        stage.previous_places.iter().partition(|kept| {
+            let nth = stage
+                .reading
+                .roles
+                .iter()
+                .filter(|role| role.subject == kept.key.0);
+            nth.enumerate().any(|(at, role)| {
+                (at as u8, true) == (kept.key.1, u32::from(kept.key.2) < role.count)
+            })
+        });
+    let others = shown.iter().filter(|kept| kept.group != seat.group);
     let row = taken
         .iter()
         .filter(|one| (one.nearer - seat.nearer).abs() < 1.0);
@@ -509,8 +499,7 @@ pub(super) fn find_free_column(
         })
         .chain(row.map(|one| (one.x, one.wide(), 1.0)))
         .collect();
-    let gone = stage.previous_places.iter().filter(|kept| !shown(kept));
-    let gone: Vec<f32> = gone.map(|kept| kept.x).collect();
+    let gone: Vec<f32> = gone.iter().map(|kept| kept.x).collect();
     let tried =
         (0..=24_u8).map(|n| left + half + (right - left - half * 2.0) * f32::from(n) / 24.0);
     let cost = |x: f32| {

@@ -7,11 +7,12 @@ pub(crate) use figure_places::{FigureShortage, PreviousPlace, shortages};
 use figure_places::{ROW_MAX, lay_out, medium_of};
 
 use super::heavens::SkyOrb;
-use super::{SceneBuilder, art, rng};
-use crate::art::SubjectColours;
+use crate::art::{self, SubjectColours};
 use crate::lexicon::{Motion, Place, Role};
 use crate::raster::colour::Rgb;
+use crate::rng;
 use crate::scene::actor::Actor;
+use crate::scene::scene_builder::SceneBuilder;
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
 /// Whether `group` carries any figure in this scene.
@@ -28,7 +29,7 @@ pub(super) fn is_crowded(stage: &SceneBuilder<'_>, group: FigureMedium) -> bool 
 pub(super) fn has_ground_figures(stage: &SceneBuilder<'_>) -> bool {
     let roles = stage.reading.roles.iter();
     roles
-        .filter(|role| !figure_places::is_orb(role))
+        .filter(|role| !role.subject.is_orb())
         .any(|role| medium_of(stage.place, role) == FigureMedium::Ground)
 }
 

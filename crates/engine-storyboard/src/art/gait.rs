@@ -1,26 +1,26 @@
 //! Gaits: the position of each of four feet at a distance covered, and the angles of two-boned legs that put a foot there.
 //! A foot on the ground moves back exactly as fast as the body moves forward, so that it does not slide.
 
-use crate::art::rig::Rig;
+use super::rig::Rig;
 
 /// The rhythm of four feet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::art) struct FootGait {
+pub(super) struct FootGait {
     /// When each foot comes down, as a share of the cycle: hind near, front near, hind far, front far.
-    pub(in crate::art) turns: [f32; 4],
+    pub(super) turns: [f32; 4],
     /// Share of the cycle in which a foot stands.
-    pub(in crate::art) duty: f32,
+    pub(super) duty: f32,
     /// Distance that a standing foot moves back, in lengths of the leg.
-    pub(in crate::art) reach: f32,
+    pub(super) reach: f32,
     /// How high a foot is lifted, in lengths of the leg.
-    pub(in crate::art) lift: f32,
+    pub(super) lift: f32,
     /// How far the body rises and falls, in lengths of the leg, and how often in a cycle.
-    pub(in crate::art) bob: (f32, f32),
+    pub(super) bob: (f32, f32),
     /// How far the body rocks fore and aft, degrees.
-    pub(in crate::art) pitch: f32,
+    pub(super) pitch: f32,
 }
 
-pub(in crate::art) const WALK: FootGait = FootGait {
+pub(super) const WALK: FootGait = FootGait {
     turns: [0.0, 0.75, 0.5, 0.25],
     duty: 0.64,
     reach: 0.5,
@@ -28,7 +28,7 @@ pub(in crate::art) const WALK: FootGait = FootGait {
     bob: (0.012, 2.0),
     pitch: 0.6,
 };
-pub(in crate::art) const TROT: FootGait = FootGait {
+pub(super) const TROT: FootGait = FootGait {
     turns: [0.0, 0.5, 0.5, 0.0],
     duty: 0.46,
     reach: 0.56,
@@ -36,7 +36,7 @@ pub(in crate::art) const TROT: FootGait = FootGait {
     bob: (0.05, 2.0),
     pitch: 1.0,
 };
-pub(in crate::art) const GALLOP: FootGait = FootGait {
+pub(super) const GALLOP: FootGait = FootGait {
     turns: [0.12, 0.58, 0.0, 0.44],
     duty: 0.4,
     reach: 0.6,
@@ -45,7 +45,7 @@ pub(in crate::art) const GALLOP: FootGait = FootGait {
     pitch: 4.5,
 };
 /// Both hind feet together, then both front feet.
-pub(in crate::art) const BOUND: FootGait = FootGait {
+pub(super) const BOUND: FootGait = FootGait {
     turns: [0.04, 0.6, 0.0, 0.54],
     duty: 0.36,
     reach: 0.6,
@@ -54,7 +54,7 @@ pub(in crate::art) const BOUND: FootGait = FootGait {
     pitch: 9.0,
 };
 /// Hind feet only; the front feet never come down.
-pub(in crate::art) const HOP: FootGait = FootGait {
+pub(super) const HOP: FootGait = FootGait {
     turns: [0.02, 0.02, 0.0, 0.0],
     duty: 0.42,
     reach: 0.6,
@@ -65,22 +65,22 @@ pub(in crate::art) const HOP: FootGait = FootGait {
 
 /// Position of a foot relative to its place below the hip.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::art) struct FootStep {
+pub(super) struct FootStep {
     /// In lengths of the leg, to the right and up.
-    pub(in crate::art) ahead: f32,
-    pub(in crate::art) up: f32,
+    pub(super) ahead: f32,
+    pub(super) up: f32,
     /// How far the toe points down, 0.0 to 1.0.
-    pub(in crate::art) tip: f32,
+    pub(super) tip: f32,
 }
 
 impl FootGait {
     /// Distance that the body covers in a cycle, in lengths of the leg.
-    pub(in crate::art) fn stride(&self) -> f32 {
+    pub(super) fn stride(&self) -> f32 {
         self.reach / self.duty
     }
 
     /// The position of foot `nth` after `cycles`.
-    pub(in crate::art) fn step(&self, nth: usize, cycles: f32) -> FootStep {
+    pub(super) fn step(&self, nth: usize, cycles: f32) -> FootStep {
         let turn = self.turns.get(nth).copied().unwrap_or_default();
         let phase = (cycles - turn).rem_euclid(1.0);
         if phase < self.duty {
@@ -107,7 +107,7 @@ impl FootGait {
     }
 
     /// Lift of the body, in lengths of the leg, and its pitch, degrees nose down.
-    pub(in crate::art) fn sway(&self, cycles: f32) -> (f32, f32) {
+    pub(super) fn sway(&self, cycles: f32) -> (f32, f32) {
         let turn = cycles * std::f32::consts::TAU;
         // Highest when the fewest feet stand.
         let late = if self.bob.1 > 1.5 { 3.4 } else { -1.26 };
@@ -116,30 +116,30 @@ impl FootGait {
     }
 }
 
-pub(in crate::art) type Point = (f32, f32);
+pub(super) type Point = (f32, f32);
 
 /// One leg of a drawing at rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::art) struct TwoBoneLeg {
-    pub(in crate::art) hip: Point,
-    pub(in crate::art) knee: Point,
-    pub(in crate::art) foot: Point,
+pub(super) struct TwoBoneLeg {
+    pub(super) hip: Point,
+    pub(super) knee: Point,
+    pub(super) foot: Point,
 }
 
 /// The angles of a leg's parts, degrees, each about its joint and relative to the part before.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::art) struct LegBend {
-    pub(in crate::art) leg: f32,
-    pub(in crate::art) shin: f32,
-    pub(in crate::art) foot: f32,
+pub(super) struct LegBend {
+    pub(super) leg: f32,
+    pub(super) shin: f32,
+    pub(super) foot: f32,
 }
 
 /// The legs of a quadruped, by the names of their parts.
-pub(in crate::art) const NAMES: [&str; 4] = ["hind-near", "front-near", "hind-far", "front-far"];
+pub(super) const NAMES: [&str; 4] = ["hind-near", "front-near", "hind-far", "front-far"];
 
 impl TwoBoneLeg {
     /// The leg whose parts are `leg-…`, `shin-…` and `foot-…`.
-    pub(in crate::art) fn from_rig(rig: &Rig, name: &str) -> Option<Self> {
+    pub(super) fn from_rig(rig: &Rig, name: &str) -> Option<Self> {
         Some(Self {
             hip: rig.joint(&format!("leg-{name}"))?,
             knee: rig.joint(&format!("shin-{name}"))?,
@@ -147,7 +147,7 @@ impl TwoBoneLeg {
         })
     }
 
-    pub(in crate::art) fn upper(&self) -> f32 {
+    pub(super) fn upper(&self) -> f32 {
         distance(self.hip, self.knee)
     }
 
@@ -155,13 +155,13 @@ impl TwoBoneLeg {
         distance(self.knee, self.foot)
     }
 
-    pub(in crate::art) fn length(&self) -> f32 {
+    pub(super) fn length(&self) -> f32 {
         self.upper() + self.lower()
     }
 
     /// Bends so that the foot reaches `to` with the hip at `hip`, or as near as the bones allow. The knee stays on its
     /// side of the leg, or on the other if `flipped`. The foot stays level.
-    pub(in crate::art) fn reach(&self, hip: Point, to: Point, flipped: bool) -> LegBend {
+    pub(super) fn reach(&self, hip: Point, to: Point, flipped: bool) -> LegBend {
         let (upper, lower) = (self.upper().max(0.1), self.lower().max(0.1));
         let least = (upper - lower).abs() + 0.05;
         // Never quite straight: near full length a small step of the foot is a large one of the
@@ -184,7 +184,7 @@ impl TwoBoneLeg {
     }
 
     /// Folds the leg along the ground: the knee behind the hip on row `ground`, the foot before it.
-    pub(in crate::art) fn fold(&self, hip: Point, ground: f32) -> LegBend {
+    pub(super) fn fold(&self, hip: Point, ground: f32) -> LegBend {
         let upper = self.upper();
         let down = (ground - hip.1).clamp(-upper, upper);
         let back = (upper * upper - down * down).max(0.0).sqrt();
