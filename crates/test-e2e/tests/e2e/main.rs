@@ -78,6 +78,7 @@ mod syncs;
 mod terminal;
 mod top;
 mod traces;
+mod uploads;
 mod upstreams;
 mod usage;
 mod walks;
