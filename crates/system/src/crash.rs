@@ -22,6 +22,13 @@ pub const POINTS: &[&str] = &[
     "worker.swept_file",
 ];
 
+/// The points of an upload, in order.
+pub const UPLOAD_POINTS: &[&str] = &[
+    "api.file_added",
+    "api.file_stored",
+    "api.before_file_answer",
+];
+
 /// The points of an engine process, in order.
 pub const HOST_POINTS: &[&str] = &[
     "host.opening",

@@ -20,6 +20,7 @@ impl Hold {
     pub fn at(point: &str, time: u32) -> Self {
         let mut known = kinora_system::crash::POINTS
             .iter()
+            .chain(kinora_system::crash::UPLOAD_POINTS)
             .chain(kinora_system::crash::HOST_POINTS)
             .chain(kinora_system::crash::BACKUP_POINTS)
             .chain(kinora_system::crash::MOVE_POINTS)
