@@ -327,7 +327,7 @@ impl LeaseAction {
                 retention_ms,
             } => TaskEvent::Finished {
                 token: *token,
-                outcome: outcome.clone(),
+                outcome: Box::new(outcome.clone()),
                 now_ms,
                 retention_ms: *retention_ms,
             },

@@ -39,7 +39,7 @@ pub enum TaskEvent {
         /// Token of its lease.
         token: u64,
         /// The result, or the failure.
-        outcome: RunOutcome,
+        outcome: Box<RunOutcome>,
         /// The current time.
         now_ms: UnixMs,
         /// How long to keep an ended task, in milliseconds.

@@ -105,7 +105,7 @@ fn claim(token: u64) -> TaskEvent {
 fn finish(token: u64, outcome: RunOutcome) -> TaskEvent {
     TaskEvent::Finished {
         token,
-        outcome,
+        outcome: Box::new(outcome),
         now_ms: NOW,
         retention_ms: KEPT_MS,
     }

@@ -69,7 +69,7 @@ impl TaskRecord {
                 retention_ms,
             } => self.finished(
                 token,
-                outcome,
+                *outcome,
                 TaskEnd {
                     now_ms,
                     retention_ms,

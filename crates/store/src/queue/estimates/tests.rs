@@ -121,7 +121,7 @@ fn completed(running: &TaskRecord) -> Arc<TaskRecord> {
     };
     let finished = TaskEvent::Finished {
         token: 1,
-        outcome: Ok(artifact),
+        outcome: Box::new(Ok(artifact)),
         now_ms: 0,
         retention_ms: 0,
     };
