@@ -201,7 +201,7 @@ impl<'a> ExportJob<'a> {
         let tasks = read_rows(self.to, COPIED_TASKS)?.map(|task| {
             progress.step("tasks exported");
             let task = task?;
-            Ok((task.results(), task.references()))
+            Ok::<_, Failure>((task.results(), task.references()))
         });
         let mut seen = HashSet::new();
         // Several rows may share a file.
@@ -210,7 +210,7 @@ impl<'a> ExportJob<'a> {
             Ok((file.into_iter().collect(), Vec::new()))
         });
         for files in tasks.chain(uploads) {
-            let (results, references): (Vec<StoredFile>, Vec<String>) = files?;
+            let (results, references) = files?;
             let results = results.into_iter();
             if self.args.results == MovedResults::Reference {
                 results
