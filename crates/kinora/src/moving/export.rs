@@ -210,7 +210,7 @@ impl<'a> ExportJob<'a> {
             Ok((file.into_iter().collect(), Vec::new()))
         });
         for files in tasks.chain(uploads) {
-            let (results, references): (Vec<StoredFile>, Vec<String>) = files?;
+            let (results, references) = files?;
             let results = results.into_iter();
             if self.args.results == MovedResults::Reference {
                 results

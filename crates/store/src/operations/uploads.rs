@@ -236,10 +236,6 @@ impl StoreOperation for SweepFiles {
         needs.projects.extend(projects);
     }
 
-    fn channel(&self) -> CommitChannel<'_> {
-        CommitChannel::Queue
-    }
-
     async fn apply<T: StoreTransaction>(&self, tx: &mut T) -> Result<u64, T::Fault> {
         let ids = json(&self.files.iter().map(|(id, _)| id).collect::<Vec<_>>());
         let remove = uploads::remove_due(T::DIALECT, &ids, self.now_ms);
