@@ -275,7 +275,7 @@ impl<B: StoreBackend> WorkerStore for B {
     ) -> Result<(), StoreError> {
         let action = LeaseAction::Finish {
             token: lease.token,
-            outcome,
+            outcome: Box::new(outcome),
             retention_ms,
         };
         change(self, lease.task, action).await

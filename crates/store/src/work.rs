@@ -265,7 +265,7 @@ pub(crate) enum LeaseAction {
     },
     Finish {
         token: u64,
-        outcome: RunOutcome,
+        outcome: Box<RunOutcome>,
         retention_ms: u64,
     },
     Release {
@@ -327,7 +327,7 @@ impl LeaseAction {
                 retention_ms,
             } => TaskEvent::Finished {
                 token: *token,
-                outcome: Box::new(outcome.clone()),
+                outcome: outcome.clone(),
                 now_ms,
                 retention_ms: *retention_ms,
             },

@@ -165,7 +165,7 @@ impl ReferenceGatherer {
             }
             None => {
                 self.fetch_url(task, index, reference, staged.path())
-                    .await?
+                    .await?;
             }
         }
         kinora_system::crash::point("worker.reference_fetched");

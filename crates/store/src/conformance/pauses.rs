@@ -78,7 +78,10 @@ pub async fn a_repeated_pause_goes_on(harness: &impl Harness) {
         pauses(&site).await
     };
     let first = paused(model, NOW, Some("first"));
-    assert_eq!(repeat(NOW, Some("first")).await, [first.clone()]);
+    assert_eq!(
+        repeat(NOW, Some("first")).await,
+        std::slice::from_ref(&first)
+    );
     assert_eq!(repeat(NOW + 9, None).await, [first]);
     let other = paused(model, NOW, Some("other"));
     assert_eq!(repeat(NOW + 9, Some("other")).await, [other]);
