@@ -49,7 +49,7 @@ async fn a_store_moved_to_postgresql_and_back_is_the_same_to_the_byte() {
     let bytes: Vec<_> = moved
         .rows("uploads")
         .iter()
-        .map(|row| row.upload())
+        .map(kinora_store::CopiedRow::upload)
         .collect();
     assert!(bytes[0].is_some() && bytes[0] == bytes[1], "{bytes:?}");
     assert_eq!(moved.lines("api_keys").len(), 5);
