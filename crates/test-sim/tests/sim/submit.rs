@@ -141,7 +141,6 @@ impl World {
             priority: Priority::Normal,
             idempotency: None,
             callback: None,
-            files: Vec::new(),
             trace: None,
             bounds: QueueBounds {
                 project_bytes_max: 0,
