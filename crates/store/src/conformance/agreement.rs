@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kinora_contract::{FailureCode, ManualClock, Priority, Task};
 use proptest::test_runner::{Config, TestRunner};
 
-use self::operation::{Operation, SETTLED, operations};
+use self::operation::{FileOperation, Operation, SETTLED, operations};
 use self::steps::{RETENTION_MS, postpone, sweep};
 use super::bench::{Bench as _, any_call_off};
 
@@ -120,29 +120,12 @@ impl Side {
                 priority,
                 file,
             } => {
-                let site = if self.submits_to_first {
-                    self.handles[0].clone()
-                } else {
-                    site
-                };
                 let mut new = self.new_task(project, model, key, images);
                 new.priority = Priority::ALL[priority];
                 new.files = file.map(file_id).into_iter().collect();
                 self.insert(&site, new).await
             }
-            Operation::AddFile {
-                project,
-                content,
-                key,
-            } => self.add_file(&site, project, content, key).await,
-            Operation::ConfirmFile { file } => {
-                let confirmed = site.files.confirm_file(file_id(file)).await;
-                format!("{:?}", confirmed.unwrap())
-            }
-            Operation::DeleteFile { file, project } => {
-                let delete = site.files.delete_file(PROJECTS[project], file_id(file));
-                format!("{:?}", delete.await.unwrap())
-            }
+            Operation::File(operation) => self.step_file(&site, operation).await,
             Operation::TakeFetches { count } => {
                 let fetches = site.take(count).await;
                 let told = fetches.iter().map(|fetch| (fetch.task.id, fetch.tries));
@@ -213,6 +196,11 @@ impl Side {
 
     async fn insert(&mut self, site: &Site, new: NewTask) -> String {
         self.submitted += 1;
+        let site = if self.submits_to_first {
+            &self.handles[0]
+        } else {
+            site
+        };
         let twin = match &new.idempotency {
             Some(key) => site.tasks.find_twin(&new.project, key).await.unwrap(),
             None => None,
@@ -224,6 +212,24 @@ impl Side {
             other => format!("{other:?}"),
         };
         format!("{came}, twin {twin:?}")
+    }
+
+    async fn step_file(&mut self, site: &Site, operation: FileOperation) -> String {
+        match operation {
+            FileOperation::Add {
+                project,
+                content,
+                key,
+            } => self.add_file(site, project, content, key).await,
+            FileOperation::Confirm { file } => {
+                let confirmed = site.files.confirm_file(file_id(file)).await;
+                format!("{:?}", confirmed.unwrap())
+            }
+            FileOperation::Delete { file, project } => {
+                let delete = site.files.delete_file(PROJECTS[project], file_id(file));
+                format!("{:?}", delete.await.unwrap())
+            }
+        }
     }
 
     async fn add_file(
