@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kinora_contract::{FailureCode, ManualClock, Priority, Task};
 use proptest::test_runner::{Config, TestRunner};
 
-use self::operation::{Operation, SETTLED, operations};
+use self::operation::{FileOperation, Operation, SETTLED, operations};
 use self::steps::{RETENTION_MS, postpone, sweep};
 use super::bench::{Bench as _, any_call_off};
 
@@ -120,16 +120,12 @@ impl Side {
                 priority,
                 file,
             } => {
-                let site = if self.submits_to_first {
-                    self.handles[0].clone()
-                } else {
-                    site
-                };
                 let mut new = self.new_task(project, model, key, images);
                 new.priority = Priority::ALL[priority];
                 new.files = file.map(file_id).into_iter().collect();
                 self.insert(&site, new).await
             }
+<<<<<<< HEAD
             Operation::AddFile {
                 project,
                 content,
@@ -138,6 +134,16 @@ impl Side {
             Operation::ConfirmFile { file } => confirm_file(&site, file).await,
             Operation::DeleteFile { file, project } => delete_file(&site, project, file).await,
             Operation::TakeFetches { count } => self.take_fetches(&site, count).await,
+=======
+            Operation::File(operation) => self.step_file(&site, operation).await,
+            Operation::TakeFetches { count } => {
+                let fetches = site.take(count).await;
+                let told = fetches.iter().map(|fetch| (fetch.task.id, fetch.tries));
+                let told = format!("{:?}", told.collect::<Vec<_>>());
+                self.fetches.extend(fetches);
+                told
+            }
+>>>>>>> 7cafcd65b5b4033830276bdb4b8d57ae52454cf4
             Operation::SettleFetch { fetch, how } => self.settle_fetch(&site, fetch, how).await,
             Operation::Claim {
                 worker,
@@ -204,6 +210,11 @@ impl Side {
 
     async fn insert(&mut self, site: &Site, new: NewTask) -> String {
         self.submitted += 1;
+        let site = if self.submits_to_first {
+            &self.handles[0]
+        } else {
+            site
+        };
         let twin = match &new.idempotency {
             Some(key) => site.tasks.find_twin(&new.project, key).await.unwrap(),
             None => None,
@@ -215,6 +226,24 @@ impl Side {
             other => format!("{other:?}"),
         };
         format!("{came}, twin {twin:?}")
+    }
+
+    async fn step_file(&mut self, site: &Site, operation: FileOperation) -> String {
+        match operation {
+            FileOperation::Add {
+                project,
+                content,
+                key,
+            } => self.add_file(site, project, content, key).await,
+            FileOperation::Confirm { file } => {
+                let confirmed = site.files.confirm_file(file_id(file)).await;
+                format!("{:?}", confirmed.unwrap())
+            }
+            FileOperation::Delete { file, project } => {
+                let delete = site.files.delete_file(PROJECTS[project], file_id(file));
+                format!("{:?}", delete.await.unwrap())
+            }
+        }
     }
 
     async fn add_file(

@@ -316,6 +316,13 @@ pub async fn a_deleted_file_stays_for_an_unfinished_task(harness: &impl Harness)
     removed.retain(|key| key.starts_with("uploads/"));
     assert_eq!(removed, [upload_key(file_id(1))]);
 
+    // No task needs it any more: there is nothing to wait for.
+    upload(stores, 3, "one").await;
+    stores.submit_all([naming(3, "one", &[3])]).await;
+    stores.cancel("one", 3, RETENTION_MS).await;
+    assert!(other.files.delete_file("one", file_id(3)).await.unwrap());
+    assert_eq!(stores.remove_files().await, [upload_key(file_id(3))]);
+
     for number in 10..30 {
         upload(stores, number, "one").await;
         let insert = stores.tasks.insert(naming(number, "one", &[number]));

@@ -6,6 +6,23 @@ use proptest::prelude::*;
 /// Ways to settle a fetch.
 pub(super) const SETTLED: usize = 3;
 
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FileOperation {
+    /// With one of a few contents.
+    Add {
+        project: usize,
+        content: u64,
+        key: Option<u8>,
+    },
+    Confirm {
+        file: u64,
+    },
+    Delete {
+        file: u64,
+        project: usize,
+    },
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Insert {
@@ -17,19 +34,8 @@ pub(super) enum Operation {
         /// Names this uploaded file.
         file: Option<u64>,
     },
-    /// Adds a file with one of a few contents.
-    AddFile {
-        project: usize,
-        content: u64,
-        key: Option<u8>,
-    },
-    ConfirmFile {
-        file: u64,
-    },
-    DeleteFile {
-        file: u64,
-        project: usize,
-    },
+    /// On uploaded files.
+    File(FileOperation),
     TakeFetches {
         count: usize,
     },
@@ -117,10 +123,20 @@ pub(super) fn operations() -> impl Strategy<Value = Vec<Operation>> {
     })
 }
 
+fn file_operation() -> impl Strategy<Value = FileOperation> {
+    use FileOperation::{Add, Confirm, Delete};
+    prop_oneof![
+        3 => (0..2_usize, 0..3_u64, proptest::option::of(0..2_u8))
+            .prop_map(|(project, content, key)| Add { project, content, key }),
+        3 => (0..6_u64).prop_map(|file| Confirm { file }),
+        2 => (0..6_u64, 0..2_usize).prop_map(|(file, project)| Delete { file, project }),
+    ]
+}
+
 fn operation() -> impl Strategy<Value = Operation> {
     use Operation::{
-        AddFile, Cancel, ChargeReferences, Chores, Claim, ConfirmFile, Delete, DeleteFile, Finish,
-        Insert, Postpone, Release, Renew, SetClock, SettleFetch, Sweep, TakeFetches,
+        Cancel, ChargeReferences, Chores, Claim, Delete, File, Finish, Insert, Postpone, Release,
+        Renew, SetClock, SettleFetch, Sweep, TakeFetches,
     };
     prop_oneof![
         6 => (
@@ -139,10 +155,7 @@ fn operation() -> impl Strategy<Value = Operation> {
                 priority,
                 file,
             }),
-        3 => (0..2_usize, 0..3_u64, proptest::option::of(0..2_u8))
-            .prop_map(|(project, content, key)| AddFile { project, content, key }),
-        3 => (0..6_u64).prop_map(|file| ConfirmFile { file }),
-        2 => (0..6_u64, 0..2_usize).prop_map(|(file, project)| DeleteFile { file, project }),
+        8 => file_operation().prop_map(File),
         2 => (1..4_usize).prop_map(|count| TakeFetches { count }),
         3 => (0..3_usize, 0..SETTLED).prop_map(|(fetch, how)| SettleFetch { fetch, how }),
         4 => (0..2_u8, 0..3_usize, 1..4_usize, 1..5_usize, 0..3_usize, proptest::option::of(0..2_usize)).prop_map(
