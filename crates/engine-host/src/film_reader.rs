@@ -279,8 +279,8 @@ fn frame_bytes(info: &ProbeInfo) -> Option<u32> {
 
 /// Maximum size of a frame as JPEG, in bytes.
 fn frame_jpeg_bytes_max(asked: &FilmFormat) -> u32 {
-    // A film may be up to 31 pixels wider and higher than requested, and noise takes more as JPEG
-    // than its three bytes a pixel.
+    // A film may be up to 31 pixels wider and higher than requested. Noise takes 2.4 bytes a pixel
+    // as JPEG.
     let sides = [asked.width, asked.height].map(|side| side.saturating_add(32));
     sides[0].saturating_mul(sides[1]).saturating_mul(6)
 }
