@@ -125,16 +125,6 @@ impl Side {
                 new.files = file.map(file_id).into_iter().collect();
                 self.insert(&site, new).await
             }
-<<<<<<< HEAD
-            Operation::AddFile {
-                project,
-                content,
-                key,
-            } => self.add_file(&site, project, content, key).await,
-            Operation::ConfirmFile { file } => confirm_file(&site, file).await,
-            Operation::DeleteFile { file, project } => delete_file(&site, project, file).await,
-            Operation::TakeFetches { count } => self.take_fetches(&site, count).await,
-=======
             Operation::File(operation) => self.step_file(&site, operation).await,
             Operation::TakeFetches { count } => {
                 let fetches = site.take(count).await;
@@ -143,7 +133,6 @@ impl Side {
                 self.fetches.extend(fetches);
                 told
             }
->>>>>>> 7cafcd65b5b4033830276bdb4b8d57ae52454cf4
             Operation::SettleFetch { fetch, how } => self.settle_fetch(&site, fetch, how).await,
             Operation::Claim {
                 worker,
@@ -165,7 +154,12 @@ impl Side {
                 };
                 self.claim(&site, request).await
             }
-            Operation::Cancel { task, project } => cancel(&site, project, task).await,
+            Operation::Cancel { task, project } => {
+                let project = PROJECTS[project];
+                let tasks = &site.tasks;
+                let cancel = tasks.cancel(project, id(task), cancelled(), RETENTION_MS);
+                format!("{:?}", cancel.await.unwrap())
+            }
             Operation::Delete { task, project } => self.delete(&site, task, project).await,
             Operation::Sweep { after_ms, trusts } => sweep(&site, after_ms, trusts).await,
             Operation::DeleteAll => self.delete_all(&site).await,
@@ -180,14 +174,6 @@ impl Side {
             Operation::Finish { run, well } => self.finish(&site, run, well).await,
             Operation::Release { run, attempt } => self.release(&site, run, attempt).await,
         }
-    }
-
-    async fn take_fetches(&mut self, site: &Site, count: usize) -> String {
-        let fetches = site.take(count).await;
-        let told = fetches.iter().map(|fetch| (fetch.task.id, fetch.tries));
-        let told = format!("{:?}", told.collect::<Vec<_>>());
-        self.fetches.extend(fetches);
-        told
     }
 
     fn new_task(&self, project: usize, model: usize, key: Option<u8>, images: usize) -> NewTask {
@@ -466,20 +452,4 @@ fn long_tasks(count: usize) -> LongTasks {
         cost_over: spec(MODELS[0]).cost(),
         count,
     }
-}
-
-async fn confirm_file(site: &Site, file: u64) -> String {
-    let confirmed = site.files.confirm_file(file_id(file)).await;
-    format!("{:?}", confirmed.unwrap())
-}
-
-async fn delete_file(site: &Site, project: usize, file: u64) -> String {
-    let delete = site.files.delete_file(PROJECTS[project], file_id(file));
-    format!("{:?}", delete.await.unwrap())
-}
-
-async fn cancel(site: &Site, project: usize, task: u64) -> String {
-    let (project, tasks) = (PROJECTS[project], &site.tasks);
-    let cancel = tasks.cancel(project, id(task), cancelled(), RETENTION_MS);
-    format!("{:?}", cancel.await.unwrap())
 }

@@ -49,11 +49,7 @@ async fn a_store_moved_to_postgresql_and_back_is_the_same_to_the_byte() {
     let bytes: Vec<_> = moved
         .rows("uploads")
         .iter()
-<<<<<<< HEAD
-        .map(kinora_store::CopiedRow::upload)
-=======
         .map(CopiedRow::upload)
->>>>>>> 7cafcd65b5b4033830276bdb4b8d57ae52454cf4
         .collect();
     assert!(bytes[0].is_some() && bytes[0] == bytes[1], "{bytes:?}");
     assert_eq!(moved.lines("api_keys").len(), 5);
