@@ -163,7 +163,7 @@ fn the_document_lists_what_a_request_may_say() {
     assert_eq!(list["order"]["enum"], json!(["asc", "desc"]));
     assert!(list["after"]["pattern"].is_string());
     let content = parameters("/v1/videos/{id}/content", "get");
-    assert_eq!(content["variant"]["enum"].as_array().unwrap().len(), 3);
+    assert_eq!(content["variant"]["enum"].as_array().unwrap().len(), 5);
     assert!(content["id"]["pattern"].is_string());
     let submit = parameters("/v1/videos", "post");
     assert!(submit["Idempotency-Key"]["pattern"].is_string());
