@@ -75,8 +75,14 @@ pub const ROUTES: &[Route] = &[
 pub const NO_TASK: &str = "video_01k3v8r2n8p5c1w9g7d4x6m2ta";
 
 impl Route {
-    /// The path with an id in it.
+    /// The path with the id of a task in it, or with that of a file of the same number.
     pub fn with(&self, id: &str) -> String {
-        self.path.replace("{id}", id)
+        let is_of_files = self.path.starts_with("/v1/files/");
+        let id = if is_of_files {
+            id.replace("video_", "file_")
+        } else {
+            id.to_owned()
+        };
+        self.path.replace("{id}", &id)
     }
 }

@@ -94,7 +94,9 @@ fn every_request_at_a_limit_is_accepted_over_http() {
     for case in load(ACCEPTED) {
         // Finals and edits need an earlier task, which the table's do not have.
         let lineage = case.column("intent").is_some_and(|intent| intent != "new");
-        if lineage || expected(&case, serves_all).is_some() {
+        // And no file has the id of the table's.
+        let names_a_file = case.name.contains("file id");
+        if lineage || names_a_file || expected(&case, serves_all).is_some() {
             continue;
         }
         for reply in [by_json(&client, &case), by_form(&client, &case)]
