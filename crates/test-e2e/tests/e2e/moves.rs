@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kinora_test_e2e::{Client, DataFolder, Receiver, Server, Setup, Video, keys, kinora, run};
+use kinora_test_e2e::{
+    Client, DataFolder, RESULT_FILES, Receiver, Server, Setup, Video, keys, kinora, run,
+};
 use kinora_testkit::postgres::Server as Postgres;
 use kinora_testkit::s3::TestS3;
 use serde_json::Value;
@@ -143,7 +145,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!(
         (&report["tasks"]["unfinished"], &report["results"]["files"]),
-        (&1.into(), &6.into())
+        (&1.into(), &(2 * RESULT_FILES).into())
     );
     let there = Variables::shared(&Postgres::shared().database(), &s3);
     let machine = DataFolder::to_restore(&data);
