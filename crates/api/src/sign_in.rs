@@ -7,8 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use kinora_contract::ErrorCode;
 use kinora_contract::limits::SIGN_IN_ATTEMPTS_PER_MINUTE;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use crate::body;
 use crate::error::ApiError;
@@ -17,6 +16,12 @@ use crate::middleware::SharedContext;
 use crate::responses::JsonResponse;
 use crate::sign_in_link::{SignInError, SignInLink};
 use crate::state::{Api, SharedApi};
+
+/// What the page sends.
+#[derive(Deserialize)]
+struct SignInCode {
+    code: String,
+}
 
 /// The key of a browser that is signed in.
 #[derive(Serialize)]
@@ -37,13 +42,12 @@ pub(crate) async fn sign_in(
     if let Some(Extension(context)) = context {
         count(&api, &context)?;
     }
-    let fields = body::fields(&headers, body).await?;
-    let code = fields.get("code").and_then(Value::as_str);
-    let code = code.ok_or_else(|| {
+    let body = body::json(&headers, body).await?;
+    let SignInCode { code } = serde_json::from_slice(&body).map_err(|_| {
         let message = "'code' is missing; it is the text behind the last '=' of the link.";
         ApiError::for_param(ErrorCode::MissingRequiredParameter, "code", message)
     })?;
-    let key = link.redeem(code, &*api.keys).await.map_err(refusal)?;
+    let key = link.redeem(&code, &*api.keys).await.map_err(refusal)?;
     Ok(JsonResponse(SignedIn {
         key: key.reveal().to_owned(),
     }))
