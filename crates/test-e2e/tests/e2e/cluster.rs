@@ -23,7 +23,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::str::FromStr;
 
-use kinora_test_e2e::{Client, DataFolder, Finished, Server, Setup, Video, kinora, run, until};
+use kinora_test_e2e::{
+    Client, DataFolder, Finished, RESULT_FILES, Server, Setup, Video, kinora, run, until,
+};
 use kinora_testkit::postgres::Server as Postgres;
 use kinora_testkit::s3::TestS3;
 use serde_json::Value;
@@ -313,7 +315,7 @@ fn assert_made_once<'w>(
     accepted.sort();
     assert_eq!(made, accepted, "each is published once");
     until("only files of results to be left", || {
-        (cluster.objects().len() == 3 * accepted.len()).then_some(())
+        (cluster.objects().len() == RESULT_FILES * accepted.len()).then_some(())
     });
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use kinora_test_e2e::{Setup, until};
+use kinora_test_e2e::{RESULT_FILES, Setup, until};
 use kinora_testkit::postgres::{Server as Postgres, Settings};
 use kinora_testkit::s3::Fault;
 
@@ -196,7 +196,7 @@ impl<'c> Day<'c> {
             }
         }
         until("only files of results to be left", || {
-            (self.cluster.objects().len() == 3 * completed).then_some(())
+            (self.cluster.objects().len() == RESULT_FILES * completed).then_some(())
         });
         println!(
             "{} tasks, of which {completed} are completed and kept",

@@ -1,6 +1,6 @@
 //! References over several processes: each is fetched once, and another process takes over from one that dies.
 
-use kinora_test_e2e::{Client, Hold, Host, Setup, studio, until};
+use kinora_test_e2e::{Client, Hold, Host, RESULT_FILES, Setup, studio, until};
 use kinora_testkit::postgres::Server as Postgres;
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn a_process_that_dies_while_it_fetches_is_replaced_and_no_stored_reference_is_f
     client.wait_completed(&id);
     assert_eq!(asked(&host, 0).iter().sum::<usize>(), 2 + (2 - stored));
     until("the references to be removed", || {
-        (cluster.objects().len() == 3).then_some(())
+        (cluster.objects().len() == RESULT_FILES).then_some(())
     });
     assert_made_once(&cluster, [&second], &[id]);
 }

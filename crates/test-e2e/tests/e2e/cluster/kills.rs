@@ -89,7 +89,7 @@ fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
         Download::of(client, &video.content());
     }
     kinora_test_e2e::until("only files of results to be left", || {
-        (cluster.objects().len() == 3 * accepted.len()).then_some(())
+        (cluster.objects().len() == kinora_test_e2e::RESULT_FILES * accepted.len()).then_some(())
     });
     assert_eq!(completed(&cluster), accepted.len());
     let listed = client.get("/v1/videos?limit=100").ok();
