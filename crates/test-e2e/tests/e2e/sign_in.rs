@@ -174,14 +174,16 @@ ours, theirs = pty.openpty()
 child = subprocess.Popen(sys.argv[1:], stdout=theirs)
 os.close(theirs)
 text = b""
-while not re.search(rb"#sign-in=\w+\s", text):
-    text += os.read(ours, 4096)
-base, code = re.search(r"(http://\S+)/#sign-in=(\w+)", text.decode()).groups()
-request = urllib.request.Request(base + "/studio/sign-in", json.dumps({"code": code}).encode(),
-    {"content-type": "application/json", "origin": base})
-key = json.load(urllib.request.urlopen(request))["key"]
-child.terminate()
-child.wait()
+try:
+    while not re.search(rb"#sign-in=\w+\s", text):
+        text += os.read(ours, 4096)
+    base, code = re.search(r"(http://\S+)/#sign-in=(\w+)", text.decode()).groups()
+    request = urllib.request.Request(base + "/studio/sign-in", json.dumps({"code": code}).encode(),
+        {"content-type": "application/json", "origin": base})
+    key = json.load(urllib.request.urlopen(request))["key"]
+finally:
+    child.terminate()
+    child.wait()
 print(json.dumps({"text": text.decode(), "key": key}))
 "##;
 
