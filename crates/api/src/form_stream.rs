@@ -123,7 +123,7 @@ impl<'a> FormStream<'a> {
     ) -> Result<ReceivedFile, ApiError> {
         check_accepts(self.api)?;
         if self.turn.is_none() {
-            self.turn = Some(self.api.uploads.begin(&self.key.id).await?);
+            self.turn = Some(self.api.uploads.begin(&self.key.project).await?);
             self.pace.restart();
         }
         let id = FileId::from_parts(self.api.clock.now_ms(), self.api.random()?);

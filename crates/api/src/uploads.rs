@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_blobs::measure_file;
-use kinora_contract::limits::{UPLOAD_TURN_SECONDS, UPLOADS_MAX, UPLOADS_PER_KEY_MAX};
+use kinora_contract::limits::{UPLOAD_TURN_SECONDS, UPLOADS_MAX, UPLOADS_PER_PROJECT_MAX};
 use kinora_contract::{ErrorCode, FileId, RequestRefusal};
 use kinora_media_decode::{DecodeError, JudgedFile, UploadRefusal, judge_upload};
 use kinora_system::scratch::{ScratchFile, ScratchFolder};
@@ -35,17 +35,17 @@ impl Uploads {
     /// Uploads that arrive in `scratch` and are decoded with a permit of `decoding`.
     pub fn new(scratch: Arc<ScratchFolder>, decoding: Arc<Semaphore>) -> Self {
         Self {
-            turns: RequestTurns::new(UPLOADS_MAX, UPLOADS_PER_KEY_MAX),
+            turns: RequestTurns::new(UPLOADS_MAX, UPLOADS_PER_PROJECT_MAX),
             arrivals: Arc::new(Semaphore::new(1)),
             decoding,
             scratch,
         }
     }
 
-    /// Waits for the turn of an upload with the key `key`, before its body is read.
-    pub(crate) async fn begin(&self, key: &str) -> Result<ActiveTurn, ApiError> {
+    /// Waits for the turn of an upload of `project`, before its body is read.
+    pub(crate) async fn begin(&self, project: &str) -> Result<ActiveTurn, ApiError> {
         let turn = async {
-            let own = self.turns.acquire_own(key).await?;
+            let own = self.turns.acquire_own(project).await?;
             self.turns.acquire_turn(own).await
         };
         turn.await.map_err(|_| busy())

@@ -73,7 +73,7 @@ limits! {
     UPLOAD_SECONDS: u64 = 300, "seconds", "Maximum time for the body of an upload; it must also keep the minimum rate of references";
     UPLOAD_TURN_SECONDS: u64 = 30, "seconds", "Maximum wait of an uploaded file for its check";
     UPLOADS_MAX: usize = 16, "uploads", "Maximum number of uploads at a time, in one process";
-    UPLOADS_PER_KEY_MAX: usize = 4, "uploads", "Maximum number of uploads of one API key at a time, in one process";
+    UPLOADS_PER_PROJECT_MAX: usize = 4, "uploads", "Maximum number of uploads of one project at a time, in one process";
     FETCHES_MAX: usize = 16, "tasks", "Maximum number of tasks whose references are fetched at a time";
     FETCHES_PER_PROJECT_MAX: usize = 4, "tasks", "Maximum number of tasks of one project whose references are fetched at a time";
     REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Maximum memory for decoding one reference image";

@@ -10,6 +10,7 @@ mod memory;
 mod slots;
 mod third_parties;
 mod unread;
+mod uploads;
 
 /// `full` in `./soak attacks`, `small` everywhere else.
 pub(crate) fn scale(small: usize, full: usize) -> usize {

@@ -11,6 +11,7 @@ use kinora_test_e2e::{Client, Host, Server, Setup, studio, until};
 use serde_json::json;
 
 use crate::support::{quick, reaching_from, slow};
+use crate::uploads::day;
 
 /// A service whose data lie on a file system of `mebibytes`, of which it reserves some.
 fn on_small_disk(mebibytes: u32, reserve_bytes: u64) -> Server {
@@ -166,6 +167,9 @@ fn p11_below_the_reserve_of_free_space_submits_stop_and_results_are_published() 
     let refused = client.submit_json(&quick("kinora-b1"));
     refused.refused(503, "storage_unavailable");
     assert!(refused.number("retry-after").is_some());
+    let upload = client.request("POST", "/v1/files").form(&day());
+    upload.send().refused(503, "storage_unavailable");
+    assert!(server.data().files("uploads").is_empty());
     client.wait_completed(running.id());
     ballast.drop_it();
     becomes_ready(&server);

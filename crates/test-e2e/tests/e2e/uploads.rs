@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::support::{assert_plays, quick, shared};
 
-fn form() -> Form {
+/// An upload of a picture.
+pub(crate) fn day() -> Form {
     let picture = studio::picture("day.png", (640, 480), "red");
     Form::default().part("; name=\"file\"; filename=\"day.png\"", &picture)
 }
@@ -13,11 +14,7 @@ fn form() -> Form {
 #[test]
 fn a_picture_of_the_caller_becomes_a_clip() {
     let client = shared().newcomer();
-    let file = client
-        .request("POST", "/v1/files")
-        .form(&form())
-        .send()
-        .ok();
+    let file = client.request("POST", "/v1/files").form(&day()).send().ok();
     let mut body = quick("kinora-a1");
     body["first_frame"] = file["url"].clone();
     body["resolution"] = json!("480p");
@@ -28,7 +25,7 @@ fn a_picture_of_the_caller_becomes_a_clip() {
 
 #[test]
 fn a_death_at_any_point_of_an_upload_leaves_one_file() {
-    let sent = form();
+    let sent = day();
     for point in kinora_system::crash::UPLOAD_POINTS {
         let data = DataFolder::default();
         // Its first key is made and printed before.

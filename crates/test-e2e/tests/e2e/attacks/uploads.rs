@@ -1,0 +1,65 @@
+//! Uploads that never end, many at once and under several keys of one project, beside a client that makes a clip of a
+//! picture of its own.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use kinora_test_e2e::{Client, Form, Server, Setup, keys, raw, until};
+
+use super::connections::HOSTILE;
+use super::scale;
+use crate::support::quick;
+use crate::uploads::day;
+
+/// A client of the hostile project, with a key of its own.
+fn hostile(server: &Server) -> Client {
+    let printed = keys(
+        server.data(),
+        &["create", "--name", "hostile", "--project", "hostile"],
+    );
+    server.client_with(printed.ok().trim())
+}
+
+/// An upload that claims more bytes than it sends, and stays open.
+fn begin(server: &Server, client: &Client) -> TcpStream {
+    let mut stream = raw::connect_from(HOSTILE, server.address()).unwrap();
+    let head = format!(
+        "POST /v1/files HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: {}\r\n\
+         content-length: 20000000\r\n\r\n",
+        client.key(),
+        Form::media_type()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&day().bytes()[..200]).unwrap();
+    stream
+}
+
+#[test]
+fn p15_uploads_without_end_hold_up_their_own_project_alone() {
+    let server = Setup::default().start();
+    let clients = [(); 8].map(|()| hostile(&server));
+    let held: Vec<TcpStream> = (0..scale(40, 200))
+        .map(|number| begin(&server, &clients[number % clients.len()]))
+        .collect();
+    until("the project to have its places", || {
+        let upload = clients[0].request("POST", "/v1/files").form(&day()).send();
+        (upload.status == 429).then(|| upload.refused(429, "rate_limit_exceeded"))
+    });
+    let polite = server.newcomer();
+    let upload = polite.request("POST", "/v1/files").form(&day());
+    let file = upload.send().ok();
+    let mut body = quick("kinora-a1");
+    body["first_frame"] = file["url"].clone();
+    let video = polite.submit(&body);
+    polite.wait_completed(video.id());
+    drop(held);
+    until("room for the project", || {
+        let upload = clients[0].request("POST", "/v1/files").form(&day());
+        (upload.send().status == 200).then_some(())
+    });
+    // Nothing of the others was kept.
+    let data = server.data();
+    assert_eq!(data.files("uploads").len(), 2);
+    let list = clients[0].get("/v1/files").ok();
+    assert_eq!(list["data"].as_array().unwrap().len(), 1);
+}
