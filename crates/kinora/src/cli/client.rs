@@ -280,7 +280,8 @@ pub(crate) struct CancelArgs {
     #[arg(long, conflicts_with = "ids")]
     pub(crate) waiting: bool,
     /// Of these, only tasks of this model
-    #[arg(long, requires = "waiting")]
+    // Not only `requires`: clap takes that back where `waiting` would conflict with what is given.
+    #[arg(long, requires = "waiting", conflicts_with = "ids")]
     pub(crate) model: Option<String>,
     /// Print JSON, one line per task; with --waiting, one with the number of tasks
     #[arg(long)]

@@ -12,10 +12,11 @@ use crate::support::quick;
 use crate::uploads::day;
 
 /// A client of the hostile project, with a key of its own.
-fn hostile(server: &Server) -> Client {
+fn hostile(server: &Server, number: usize) -> Client {
+    let name = format!("hostile {number}");
     let printed = keys(
         server.data(),
-        &["create", "--name", "hostile", "--project", "hostile"],
+        &["create", "--name", &name, "--project", "hostile"],
     );
     server.client_with(printed.ok().trim())
 }
@@ -37,7 +38,7 @@ fn begin(server: &Server, client: &Client) -> TcpStream {
 #[test]
 fn p15_uploads_without_end_hold_up_their_own_project_alone() {
     let server = Setup::default().start();
-    let clients = [(); 8].map(|()| hostile(&server));
+    let clients: [Client; 8] = std::array::from_fn(|number| hostile(&server, number));
     let held: Vec<TcpStream> = (0..scale(40, 200))
         .map(|number| begin(&server, &clients[number % clients.len()]))
         .collect();

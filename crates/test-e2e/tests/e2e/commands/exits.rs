@@ -138,7 +138,7 @@ fn no_server_is_exit_code_3_and_a_wrong_key_is_4() {
     // The variable that has the wrong key is named, and what is wrong with it.
     for (key, code, flaw) in [
         ("kinora_wrong", 4, "mistyped"),
-        ("kinora_\u{2026}", 2, "invalid characters"),
+        ("kinora_\u{2026}", 4, "mistyped"),
         (
             KeyText::from_random(&[7; 64]).unwrap().reveal(),
             4,
