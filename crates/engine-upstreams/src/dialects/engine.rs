@@ -225,7 +225,7 @@ pub struct RemoteKind {
     #[serde(default)]
     sound: bool,
     #[serde(default)]
-    undecodable: TicketMismatch,
+    undecodable: UndecodableFilm,
     #[serde(default)]
     result_origins: Vec<String>,
     #[serde(default = "poll_milliseconds")]
@@ -243,7 +243,7 @@ pub struct RemoteKind {
 /// What to do with a film that cannot be decoded here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum TicketMismatch {
+enum UndecodableFilm {
     /// Fail its task.
     #[default]
     Refuse,
@@ -291,7 +291,7 @@ impl FilmKind for RemoteKind {
             name: name.to_owned(),
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
             sound: self.sound,
-            keeps_undecodable: self.undecodable == TicketMismatch::Keep,
+            keeps_undecodable: self.undecodable == UndecodableFilm::Keep,
         };
         Ok(Arc::new(RemoteEngine::new(remote, options)))
     }

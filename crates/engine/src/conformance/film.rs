@@ -185,7 +185,7 @@ pub async fn reports_failures(site: &impl FilmSite) -> CheckResult {
     check_no_file(site)
 }
 
-/// A work whose token cannot be saved is stopped.
+/// Work whose ticket cannot be stored is stopped.
 ///
 /// # Errors
 /// The broken promise.

@@ -1,4 +1,5 @@
-//! What a store in PostgreSQL reads from its database, or remembers of it.
+//! The backend of a store in PostgreSQL: sends each change to its lane, and answers reads from the
+//! database or from what it remembers of it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The store in a PostgreSQL database, which any number of processes serve together. An operation goes
-//! to a `lane`, which takes all queued ones into one transaction: a `batch` locks and reads the rows
+//! The store in a PostgreSQL database, which any number of processes serve together. The `backend` sends
+//! an operation to a `lane`, which takes all queued ones into one transaction: a `batch` locks and reads the rows
 //! that they need in one round trip, they change records in memory (`transaction`, `claims`), and
 //! `commit` writes the `rows`. Then `shared` shows the changes to this process, and a listener notifies
 //! the others. Reads (`backend`, `reads`, `cache`, `snapshots`) query the database, or reuse a recent
