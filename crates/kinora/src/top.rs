@@ -599,7 +599,7 @@ mod tests {
         };
         let lines = shown(&overview(50), Some(size), None);
         let (more, last) = (&lines[lines.len() - 4], &lines[lines.len() - 1]);
-        assert!(more.starts_with("and 37 more"), "{lines:?}");
+        assert!(more.starts_with("and 38 more"), "{lines:?}");
         assert!(last.starts_with("gpu-1-4711"), "workers stay: {lines:?}");
     }
 }

@@ -37,16 +37,16 @@ pub enum UploadRefusal {
 /// [`UploadRefusal`].
 pub fn judge_upload(path: &Path) -> Result<JudgedFile, UploadRefusal> {
     let media_type = signatures::media_type(path).map_err(DecodeError::Io)?;
-    let kind = match media_type {
-        Some(known) if known.starts_with("image/") => FileKind::Image,
-        Some(_) => FileKind::Audio,
-        None => {
-            let mut head = Vec::new();
-            let file = File::open(path).map_err(DecodeError::Io)?;
-            let read = file.take(HEAD_BYTES as u64).read_to_end(&mut head);
-            read.map_err(DecodeError::Io)?;
-            kinds::kind_of(&head).map_err(UploadRefusal::Neither)?
-        }
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(DecodeError::Io)?;
+    let read = file.take(HEAD_BYTES as u64).read_to_end(&mut head);
+    read.map_err(DecodeError::Io)?;
+    // The table of kinds first: HEIC has the signature of MP4, and is a picture all the same.
+    let kind = match (kinds::kind_of(&head), media_type) {
+        (Ok(kind), _) => kind,
+        (Err(_), Some(known)) if known.starts_with("image/") => FileKind::Image,
+        (Err(_), Some(_)) => FileKind::Audio,
+        (Err(message), None) => return Err(UploadRefusal::Neither(message)),
     };
     // The pixels and samples are thrown away. The smallest cover keeps the scaled copy small.
     match kind {

@@ -238,7 +238,7 @@ pub static COPIED_TABLES: [CopiedTable; 13] = [
 /// The tasks among them.
 pub static COPIED_TASKS: &CopiedTable = &COPIED_TABLES[1];
 /// The uploaded files among them.
-pub static COPIED_UPLOADS: &CopiedTable = &COPIED_TABLES[10];
+pub static COPIED_UPLOADS: &CopiedTable = &COPIED_TABLES[11];
 
 /// A row of a table, outside of a store. Never printed, since it may hold a secret.
 #[derive(Clone)]

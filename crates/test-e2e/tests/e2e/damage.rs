@@ -123,7 +123,7 @@ fn p03_an_older_database_put_back_fails_no_task_and_costs_no_result() {
     let client = server.client();
     let done = complete(&client, 8);
     // The results of the three that are not known are nobody's, and left.
-    server.wait_for_log(&["WARN", "result files left alone", "\"files\":15"]);
+    server.wait_for_log(&["WARN", "files left alone", "\"files\":15"]);
     let found = orphans(&data, &[]);
     assert_eq!(
         (&found["files"], &found["removed"]),
@@ -133,7 +133,7 @@ fn p03_an_older_database_put_back_fails_no_task_and_costs_no_result() {
     stop(server);
     // Also over a restart, which has accepted younger tasks before.
     let server = Setup::on(&data).start();
-    server.wait_for_log(&["WARN", "result files left alone", "\"files\":15"]);
+    server.wait_for_log(&["WARN", "files left alone", "\"files\":15"]);
     let row = doctor(&data, "orphans");
     assert!(
         row.starts_with("note") && row.contains("15 result files"),
@@ -260,7 +260,7 @@ fn p17_a_lost_or_cut_file_is_an_error_of_the_server_and_logged_once() {
     let done = complete(&client, 2);
     for (row, words) in [
         ("database", "whole, with 2 tasks"),
-        ("results", "all 6 files"),
+        ("results", "all 10 files"),
         ("signing key", "in the database"),
         ("orphans", "every result file"),
     ] {

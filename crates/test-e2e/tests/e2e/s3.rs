@@ -1,7 +1,7 @@
 //! Results in S3: sent by redirect and through the service alike, and nothing is lost, doubled or left
 //! behind when S3 is away or the service dies.
 
-use kinora_test_e2e::{Client, Hold, Reply, Server, Setup, Video, run, until};
+use kinora_test_e2e::{Client, Hold, RESULT_FILES, Reply, Server, Setup, Video, run, until};
 use kinora_testkit::s3::{Fault, TestS3, get};
 
 use crate::support::{assert_plays, quick};
@@ -68,7 +68,7 @@ fn results_are_redirected_or_streamed_with_the_same_bytes() {
     let setup = results_in(&s3, Setup::default()).set("KINORA_RESULTS_DELIVERY", "redirect");
     let server = setup.start();
     let video = completed(&server.client());
-    assert_eq!(objects(&s3).len(), 3, "{:?}", s3.keys());
+    assert_eq!(objects(&s3).len(), RESULT_FILES, "{:?}", s3.keys());
     let key = objects(&s3)
         .into_iter()
         .find(|key| key.ends_with("video.mp4"));
@@ -146,7 +146,7 @@ fn s3_that_is_away_while_results_are_published_costs_no_run() {
         }
     }
     until("nothing but results to be there", || {
-        (objects(&s3).len() == 30).then_some(())
+        (objects(&s3).len() == 10 * RESULT_FILES).then_some(())
     });
     assert_eq!(s3.unfinished_uploads(), 0);
     assert_no_secret_is_logged(&server);
@@ -160,7 +160,7 @@ fn a_kill_after_the_results_were_published_leaves_nothing_behind() {
     let video = server.client().submit(&quick("kinora-b1"));
     hold.wait();
     let first = objects(&s3);
-    assert_eq!(first.len(), 3, "{first:?}");
+    assert_eq!(first.len(), RESULT_FILES, "{first:?}");
     let data = server.data().clone();
     server.kill();
     let server = results_in(&s3, Setup::on(&data)).start();
@@ -169,7 +169,7 @@ fn a_kill_after_the_results_were_published_leaves_nothing_behind() {
     until("the files of the killed run to be removed", || {
         let left = objects(&s3);
         let is_new = |key: &String| !first.contains(key);
-        (left.len() == 3 && left.iter().all(is_new)).then_some(())
+        (left.len() == RESULT_FILES && left.iter().all(is_new)).then_some(())
     });
     assert_plays(&client, &client.video(video.id()));
 }

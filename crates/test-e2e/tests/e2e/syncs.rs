@@ -126,7 +126,7 @@ fn p04_a_result_is_synced_before_and_its_folders_after_it_gets_its_name() {
             matches!(&*call.name, "link" | "linkat") && call.text.contains("/objects/videos/")
         })
         .collect();
-    assert_eq!(named.len(), 3, "{named:#?}");
+    assert_eq!(named.len(), kinora_test_e2e::RESULT_FILES, "{named:#?}");
     for link in named {
         let paths: Vec<&str> = link.text.split('"').skip(1).step_by(2).collect();
         let (from, to) = (paths[0], paths[paths.len() - 1]);

@@ -15,7 +15,7 @@ use crate::clocks::SimClock;
 use crate::moment::at_one_moment;
 use crate::world::{HOUR_MS, NOW_MS, Trace, World};
 
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 1_200;
 /// `./soak sim` has 200, and 200 times as many lives.
 const OPERATIONS: u64 = 40;
 /// Each call of a life over PostgreSQL is a round trip or two.

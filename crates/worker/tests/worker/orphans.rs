@@ -83,13 +83,13 @@ async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
     bench.cancel(failed).await;
     put(&bench, &format!("videos/{failed}/1/video.mp4")).await;
     put(&bench, &format!("references/{failed}/0")).await;
-    assert_eq!(bench.keys().await.len(), 4 + 3 + 3);
+    assert_eq!(bench.keys().await.len(), 4 + 5 + 3);
 
     bench.clock.advance(HOUR_MS);
     let second = Running::start(bench.worker(&engine));
-    // Three of the completed task, and four that belong to nothing in this store.
+    // Five of the completed task, and four that belong to nothing in this store.
     until("the leftovers of both tasks are removed", async || {
-        bench.keys().await.len() == 4 + 3
+        bench.keys().await.len() == 4 + 5
     })
     .await;
     second.drained().await;

@@ -13,6 +13,8 @@ const CHORE_LEASE_MS: u64 = 60_000;
 
 /// The files of a run.
 const FILES: usize = 5;
+/// So many are removed at a time.
+const HANGING: usize = 4;
 
 /// Leaves the files of a run that has ended without a result.
 async fn leave_files(bench: &Bench) {
@@ -25,7 +27,7 @@ async fn leave_files(bench: &Bench) {
 async fn hung_worker(bench: &Bench) -> Running {
     bench.held.hold_removals(true);
     let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
-    let hangs = async || bench.held.removals() == FILES;
+    let hangs = async || bench.held.removals() == HANGING;
     until("the removals hang", hangs).await;
     running
 }
@@ -56,9 +58,9 @@ async fn p16_a_stop_waits_for_no_removal_and_another_process_does_it_after_the_l
     let rounds = || bench.store_plan.calls(LeaseChores);
     let enough = rounds() + 20;
     until("some rounds pass", async || rounds() >= enough).await;
-    assert_eq!(bench.held.removals(), FILES);
+    assert_eq!(bench.held.removals(), HANGING);
     bench.clock.advance(CHORE_LEASE_MS);
-    let again = async || bench.held.removals() == 2 * FILES;
+    let again = async || bench.held.removals() == HANGING + FILES;
     until("the files are removed", again).await;
     running.drained().await;
 }
@@ -71,7 +73,7 @@ async fn p16_a_process_that_only_tidies_up_waits_for_no_removal_either() {
     let shutdown = kinora_worker::Shutdown::default();
     let worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     let tending = tokio::spawn(worker.tend(shutdown.clone()));
-    let hangs = async || bench.held.removals() == FILES;
+    let hangs = async || bench.held.removals() == HANGING;
     until("the removals hang", hangs).await;
     shutdown.drain();
     let ended = tokio::time::timeout(crate::bench::DEADLINE, tending).await;

@@ -77,7 +77,7 @@ async fn p03_the_finish_of_a_worker_that_was_cut_off_is_refused_and_its_files_go
 
     engine.release();
     until("both results are stored", async || {
-        bench.keys().await.len() == 6
+        bench.keys().await.len() == 10
     })
     .await;
     let finishes = bench.finishes();
