@@ -70,6 +70,7 @@ async fn p03_the_finish_of_a_worker_that_was_cut_off_is_refused_and_its_files_go
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     worker.work = bench.store.work.clone();
     worker.chores = bench.store.chores.clone();
+    worker.pauses = bench.store.pauses.clone();
     let rescuer = Running::start(worker);
     bench.clock.advance(2 * LEASE_MS);
     let artifact = bench.completes(id).await;
