@@ -52,6 +52,7 @@ mod studio;
 mod submit;
 mod trusted_proxies;
 mod uploads;
+mod usage;
 mod watch;
 mod webhooks;
 
@@ -71,7 +72,7 @@ pub use request_turns::RequestTurns;
 pub use result_files::LostFiles;
 pub use router::{document, health_router, router};
 pub use sign_in_link::{BrowserKey, SignInLink};
-pub use state::{Api, ApiSettings};
+pub use state::{Api, ApiSettings, ProjectBudgets};
 pub use trusted_proxies::TrustedProxies;
 pub use uploads::Uploads;
 pub use watch::TaskWatch;

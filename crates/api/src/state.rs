@@ -1,5 +1,6 @@
 //! State shared by all endpoints. The binary builds it; endpoints hold it by reference count.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,8 +12,8 @@ use kinora_contract::{
     WorkerReadiness, uploaded,
 };
 use kinora_store::{
-    DeliveryStore, FileStore, KeyStore, OperatorStore, PauseStore, QueueBounds, TaskStore,
-    UploadedFile,
+    Budget, DeliveryStore, FileStore, KeyStore, NewKey, OperatorStore, PauseStore, QueueBounds,
+    SubmitBudgets, TaskStore, UploadedFile,
 };
 use kinora_traces::TaskTracer;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +82,15 @@ pub struct Api {
 /// The service, shared by all endpoints.
 pub(crate) type SharedApi = Arc<Api>;
 
+/// What the tasks of each project may cost.
+#[derive(Clone, Debug, Default)]
+pub struct ProjectBudgets {
+    /// For a project without a budget of its own.
+    pub default: Budget,
+    /// By project.
+    pub named: BTreeMap<String, Budget>,
+}
+
 /// Operator settings.
 #[derive(Clone, Debug)]
 pub struct ApiSettings {
@@ -96,6 +106,8 @@ pub struct ApiSettings {
     pub project_bytes_max: u64,
     /// Maximum stored bytes, all projects together.
     pub bytes_max: u64,
+    /// What the tasks of each project may cost.
+    pub budgets: ProjectBudgets,
     /// Disk space that submits must leave for accepted tasks.
     pub reserve: DiskReserve,
     /// Ports that reference URLs may use.
@@ -134,6 +146,16 @@ impl Api {
             project_tasks_max: self.settings.project_tasks_max,
             project_bytes_max: self.settings.project_bytes_max,
             bytes_max: self.settings.bytes_max,
+        }
+    }
+
+    /// The budgets that a key's submits count against.
+    pub(crate) fn budgets(&self, key: &NewKey) -> SubmitBudgets {
+        let ProjectBudgets { default, named } = &self.settings.budgets;
+        SubmitBudgets {
+            key: key.id.clone(),
+            of_key: key.budget,
+            of_project: *named.get(&key.project).unwrap_or(default),
         }
     }
 

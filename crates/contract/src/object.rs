@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::error::{Failure, Warning};
+use crate::prices::CostObject;
 use crate::spec::{FrameSize, VideoLength};
 use crate::task::{Priority, Status, Task, TaskState};
 use crate::time::UnixMs;
@@ -112,6 +113,9 @@ pub struct VideoObject {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub warnings: Vec<Warning>,
+    /// What the task costs; absent if its model has no prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostObject>,
 }
 
 /// The URLs of a completed task's files, also of those that its result lacks.
@@ -213,6 +217,7 @@ impl VideoObject {
             has_audio: None,
             engine: task.engine.clone(),
             warnings: task.warnings.clone(),
+            cost: task.cost.as_ref().map(CostObject::from),
         }
     }
 }

@@ -106,6 +106,8 @@ pub struct NewKey {
     pub requests_per_minute: Option<u32>,
     /// Its own limit on unfinished tasks of its project; `None` for the configured one.
     pub unfinished_max: Option<u32>,
+    /// What its tasks may cost.
+    pub budget: Budget,
     /// Time of creation.
     pub created_at_ms: UnixMs,
     /// Time of expiry.

@@ -54,6 +54,7 @@ fn task(images: usize) -> Task {
         engine: None,
         warnings: Vec::new(),
         trace: None,
+        cost: None,
     }
 }
 

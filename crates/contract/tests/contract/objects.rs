@@ -3,8 +3,9 @@
 
 use kinora_contract::error::{Failure, FailureCode};
 use kinora_contract::{
-    Artifact, EditSpec, Priority, ResultLinks, StoredFile, SubmitIntent, SubmitRequest, Task,
-    TaskState, VideoObject, VideoSpec, Warning, WarningCode, validate,
+    Amount, Artifact, Currency, EditSpec, Priority, ResultLinks, StoredFile, SubmitIntent,
+    SubmitRequest, Task, TaskCost, TaskState, VideoObject, VideoSpec, Warning, WarningCode,
+    validate,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -38,7 +39,7 @@ const WHEN_COMPLETED: [&str; 7] = [
 ];
 const WHEN_FAILED: [&str; 2] = ["error", "fail_reason"];
 const FRAMES: [&str; 2] = ["first_frame_url", "last_frame_url"];
-const WHERE_THEY_APPLY: [&str; 11] = [
+const WHERE_THEY_APPLY: [&str; 12] = [
     "priority",
     "started_at",
     "completed_at",
@@ -50,6 +51,7 @@ const WHERE_THEY_APPLY: [&str; 11] = [
     "remixed_from_video_id",
     "engine",
     "warnings",
+    "cost",
 ];
 
 fn spec() -> impl Strategy<Value = VideoSpec> {
@@ -111,6 +113,18 @@ fn state() -> impl Strategy<Value = TaskState> {
     ]
 }
 
+fn cost((micros, is_estimated): (u64, bool)) -> TaskCost {
+    TaskCost {
+        amount: Amount::from_micros(micros),
+        currency: Currency::USD,
+        is_estimated,
+        fixed: Amount::ZERO,
+        per_second: Amount::ZERO,
+        charged: None,
+        reserved: None,
+    }
+}
+
 /// Any record, also one that breaks its own rules on progress and times: nothing of that may show.
 fn task() -> impl Strategy<Value = Task> {
     let times = (
@@ -126,6 +140,7 @@ fn task() -> impl Strategy<Value = Task> {
         of("[a-z]{1,9}/[0-9.]{1,5}"),
         warnings,
         select(Priority::ALL.to_vec()),
+        of(any::<(u64, bool)>().prop_map(cost)),
     );
     (task_id(), spec(), state(), times, rest).prop_map(|(id, spec, state, times, rest)| Task {
         id,
@@ -143,6 +158,7 @@ fn task() -> impl Strategy<Value = Task> {
         engine: rest.2,
         warnings: rest.3,
         trace: None,
+        cost: rest.5,
     })
 }
 
