@@ -107,6 +107,15 @@ fn is_failure(value: &Value) -> bool {
     })
 }
 
+/// An amount, its currency, and whether it may still change.
+fn is_cost(value: &Value) -> bool {
+    let amount = value["amount"].as_f64().is_some_and(|amount| amount >= 0.0);
+    let currency = value["currency"]
+        .as_str()
+        .is_some_and(|code| code.len() == 3);
+    amount && currency && value["estimated"].is_boolean()
+}
+
 /// Fields of every object.
 const ALWAYS: &[(&str, Judge)] = &[
     ("id", |value| {
@@ -168,6 +177,7 @@ const SOMETIMES: &[(&str, Judge)] = &[
     ("draft_task_id", Value::is_string),
     ("edit_task_id", Value::is_string),
     ("remixed_from_video_id", Value::is_string),
+    ("cost", is_cost),
     ("warnings", |value| {
         let warnings = value.as_array().filter(|warnings| !warnings.is_empty());
         warnings.is_some_and(|warnings| warnings.iter().all(is_failure))
@@ -197,6 +207,12 @@ fn assert_video_object(value: &Value) {
         );
     }
     let finished = matches!(status, "completed" | "failed");
+    // Final with the end of the task.
+    let cost = value.get("cost");
+    assert!(
+        cost.is_none_or(|cost| cost["estimated"] == !finished),
+        "{value:#}"
+    );
     for name in ["completed_at", "expires_at"] {
         assert_eq!(value.get(name).is_some(), finished, "{name}: {value:#}");
     }

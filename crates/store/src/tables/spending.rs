@@ -107,9 +107,9 @@ pub(crate) fn set_first_day(day: u64) -> SqlQuery {
     SqlQuery::new("UPDATE budget_day SET day = $1 WHERE day = 0 RETURNING 1").bind(day)
 }
 
-/// The condition that the stored day is not `$1`. One day ahead does not count: a clock that is corrected by a moment
-/// at midnight must not renew the budgets twice.
-const IS_OTHER_DAY: &str = "day < $1 OR day > $1 + 1";
+/// The condition that there is a stored day other than `$1`. One day ahead does not count: a clock that is corrected by a
+/// moment at midnight must not renew the budgets twice.
+const IS_OTHER_DAY: &str = "day > 0 AND (day < $1 OR day > $1 + 1)";
 
 /// Asks for the stored day, if it is not this one.
 pub(crate) fn other_day(today: u64) -> TypedQuery<u64> {
