@@ -14,8 +14,9 @@ use crate::limits::{
     SIDE_MAX, SIDE_MIN,
 };
 use crate::money::Currency;
-use crate::prices::{PriceRecord, Prices};
+use crate::prices::{PriceRecord, Prices, TaskCost};
 use crate::size::{AspectRatio, Resolution, Size, listed_sizes};
+use crate::spec::VideoSpec;
 
 /// A served model.
 #[derive(Clone, Debug, PartialEq)]
@@ -211,6 +212,13 @@ impl Capabilities {
 }
 
 impl ModelCard {
+    /// The expected cost of this spec's video, at its longest; `None` for a model without prices.
+    #[must_use]
+    pub fn estimate(&self, spec: &VideoSpec, currency: Currency) -> Option<TaskCost> {
+        let prices = self.prices.as_ref()?;
+        Some(prices.estimate(spec, self.capabilities.seconds_max, currency))
+    }
+
     /// Whether `name` is this model's identifier or an alias.
     pub fn is_called(&self, name: &str) -> bool {
         self.id == name || self.aliases.iter().any(|alias| alias == name)

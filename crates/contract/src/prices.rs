@@ -7,11 +7,9 @@ use std::fmt;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::card::ModelCard;
 use crate::money::{Amount, Currency, Money};
 use crate::size::{Resolution, Size};
 use crate::spec::{FrameSize, VideoInputs, VideoLength, VideoSpec};
-use crate::task::{Artifact, TaskState};
 
 /// The largest price, a bound on typing errors.
 const PRICE_MAX: Amount = Amount::from_micros(10_000_000_000);
@@ -57,26 +55,27 @@ impl Prices {
         let dearest = || self.per_second.values().copied().max();
         price.copied().or_else(dearest).unwrap_or_default()
     }
-}
 
-impl ModelCard {
-    /// The expected cost of this spec's video, at its longest; `None` for a model without prices.
-    #[must_use]
-    pub fn estimate(&self, spec: &VideoSpec, currency: Currency) -> Option<TaskCost> {
-        let prices = self.prices.as_ref()?;
+    /// The expected cost of this spec's video; `seconds_max` is the model's longest.
+    pub(crate) fn estimate(
+        &self,
+        spec: &VideoSpec,
+        seconds_max: u32,
+        currency: Currency,
+    ) -> TaskCost {
         let seconds = match spec.seconds {
             VideoLength::Fixed(seconds) => seconds,
-            VideoLength::Auto => self.capabilities.seconds_max,
+            VideoLength::Auto => seconds_max,
         };
         let images = match &spec.inputs {
             VideoInputs::Text => 0,
             VideoInputs::Frames { last, .. } => 1 + usize::from(last.is_some()),
             VideoInputs::References { images, .. } => images.len(),
         };
-        let images = prices.per_input_image.times(images as u64);
-        let fixed = prices.per_clip.plus(images);
-        let per_second = prices.second(spec);
-        Some(TaskCost {
+        let images = self.per_input_image.times(images as u64);
+        let fixed = self.per_clip.plus(images);
+        let per_second = self.second(spec);
+        TaskCost {
             amount: fixed.plus(per_second.times(seconds.into())),
             currency,
             is_estimated: true,
@@ -84,7 +83,7 @@ impl ModelCard {
             per_second,
             charged: None,
             reserved: None,
-        })
+        }
     }
 }
 
@@ -121,20 +120,17 @@ pub struct CostReservation {
 }
 
 impl TaskCost {
-    /// Sets the final amount, of a task that ended in this state: what the provider said, or else the price of the
-    /// video that was made. Without a video, a task costs nothing.
-    pub(crate) fn settle(&mut self, state: &TaskState) {
-        self.is_estimated = false;
-        self.amount = self.charged.unwrap_or(match state {
-            TaskState::Completed(artifact) => self.price_of(artifact),
-            _ => Amount::ZERO,
-        });
-    }
-
-    fn price_of(&self, artifact: &Artifact) -> Amount {
+    /// Sets the final amount of a task that has ended, with a video of this length or without one: what the provider
+    /// said, or else the price of the video that was made. Without a video, a task costs nothing.
+    pub(crate) fn settle(&mut self, video_seconds: Option<f64>) {
         // The length that the task object shows, so that anybody can check the amount.
-        let seconds = artifact.duration_seconds.round() as u64;
-        self.fixed.plus(self.per_second.times(seconds))
+        let price = |seconds: f64| {
+            self.fixed
+                .plus(self.per_second.times(seconds.round() as u64))
+        };
+        let price = video_seconds.map_or(Amount::ZERO, price);
+        self.amount = self.charged.unwrap_or(price);
+        self.is_estimated = false;
     }
 
     /// Takes over what a provider said, if it is in the currency of the task.
@@ -148,6 +144,7 @@ impl TaskCost {
 /// The cost of a task as clients see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Cost))]
 pub struct CostObject {
     /// The amount, in units of the currency.
     #[cfg_attr(feature = "openapi", schema(value_type = f64, example = 0.525))]

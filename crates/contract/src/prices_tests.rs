@@ -1,9 +1,8 @@
 //! Prices of cards, estimates, and the cost at the end.
 
 use super::*;
-use crate::card::{CardRecord, Features};
+use crate::card::{CardRecord, Features, ModelCard};
 use crate::spec::SPEC_VERSION;
-use crate::{Failure, FailureCode, StoredFile};
 
 fn card(prices: &str) -> Result<ModelCard, String> {
     let text = format!("id = \"m\"\nengine = \"e\"\nresolutions = [\"480p\", \"720p\"]\n{prices}");
@@ -109,34 +108,13 @@ fn a_wrong_price_is_refused_with_a_sentence() {
     assert!(card("[prices]\nper_clip = 10000").is_ok());
 }
 
-fn made(seconds: f64) -> TaskState {
-    let file = StoredFile {
-        key: "k".to_owned(),
-        bytes: 1,
-        sha256: String::new(),
-    };
-    TaskState::Completed(Box::new(Artifact {
-        video: file.clone(),
-        thumbnail: file.clone(),
-        spritesheet: file,
-        first_frame: None,
-        last_frame: None,
-        duration_seconds: seconds,
-        fps: 24.0,
-        frames: 1,
-        width: 1280,
-        height: 720,
-        has_audio: false,
-    }))
-}
-
 #[test]
 fn the_end_sets_the_cost_by_the_clip_or_by_the_provider() {
     let card = card(BY_SIZE).unwrap();
     let auto = spec(VideoLength::Auto, FrameSize::Adaptive(Resolution::P720));
     let estimate = card.estimate(&auto, Currency::USD).unwrap();
     assert_eq!(estimate.amount.to_string(), "1.52");
-    let settled = |charged: Option<(u64, &str)>, state: &TaskState| {
+    let settled = |charged: Option<(u64, &str)>, video_seconds: Option<f64>| {
         let mut cost = estimate.clone();
         if let Some((micros, currency)) = charged {
             cost.record_charge(Money {
@@ -144,17 +122,16 @@ fn the_end_sets_the_cost_by_the_clip_or_by_the_provider() {
                 currency: currency.parse().unwrap(),
             });
         }
-        cost.settle(state);
+        cost.settle(video_seconds);
         assert!(!cost.is_estimated);
         cost.amount.to_string()
     };
-    let failed = TaskState::Failed(Failure::from(FailureCode::Cancelled));
-    assert_eq!(settled(None, &made(6.04)), "0.62");
-    assert_eq!(settled(None, &failed), "0.00");
-    assert_eq!(settled(Some((700_000, "USD")), &made(6.04)), "0.70");
-    assert_eq!(settled(Some((30_000, "USD")), &failed), "0.03");
+    assert_eq!(settled(None, Some(6.04)), "0.62");
+    assert_eq!(settled(None, None), "0.00");
+    assert_eq!(settled(Some((700_000, "USD")), Some(6.04)), "0.70");
+    assert_eq!(settled(Some((30_000, "USD")), None), "0.03");
     // Another currency means nothing here.
-    assert_eq!(settled(Some((700_000, "EUR")), &made(6.04)), "0.62");
+    assert_eq!(settled(Some((700_000, "EUR")), Some(6.04)), "0.62");
     let text = serde_json::to_string(&estimate).unwrap();
     assert_eq!(serde_json::from_str::<TaskCost>(&text).unwrap(), estimate);
 }

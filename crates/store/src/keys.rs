@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use kinora_contract::UnixMs;
 use serde::{Deserialize, Serialize};
 
-use crate::StoreError;
+use crate::{Budget, StoreError};
 
 /// Uses of a key within this time of the recorded one are not recorded.
 const USE_NOTED_EVERY_MS: u64 = 60_000;

@@ -338,6 +338,9 @@ fn end(task: &mut Task, at: TaskEnd) {
     task.finished_at_ms = Some(ended_ms);
     task.expires_at_ms = Some(ended_ms.saturating_add(at.retention_ms));
     if let Some(cost) = &mut task.cost {
-        cost.settle(&task.state);
+        cost.settle(match &task.state {
+            TaskState::Completed(artifact) => Some(artifact.duration_seconds),
+            _ => None,
+        });
     }
 }

@@ -13,7 +13,7 @@ use super::keys::key;
 use super::{Harness, Site};
 use crate::{
     Budget, BudgetOwner, BudgetPeriod, ExceededBudget, IdempotencyKey, InsertOutcome, KeyRotation,
-    LeaseRenewal, NewTask, ReleasedAttempt, Spending, SubmitBudgets, SweepRequest,
+    LeaseRenewal, NewTask, ReleasedAttempt, Spending, SubmitBudgets, SweepRequest, TallyRequest,
 };
 
 /// The estimate of each task: 5 s at 0.1, and 0.02 for the clip.
@@ -150,8 +150,9 @@ pub async fn a_cost_is_final_when_its_task_ends(harness: &impl Harness) {
     done.await.unwrap();
     assert_eq!(cost(&site, 1).await, ("0.32".to_owned(), false));
     assert_eq!(spent_today(&site).await, both("0.32"));
-    let sums = site.operations.tallies(&crate::TallyRequest::default());
-    assert_eq!(sums.await.unwrap()[0].tally.cost_micros, 320_000);
+    let all = TallyRequest::default();
+    let sums = site.operations.tallies(&all).await.unwrap();
+    assert_eq!(sums[0].tally.cost_micros, 320_000);
     // The end of the task itself changes nothing of its cost.
     site.tasks.delete("one", id(1)).await.unwrap();
     assert_eq!(spent_today(&site).await, both("0.32"));
