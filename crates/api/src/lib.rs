@@ -32,6 +32,7 @@ mod models;
 mod named_files;
 mod object_cache;
 mod openapi;
+mod openrouter;
 mod operations;
 mod policy_gate;
 mod prefer;

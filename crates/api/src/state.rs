@@ -182,7 +182,8 @@ impl Api {
         task: &Task,
         position: Option<u64>,
     ) -> Result<VideoObject, ApiError> {
-        let object = VideoObject::from_task(task, position, |task| self.links(task));
+        let address = format!("{}/v1/videos/{}", self.settings.base_url, task.id);
+        let object = VideoObject::from_task(task, position, address, |task| self.links(task));
         object.ok_or_else(ApiError::expired)
     }
 

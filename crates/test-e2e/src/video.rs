@@ -141,12 +141,18 @@ const ALWAYS: &[(&str, Judge)] = &[
             .is_some_and(|seed| seed <= u64::from(u32::MAX))
     }),
     ("metadata", is_string_map),
+    ("polling_url", |value| {
+        value
+            .as_str()
+            .is_some_and(|text| text.starts_with("http") && text.contains("/v1/videos/video_"))
+    }),
 ];
 
 /// Fields of every completed object, and of no other.
 const COMPLETED: &[(&str, Judge)] = &[
     ("result_url", is_address),
     ("url", is_address),
+    ("unsigned_urls", Value::is_array),
     ("thumbnail_url", is_address),
     ("duration", is_positive),
     ("fps", is_positive),
@@ -236,6 +242,8 @@ fn assert_video_object(value: &Value) {
         assert!(decided, "undecided to the end: {value:#}");
     }
     assert_eq!(value.get("result_url"), value.get("url"), "{value:#}");
+    let listed = value.get("unsigned_urls").map(|urls| &urls[0]);
+    assert_eq!(value.get("result_url"), listed, "{value:#}");
     let message = value.get("error").map(|error| &error["message"]);
     assert_eq!(value.get("fail_reason"), message, "{value:#}");
     if status != "failed" {

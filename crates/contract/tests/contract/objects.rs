@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::strategies::{catalog, new_body, task_id};
 
-const ALWAYS: [&str; 11] = [
+const ALWAYS: [&str; 12] = [
     "id",
     "object",
     "model",
@@ -27,10 +27,12 @@ const ALWAYS: [&str; 11] = [
     "size",
     "seed",
     "metadata",
+    "polling_url",
 ];
-const WHEN_COMPLETED: [&str; 7] = [
+const WHEN_COMPLETED: [&str; 8] = [
     "result_url",
     "url",
+    "unsigned_urls",
     "thumbnail_url",
     "duration",
     "fps",
@@ -53,6 +55,8 @@ const WHERE_THEY_APPLY: [&str; 12] = [
     "warnings",
     "cost",
 ];
+
+const ADDRESS: &str = "https://videos.example/v1/videos/video_1";
 
 fn spec() -> impl Strategy<Value = VideoSpec> {
     let lineage = (of(task_id()), of(task_id()));
@@ -172,7 +176,7 @@ fn links(_: &Task) -> ResultLinks {
 }
 
 fn object(task: &Task, queue_position: Option<u64>) -> Option<Map<String, Value>> {
-    let object = VideoObject::from_task(task, queue_position, links)?;
+    let object = VideoObject::from_task(task, queue_position, ADDRESS.to_owned(), links)?;
     let Value::Object(fields) = serde_json::to_value(object).unwrap() else {
         panic!("a task object is an object");
     };
@@ -234,11 +238,13 @@ proptest! {
     fn twins_say_the_same_and_types_are_as_documented(task in task()) {
         let Some(fields) = object(&task, None) else { return Ok(()) };
         prop_assert_eq!(fields.get("url"), fields.get("result_url"));
+        let listed = fields.get("unsigned_urls").map(|urls| &urls[0]);
+        prop_assert_eq!(listed, fields.get("result_url"));
         prop_assert_eq!(fields.get("remixed_from_video_id"), fields.get("edit_task_id"));
         let message = fields.get("error").map(|error| &error["message"]);
         prop_assert_eq!(fields.get("fail_reason"), message);
         prop_assert_eq!(&fields["object"], "video");
-        for name in ["id", "seconds", "size", "prompt", "model"] {
+        for name in ["id", "seconds", "size", "prompt", "model", "polling_url"] {
             prop_assert!(fields[name].is_string(), "{name}");
         }
         prop_assert!(fields["metadata"].is_object() && fields["seed"].is_u64());
@@ -270,7 +276,7 @@ proptest! {
     #[test]
     fn addresses_are_asked_for_only_when_completed(task in task()) {
         let mut asked = 0;
-        let made = VideoObject::from_task(&task, None, |task| {
+        let made = VideoObject::from_task(&task, None, ADDRESS.to_owned(), |task| {
             asked += 1;
             links(task)
         });

@@ -78,6 +78,7 @@ mod strict_http;
 mod support;
 mod syncs;
 mod terminal;
+mod third_party;
 mod top;
 mod traces;
 mod uploads;
