@@ -7,6 +7,7 @@ mod report;
 mod secrets;
 mod store;
 mod surroundings;
+mod uploads;
 
 use kinora_contract::Clock;
 

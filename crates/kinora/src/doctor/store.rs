@@ -14,6 +14,7 @@ use kinora_store::{OpenError, StoreInspection};
 use tokio::runtime::Runtime;
 
 use super::report::Finding;
+use super::uploads::uploads;
 use crate::backup::{BackupRecord, BackupRun};
 use crate::config::Config;
 use crate::failure::Failure;
@@ -61,12 +62,14 @@ pub(super) fn check_store(config: &Config) -> Vec<NamedFinding> {
     };
     let mut stored = StoredTasks::default();
     let database = database(&store, &mut stored);
-    vec![
+    let mut found = vec![
         ("database", database),
         ("results", results(config, &store)),
-        ("signing key", signing_key(config, &store, &stored)),
-        ("orphans", orphan_finding(config)),
-    ]
+    ];
+    found.extend(uploads(config, &store).map(|finding| ("uploads", finding)));
+    found.push(("signing key", signing_key(config, &store, &stored)));
+    found.push(("orphans", orphan_finding(config)));
+    found
 }
 
 /// Files that tasks refer to.
@@ -117,7 +120,7 @@ fn database(store: &StoreInspection, stored: &mut StoredTasks) -> Finding {
 }
 
 /// The first of several texts.
-fn first_few(all: &[String]) -> String {
+pub(super) fn first_few(all: &[String]) -> String {
     let mut text = all[..all.len().min(SHOWN_MAX)].join("; ");
     if all.len() > SHOWN_MAX {
         // Writing to a string cannot fail.
@@ -138,14 +141,7 @@ fn results(config: &Config, store: &StoreInspection) -> Finding {
 
 /// Number of files that completed tasks refer to, and the problems with them.
 fn compare(config: &Config, store: &StoreInspection) -> Result<(u64, Vec<String>), Failure> {
-    // For reading alone: it creates nothing, and refuses puts, so the doctor changes nothing on a
-    // store that is in use.
-    let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
-    let blobs = blobs.map_err(|error| unreadable(&error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| unreadable(&error))?;
+    let (runtime, blobs) = result_reader(config)?;
     let marked = runtime.block_on(kinora_worker::is_marked(store, &*blobs));
     let marked = marked.map_err(|error| unreadable(&error))?;
     let looked =
@@ -162,7 +158,18 @@ fn compare(config: &Config, store: &StoreInspection) -> Result<(u64, Vec<String>
     Ok((looked.files, wrong))
 }
 
-fn unreadable(error: &dyn std::fmt::Display) -> Failure {
+/// The results, for reading alone: it creates nothing, and refuses puts, so the doctor changes nothing on a store
+/// that is in use.
+pub(super) fn result_reader(config: &Config) -> Result<(Runtime, Arc<dyn BlobStore>), Failure> {
+    let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
+    let blobs = blobs.map_err(|error| unreadable(&error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    Ok((runtime.map_err(|error| unreadable(&error))?, blobs))
+}
+
+pub(super) fn unreadable(error: &dyn std::fmt::Display) -> Failure {
     Failure::because("The results cannot be read", error)
 }
 
@@ -241,7 +248,7 @@ impl ResultCheck {
 }
 
 /// A problem with a file.
-async fn file_fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
+pub(super) async fn file_fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
     let StoredFile { key, bytes, .. } = file;
     match blobs.head(key).await {
         Ok(Some(found)) if found == *bytes => None,
@@ -294,7 +301,7 @@ fn orphan_finding(config: &Config) -> Finding {
             "not checked: another store has left its mark in the same results".to_owned(),
         ),
         Ok(Some(found)) if found.files == 0 => {
-            Finding::Good("every result file belongs to a task".to_owned())
+            Finding::Good("every result file belongs to a task, or is an uploaded one".to_owned())
         }
         Ok(Some(found)) => Finding::Note(format!(
             "{} result files ({} bytes) without a task; see `kinora orphans`",
