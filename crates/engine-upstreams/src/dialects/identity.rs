@@ -28,8 +28,7 @@ mod tests {
     use super::*;
 
     fn wrap(provider: &str, model: &str, id: &str) -> String {
-        let text =
-            format!("litellm:custom_llm_provider:{provider};model_id:{model};video_id:{id}");
+        let text = format!("litellm:custom_llm_provider:{provider};model_id:{model};video_id:{id}");
         format!("video_{}", STANDARD.encode(text))
     }
 
@@ -38,7 +37,9 @@ mod tests {
         let submitted = wrap("openai", "kinora-a1", "video_1");
         let more = format!(
             "video_{}",
-            STANDARD.encode("litellm:custom_llm_provider:openai;model_id:;video_id:video_1;deployment_id:7")
+            STANDARD.encode(
+                "litellm:custom_llm_provider:openai;model_id:;video_id:video_1;deployment_id:7"
+            )
         );
         for same in [&submitted, &wrap("openai", "", "video_1"), &more] {
             assert!(is_same(&submitted, same), "{same}");

@@ -62,10 +62,7 @@ pub(super) fn check_store(config: &Config) -> Vec<NamedFinding> {
     };
     let mut stored = StoredTasks::default();
     let database = database(&store, &mut stored);
-    let mut found = vec![
-        ("database", database),
-        ("results", results(config, &store)),
-    ];
+    let mut found = vec![("database", database), ("results", results(config, &store))];
     found.extend(uploads(config, &store).map(|finding| ("uploads", finding)));
     found.push(("signing key", signing_key(config, &store, &stored)));
     found.push(("orphans", orphan_finding(config)));
