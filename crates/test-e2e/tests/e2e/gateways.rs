@@ -19,12 +19,19 @@ fn of_page<const N: usize>(language: &str) -> [String; N] {
 fn a_gateway_in_front_sends_a_form_with_a_picture() {
     let [front, _, _] = of_page("toml");
     let [gateway] = of_page("yaml");
-    let model = gateway.lines().find_map(|line| line.trim().strip_prefix("model: openai/"));
+    let model = gateway
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("model: openai/"));
     let server = Setup::default().config(&front).start();
     let client = server.client();
     let picture = studio::picture("day.png", (640, 480), "red");
-    let form = Form::of([("model", model.unwrap()), ("prompt", "A boat"), ("seconds", "2"), ("size", "854x480")])
-        .part("; name=\"input_reference\"; filename=\"day.png\"", &picture);
+    let form = Form::of([
+        ("model", model.unwrap()),
+        ("prompt", "A boat"),
+        ("seconds", "2"),
+        ("size", "854x480"),
+    ])
+    .part("; name=\"input_reference\"; filename=\"day.png\"", &picture);
     let submit = || {
         let request = client.request("POST", "/v1/videos").form(&form);
         request.header("idempotency-key", "order-17").send().video()
@@ -52,7 +59,9 @@ fn a_gateway_behind_makes_what_its_models_allow() {
     let video = client.wait_completed(video.id());
     assert_eq!(video.text("size"), "720x1280");
     body["seconds"] = json!(5);
-    client.submit_json(&body).refused_for(400, "invalid_value", Some("seconds"));
+    client
+        .submit_json(&body)
+        .refused_for(400, "invalid_value", Some("seconds"));
     let (_, counted) = gateway.client().get("/v1/videos").list();
     assert_eq!(counted.len(), 1);
 }

@@ -73,7 +73,7 @@ fn p15_uploads_without_end_hold_up_their_own_project_alone() {
 
 /// A PNG of half a megabyte whose 400 million pixels are all there.
 fn bomb() -> Vec<u8> {
-    let program = "\
+    let program = r"
 import struct, sys, zlib
 side = 20000
 def chunk(kind, body):
@@ -95,7 +95,10 @@ const GROWTH_MIB_MAX: u64 = 160;
 #[test]
 fn p15_bombs_and_foreign_files_cost_others_neither_memory_nor_their_turn() {
     let server = Setup::default().start();
-    let (clients, polite) = ([0, 1].map(|number| hostile(&server, number)), server.newcomer());
+    let (clients, polite) = (
+        [0, 1].map(|number| hostile(&server, number)),
+        server.newcomer(),
+    );
     let upload = || polite.request("POST", "/v1/files").form(&day()).send().ok();
     let first = upload();
     let before = server.memory_peak_mib();
