@@ -4,10 +4,10 @@
 mod disk;
 mod engines;
 mod report;
+mod result_files;
 mod secrets;
 mod store;
 mod surroundings;
-mod uploads;
 
 use kinora_contract::Clock;
 

@@ -2,7 +2,6 @@
 //! that signs their URLs, and the age of the last backup. It does not disturb a running service, and
 //! never creates a store. PostgreSQL's own tools check a PostgreSQL database.
 
-use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use kinora_store::{OpenError, StoreInspection};
 use tokio::runtime::Runtime;
 
 use super::report::Finding;
-use super::uploads::uploads;
+use super::result_files::{SHOWN_MAX, file_fault, first_few, result_reader, unreadable, uploads};
 use crate::backup::{BackupRecord, BackupRun};
 use crate::config::Config;
 use crate::failure::Failure;
@@ -22,8 +21,6 @@ use crate::output::{count, date};
 use crate::system::SystemClock;
 use crate::{damage, orphans, signing};
 
-/// Maximum number of findings of one kind that are shown.
-const SHOWN_MAX: usize = 3;
 /// Maximum number of files to check again, since their tasks may have been deleted or have expired
 /// meanwhile.
 const SUSPECTS_MAX: usize = 1000;
@@ -116,16 +113,6 @@ fn database(store: &StoreInspection, stored: &mut StoredTasks) -> Finding {
     Finding::Bad(format!("{}; restore a backup", first_few(&wrong)))
 }
 
-/// The first of several texts.
-pub(super) fn first_few(all: &[String]) -> String {
-    let mut text = all[..all.len().min(SHOWN_MAX)].join("; ");
-    if all.len() > SHOWN_MAX {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "; and {} more", all.len() - SHOWN_MAX);
-    }
-    text
-}
-
 fn results(config: &Config, store: &StoreInspection) -> Finding {
     match compare(config, store) {
         Ok((files, wrong)) if wrong.is_empty() => Finding::Good(format!(
@@ -153,21 +140,6 @@ fn compare(config: &Config, store: &StoreInspection) -> Result<(u64, Vec<String>
         );
     }
     Ok((looked.files, wrong))
-}
-
-/// The results, for reading alone: it creates nothing, and refuses puts, so the doctor changes nothing on a store
-/// that is in use.
-pub(super) fn result_reader(config: &Config) -> Result<(Runtime, Arc<dyn BlobStore>), Failure> {
-    let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
-    let blobs = blobs.map_err(|error| unreadable(&error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    Ok((runtime.map_err(|error| unreadable(&error))?, blobs))
-}
-
-pub(super) fn unreadable(error: &dyn std::fmt::Display) -> Failure {
-    Failure::because("The results cannot be read", error)
 }
 
 /// State of the files of all completed tasks.
@@ -241,17 +213,6 @@ impl ResultCheck {
             wrong.push(format!("{more} more files are missing or truncated"));
         }
         wrong
-    }
-}
-
-/// A problem with a file.
-pub(super) async fn file_fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
-    let StoredFile { key, bytes, .. } = file;
-    match blobs.head(key).await {
-        Ok(Some(found)) if found == *bytes => None,
-        Ok(Some(found)) => Some(format!("{key} has {found} bytes instead of {bytes}")),
-        Ok(None) => Some(format!("{key} is missing")),
-        Err(error) => Some(format!("{key}: {error}")),
     }
 }
 

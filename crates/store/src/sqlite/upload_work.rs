@@ -121,7 +121,7 @@ fn p15_a_project_s_files_are_the_same_work_beside_a_hundred_thousand_of_others()
           created_at_ms, expires_at_ms, is_stored, due_ms) \
         SELECT 'file_' || printf('%026d', i), 'other ' || (i / 1000), 'a.png', 'user_data', 'image', 'image/png', \
           1000, ?1, 'uploads/' || i, ?2, ?3, 1, ?3 FROM n";
-    let added = conn.execute(others, (own.sha256, NOW as i64, LATER as i64));
+    let added = conn.execute(others, (own.sha256, NOW.cast_signed(), LATER.cast_signed()));
     assert_eq!(added.unwrap(), 100_000);
     assert_eq!(steps(&conn, OWN), alone);
 }
