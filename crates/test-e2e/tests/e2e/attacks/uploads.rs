@@ -71,7 +71,7 @@ fn p15_uploads_without_end_hold_up_their_own_project_alone() {
     assert_eq!(list["data"].as_array().unwrap().len(), 1);
 }
 
-/// A PNG of half a megabyte whose 400 million pixels are all there.
+/// A PNG of 400 KB whose 400 million pixels are all there.
 fn bomb() -> Vec<u8> {
     let program = r"
 import struct, sys, zlib
