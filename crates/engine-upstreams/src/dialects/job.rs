@@ -15,6 +15,7 @@ use super::answer::{AnswerError, TaskSnapshot};
 use super::dialect::{CancelMethod, ResultLocation, UpstreamPhase};
 use super::encode::RemoteTicket;
 use super::error::RemoteError;
+use super::identity;
 use super::options::RemoteOptions;
 use crate::servers::{
     CallError, ResultError, ResultTarget, ServerAnswer, ServerCall, UpstreamServer, WaitTimer,
@@ -94,7 +95,7 @@ impl RemoteJob {
         };
         let seen = TaskSnapshot::read(&reply.body, options.dialect);
         let seen = seen.and_then(|seen| {
-            if seen.id == self.ticket.id {
+            if identity::is_same(&self.ticket.id, &seen.id) {
                 Ok(seen)
             } else {
                 Err(AnswerError::OtherTask)

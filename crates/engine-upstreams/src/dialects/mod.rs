@@ -7,7 +7,8 @@
 //!    refused, never dropped.
 //! 3. `run`: everything from submit to file ([`RemoteServers::run`]), with back-off; a saved ticket is polled and
 //!    never submitted again.
-//! 4. [`RemoteJob`]: a task at its upstream, by its [`RemoteTicket`]; `answer` parses its answers.
+//! 4. [`RemoteJob`]: a task at its upstream, by its [`RemoteTicket`]; `answer` parses its answers, `identity` says
+//!    whether they are about this task.
 //! 5. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings.
 //!
 //! It dials no unknown origin named in an answer.
@@ -17,6 +18,7 @@ pub mod dialect;
 mod encode;
 mod engine;
 mod error;
+mod identity;
 mod job;
 mod options;
 mod remote;

@@ -32,6 +32,7 @@ mod events;
 mod examples;
 mod expiry;
 mod framework;
+mod gateways;
 mod hosted;
 mod idempotency;
 mod injected;
