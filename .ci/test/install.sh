@@ -2,10 +2,10 @@
 # What the tests need and the machine lacks: packages of Debian by apt, and inside of the checkout those of Python and Node.
 # Sourced by ./test.
 
-# The SDK, the reference verifier of webhook signatures, the messages of OpenTelemetry, the reader that judges signed
-# videos, what the examples of engines need, the builder of their package, and the checker of its types.
-readonly PYTHON_PACKAGES=(openai==3.52.0 standardwebhooks==1.1.0 opentelemetry-proto==1.45.2 c2pa-python==0.38.1 numpy==2.4.6 hatchling==1.33.0
-  mypy==2.4.1)
+# The SDKs of OpenAI and of the Model Context Protocol, the reference verifier of webhook signatures, the messages of OpenTelemetry, the
+# reader that judges signed videos, what the examples of engines need, the builder of their package, and the checker of its types.
+readonly PYTHON_PACKAGES=(openai==3.52.0 mcp==2.3.0 standardwebhooks==1.1.0 opentelemetry-proto==1.45.2 c2pa-python==0.38.1 numpy==2.4.6
+  hatchling==1.33.0 mypy==2.4.1)
 readonly OPENAI_NODE=6.49.0
 # The generator of typed clients, what its clients call, and their compiler.
 readonly TYPED_CLIENT=(openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3)

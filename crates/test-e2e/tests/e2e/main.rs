@@ -39,6 +39,7 @@ mod keys;
 mod kills;
 mod listener;
 mod logs;
+mod mcp;
 mod metrics;
 mod moves;
 mod neural;
