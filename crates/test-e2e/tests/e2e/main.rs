@@ -43,6 +43,7 @@ mod mcp;
 mod metrics;
 mod moves;
 mod neural;
+mod open_webui;
 mod openapi;
 mod operator_walks;
 mod orders;

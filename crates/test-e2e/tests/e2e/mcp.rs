@@ -107,13 +107,19 @@ fn an_assistant_makes_watches_and_saves_a_video_from_a_picture_of_the_disk() {
         let place = json!({"id": id, "path": film.to_str().unwrap()});
         let saved = assistant.succeeded("download_video", place.clone()).await;
         assert_eq!(saved["bytes"], std::fs::metadata(&film).unwrap().len());
-        assistant.refused("download_video", place, "file_exists").await;
+        assistant
+            .refused("download_video", place, "file_exists")
+            .await;
         let listed = assistant.succeeded("list_videos", json!({})).await;
         assert_eq!(listed["videos"][0]["id"], id, "{listed}");
         let small = json!({"prompt": "A boat", "size": "1x1"});
-        let error = assistant.refused("create_video", small, "unsupported_value").await;
+        let error = assistant
+            .refused("create_video", small, "unsupported_value")
+            .await;
         assert_eq!(error["param"], "size", "{error}");
-        let error = assistant.refused("cancel_video", json!({"id": id}), "not_cancellable").await;
+        let error = assistant
+            .refused("cancel_video", json!({"id": id}), "not_cancellable")
+            .await;
         assert!(error["advice"].is_string(), "{error}");
         assistant.closed().await;
     });
@@ -123,7 +129,11 @@ fn an_assistant_makes_watches_and_saves_a_video_from_a_picture_of_the_disk() {
 #[test]
 fn the_python_sdk_of_the_protocol_works_unmodified() {
     let python = workspace().join(".venv/bin/python");
-    assert!(python.exists(), "{} is missing: ./test installs it", python.display());
+    assert!(
+        python.exists(),
+        "{} is missing: ./test installs it",
+        python.display()
+    );
     let user = shared().newcomer();
     let mut command = Command::new(python);
     command
