@@ -2,14 +2,14 @@
 # What the tests need and the machine lacks: packages of Debian by apt, and inside of the checkout those of Python and Node.
 # Sourced by ./test.
 
-# The SDK, the reference verifier of webhook signatures, the messages of OpenTelemetry, the reader that judges signed
-# videos, what the examples of engines need, the builder of their package, and the checker of its types.
-readonly PYTHON_PACKAGES=(openai==3.52.0 standardwebhooks==1.1.0 opentelemetry-proto==1.45.2 c2pa-python==0.38.1 numpy==2.4.6 hatchling==1.33.0
-  mypy==2.4.1)
+# The SDKs of OpenAI and of the Model Context Protocol, the reference verifier of webhook signatures, the messages of OpenTelemetry, the
+# reader that judges signed videos, what the examples of engines need, the builder of their package, and the checker of its types.
+readonly PYTHON_PACKAGES=(openai==3.52.0 mcp==2.3.0 standardwebhooks==1.1.0 opentelemetry-proto==1.45.2 c2pa-python==0.38.1 numpy==2.4.6
+  hatchling==1.33.0 mypy==2.4.1)
 # Clients of other makers. LiteLLM's proxy imports the packages from fastapi on; its extra `proxy` would bring 200 MB more.
 readonly PYTHON_CLIENTS=(openrouter==1.3.84 portkey-ai==2.3.4 litellm==1.110.2 fastapi==0.165.0 fastapi-sso==0.23.0 uvicorn==0.54.0
   uvloop==0.23.0 orjson==3.13.0 python-multipart==0.0.34 apscheduler==3.11.3 pyjwt==2.15.1 backoff==2.2.1 rich==15.0.0 websockets==15.0.1
-  cryptography==50.0.2 redis==8.1.0 semver==3.1.2 expression==5.8.0 mcp==2.3.0 soundfile==0.14.0)
+  cryptography==50.0.2 redis==8.1.0 semver==3.1.2 expression==5.8.0 soundfile==0.14.0)
 readonly OPENAI_NODE=6.49.0
 # Clients of other makers, and what n8n's node sends forms with.
 readonly NODE_CLIENTS=(@openrouter/sdk@1.3.19 ai@7.0.173 @openrouter/ai-sdk-provider@3.1.0 @tanstack/ai@0.52.3 @tanstack/ai-openai@0.22.4
