@@ -113,7 +113,7 @@ pub async fn p12_of_many_submits_at_once_a_budget_admits_exactly_what_it_pays_fo
     harness: &impl Harness,
 ) {
     let site = harness.open("store").await;
-    assert_eq!(submit_at_once(&[site.clone()], 200).await, 10);
+    assert_eq!(submit_at_once(std::slice::from_ref(&site), 200).await, 10);
     assert_eq!(spent_today(&site).await, both("5.20"));
 }
 
