@@ -143,10 +143,10 @@ async def check_pictures_of_the_disk(client, folder):
 
 
 async def check_refusals_are_results(client, folder):
-    error = await refused(client, "unsupported_value", "create_video", **SMALL | {"size": "1x1"})
+    error = await refused(client, "invalid_value", "create_video", **SMALL | {"size": "1x1"})
     assert error["param"] == "size" and error["request_id"].startswith("req_"), error
     error = await refused(client, "invalid_arguments", "create_video", prompt="x", length=5)
-    assert "length" in error["message"], error
+    assert error["param"] == "length" and "seconds" in error["message"], error
     error = await refused(client, "model_not_found", "create_video", model="none", prompt="x")
     assert error["advice"] == "Call list_models.", error
     await refused(client, "video_not_found", "get_video", id=NO_VIDEO)

@@ -82,8 +82,11 @@ impl Assistant {
 }
 
 fn block_on(work: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all();
-    runtime.build().unwrap().block_on(work);
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(work);
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn an_assistant_makes_watches_and_saves_a_video_from_a_picture_of_the_disk() {
         assert_eq!(listed["videos"][0]["id"], id, "{listed}");
         let small = json!({"prompt": "A boat", "size": "1x1"});
         let error = assistant
-            .refused("create_video", small, "unsupported_value")
+            .refused("create_video", small, "invalid_value")
             .await;
         assert_eq!(error["param"], "size", "{error}");
         let error = assistant

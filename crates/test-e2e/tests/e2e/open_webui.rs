@@ -107,5 +107,5 @@ fn the_replayed_requests_of_a_tool_server_make_list_and_cancel_videos() {
 
     let wrong = json!({"model": model, "prompt": "A boat", "size": "1x1"});
     let refused = server.call("submit", &wrong);
-    refused.refused_for(400, "unsupported_value", Some("size"));
+    refused.refused_for(400, "invalid_value", Some("size"));
 }

@@ -1,8 +1,36 @@
 //! The arguments of each tool. Their comments become descriptions in the JSON schemas, which teach a model what each may be.
 //! Unknown arguments are refused.
 
+use rmcp::model::JsonObject;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::tool_error::ToolError;
+
+/// Reads the arguments of a tool; a refusal names the one at fault.
+pub(super) fn parse<A: DeserializeOwned>(given: &JsonObject) -> Result<A, ToolError> {
+    let read = |given: &JsonObject| {
+        let read = serde_json::from_value(Value::Object(given.clone()));
+        read.map_err(|error: serde_json::Error| error.to_string())
+    };
+    let message = match read(given) {
+        Ok(arguments) => return Ok(arguments),
+        Err(message) => message,
+    };
+    // serde says what is wrong, and not where: it is the argument without which that is no longer wrong.
+    let at_fault = given.keys().find(|name| {
+        let mut rest = given.clone();
+        rest.remove(*name);
+        read(&rest).err().as_ref() != Some(&message)
+    });
+    let refused = ToolError::new("invalid_arguments", &message);
+    Err(match at_fault {
+        Some(name) => refused.with_param(name),
+        None => refused,
+    })
+}
 
 /// Arguments of `create_video`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -85,3 +113,34 @@ pub(super) struct DownloadVideo {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListModels {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_argument_at_fault() {
+        let refused = |given: Value| {
+            let parsed = parse::<CreateVideo>(given.as_object().unwrap());
+            serde_json::to_value(parsed.unwrap_err()).unwrap()
+        };
+        for (given, param) in [
+            (json!({"prompt": "x", "seconds": "5"}), json!("seconds")),
+            (
+                json!({"prompt": "x", "length": 5, "model": "m"}),
+                json!("length"),
+            ),
+            (json!({"prompt": 1, "size": "480x480"}), json!("prompt")),
+            (json!({"prompt": "x", "seed": -1, "size": 1}), json!("seed")),
+            (json!({"model": "m"}), Value::Null),
+        ] {
+            let error = refused(given);
+            assert_eq!(error["code"], "invalid_arguments");
+            assert_eq!(error["param"], param, "{error}");
+        }
+        let nulls = json!({"prompt": "x", "model": null, "seconds": null});
+        assert!(parse::<CreateVideo>(nulls.as_object().unwrap()).is_ok());
+    }
+}

@@ -11,9 +11,10 @@ use rmcp::model::{
 use rmcp::schemars::JsonSchema;
 use rmcp::service::{RequestContext, RoleServer};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::arguments::{CreateVideo, DownloadVideo, ListModels, ListVideos, VideoId, WaitForVideo};
+use super::arguments::{
+    CreateVideo, DownloadVideo, ListModels, ListVideos, VideoId, WaitForVideo, parse,
+};
 use super::progress::ProgressReport;
 use super::tool_error::ToolError;
 use super::tools::{self, ToolOutcome};
@@ -42,7 +43,7 @@ impl VideoServer {
         context: &RequestContext<RoleServer>,
     ) -> Option<ToolOutcome> {
         let service = &self.service;
-        let given = Value::Object(arguments.unwrap_or_default());
+        let given = &arguments.unwrap_or_default();
         Some(match name {
             // Not interruptible: the service may have accepted the task already, and nobody would know it.
             "create_video" => with(given, |wanted| tools::create_video(service, wanted)).await,
@@ -101,12 +102,12 @@ impl ServerHandler for VideoServer {
 
 /// Calls a tool with arguments of its own type. Wrong ones are a tool error, which a model can correct.
 async fn with<A: DeserializeOwned, F: Future<Output = ToolOutcome>>(
-    given: Value,
+    given: &JsonObject,
     call: impl FnOnce(A) -> F,
 ) -> ToolOutcome {
-    match serde_json::from_value(given) {
+    match parse(given) {
         Ok(arguments) => call(arguments).await,
-        Err(error) => Err(ToolError::new("invalid_arguments", error.to_string())),
+        Err(error) => Err(error),
     }
 }
 
@@ -189,6 +190,8 @@ fn tool<A: JsonSchema + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
