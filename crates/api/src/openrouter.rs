@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 
-/// In the `User-Agent` of each of them: `speakeasy-sdk/python … openrouter`, `… @openrouter/sdk`,
-/// `ai-sdk/openrouter/…`. Their requests have no other mark.
+/// In the `User-Agent` of its SDKs: `speakeasy-sdk/python … openrouter`, `… @openrouter/sdk`. Their requests
+/// have no other mark. Its provider for the AI SDK does not send its name, and needs no 202.
 const NAME: &str = "openrouter";
 
 /// Whether one of OpenRouter's clients sent a request with `headers`.
@@ -37,6 +37,8 @@ pub(crate) async fn adapt(method: &Method, response: Response) -> Response {
         return Response::from_parts(parts, Body::from(bytes));
     };
     parts.status = adapt_object(method, parts.status, &mut object);
+    // The router has set it to the length before.
+    parts.headers.remove(header::CONTENT_LENGTH);
     Response::from_parts(parts, Body::from(Value::Object(object).to_string()))
 }
 
@@ -91,7 +93,6 @@ mod tests {
                 "speakeasy-sdk/typescript 1.3.19 2.914.0 1.0.0 @openrouter/sdk",
                 true,
             ),
-            ("ai/7.0.173 ai-sdk/openrouter/2.10.0", true),
             ("OpenAI/Python 3.52.0", false),
             ("", false),
         ] {

@@ -48,8 +48,11 @@ for (const [field, ours] of [
   });
 }
 
-// A failed task says why: nothing listens there.
+// A failed task is an error, and the answer in it says why.
 const first_frame = "http://127.0.0.1:8009/first.png";
-await assert.rejects(generate({ providerOptions: { openrouter: { first_frame } } }), /first_frame|address/);
+await assert.rejects(generate({ providerOptions: { openrouter: { first_frame } } }), (error) => {
+  assert.match(error.responseBody, /reference_forbidden_address/);
+  return true;
+});
 
 console.log("all passed");
