@@ -94,6 +94,7 @@ fn steps(conn: &Connection, number: u64) -> Vec<(String, i32)> {
         prepared().reset_status(StatementStatus::VmStep);
         script::run(conn, &query).unwrap();
         let steps = prepared().get_status(StatementStatus::VmStep);
+        assert!(steps > 0, "{}", query.text);
         (query.text.into_owned(), steps)
     });
     steps.collect()
