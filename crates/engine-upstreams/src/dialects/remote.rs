@@ -9,7 +9,6 @@ use kinora_contract::Clock;
 use kinora_engine::places::Places;
 use serde_json::Value;
 
-use super::calls::RepeatRule;
 use super::dialect::ServerDialect;
 use super::encode::RemoteTicket;
 use super::error::RemoteError;
@@ -97,8 +96,7 @@ impl RemoteServers {
     /// Whether a job that failed at one upstream is submitted to another. Not by default where each
     /// submit may be charged.
     pub(crate) fn repeats_failed_jobs(&self) -> bool {
-        let is_free = self.dialect().repeat() != RepeatRule::Never;
-        is_free || self.0.options.retry_failed_jobs
+        !self.dialect().is_paid() || self.0.options.retry_failed_jobs
     }
 
     /// The task of `ticket`, ready to poll. Makes no calls yet.

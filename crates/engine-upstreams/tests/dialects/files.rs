@@ -117,7 +117,11 @@ fn says(body: &Value) -> Vec<Step> {
 /// A server of [`TASKS`] whose task `7` ends as `end` says.
 async fn tasks(end: Value) -> Server {
     Server::start(move |seen, before| match (seen.line.as_str(), before) {
-        (line, _) if line.starts_with("POST ") => says(&json!({"code": 0, "data": {"task_id": 7}})),
+        // Some servers send back what they got.
+        (line, _) if line.starts_with("POST ") => {
+            let echo = seen.header("x-key");
+            says(&json!({"code": 0, "data": {"task_id": 7}, "echo": echo}))
+        }
         (line, 0) if line.ends_with("/7") => {
             says(&json!({"code": 0, "data": {"task_id": "7", "state": 2, "step": 5}}))
         }
