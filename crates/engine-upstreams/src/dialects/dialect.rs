@@ -1,354 +1,647 @@
-//! How to talk to each kind of server: one declarative record per dialect. No other code asks which
-//! server it talks to; a field missing in a dialect's table cannot be sent.
+//! How to talk to one kind of server: a record that is read from a TOML file. No other code asks which server it
+//! talks to. A mistake in a file is an error that names its key; what a dialect cannot say is not offered.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hyper::header::{HeaderName, HeaderValue};
 use kinora_contract::Features;
+use serde::Deserialize;
 
-/// A variant of the `/v1/videos` protocol.
-#[derive(Debug, PartialEq, Eq)]
+use super::address::{OriginPattern, PathTemplate};
+use super::calls::{
+    CancelCall, InputKind, PollCall, ProbeCall, RepeatRule, SubmitCall, UploadCall,
+};
+use super::shape::{AnswerShape, FailureWords, StatusWords};
+use super::template::{EachReference, Template, TextTemplate, ValueName};
+use crate::servers::{AuthScheme, KeySigner};
+
+/// Larger files are not dialects.
+const FILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// The built-in dialects, by name.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("kinora", include_str!("../../dialects/kinora.toml")),
+    ("openai", include_str!("../../dialects/openai.toml")),
+    ("vllm-omni", include_str!("../../dialects/vllm-omni.toml")),
+    ("sglang", include_str!("../../dialects/sglang.toml")),
+];
+
+/// A protocol of servers that make videos.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ServerDialect {
-    /// The name in the configuration.
-    pub name: &'static str,
-    /// The form of a submit's body.
-    pub form: BodyForm,
-    /// The supported fields, with their names and shapes.
-    pub fields: &'static [(WireField, &'static str, FieldShape)],
-    /// The path of the endpoint that stores the file of a reference and answers with its `url`, for
-    /// references that are not on the web.
-    pub uploads: Option<&'static str>,
-    /// Whether the server may choose the length.
-    pub auto_seconds: bool,
-    /// What to do when it is unknown whether a submit was accepted.
-    pub resubmit: ResubmitRule,
-    /// How to stop work.
-    pub cancel: CancelMethod,
-    /// Where to get the result.
-    pub result: ResultLocation,
-    /// Its status words. Other words do not count as a sign of life.
-    pub statuses: &'static [(&'static str, UpstreamPhase)],
-    /// Whether its `error.code` values mean the same as ours.
-    pub shares_failure_codes: bool,
+    /// Its built-in name, or the path of its file.
+    #[serde(skip)]
+    pub name: String,
+    /// The servers that speak it, for operators.
+    pub title: String,
+    /// Where its facts are from, and whether it ran against the real server.
+    pub source: String,
+    /// The base URL of engines that name none.
+    pub base_url: Option<String>,
+    #[serde(default)]
+    pub(crate) auth: AuthRule,
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) submit: SubmitCall,
+    pub(crate) poll: PollCall,
+    pub(crate) cancel: Option<CancelCall>,
+    pub(crate) probe: Option<ProbeCall>,
+    pub(crate) uploads: Option<UploadCall>,
+    #[serde(default)]
+    pub(crate) answer: AnswerShape,
+    #[serde(default)]
+    pub(crate) statuses: StatusWords,
+    #[serde(default)]
+    pub(crate) failures: FailureWords,
+    #[serde(default)]
+    pub(crate) result: ResultPlace,
+    #[serde(default)]
+    pub(crate) limits: ReferenceLimits,
+    #[serde(default)]
+    pub(crate) lookup: LookupTables,
 }
 
-/// The form of a submit's body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyForm {
-    /// One JSON object.
-    Json,
-    /// `multipart/form-data`.
-    Multipart,
-    /// JSON, unless the request has a file.
-    JsonUnlessUpload,
+/// Tables of texts, by their names.
+pub(crate) type LookupTables = BTreeMap<String, BTreeMap<String, String>>;
+
+/// How a key is sent.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuthRule {
+    #[serde(default = "authorization")]
+    pub(crate) header: String,
+    #[serde(default = "bearer")]
+    pub(crate) value: TextTemplate,
+    signer: Option<KeySigner>,
 }
 
-/// A field of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WireField {
-    /// The upstream's name of the model.
-    Model,
-    /// The prompt.
-    Prompt,
-    /// The negative prompt.
-    NegativePrompt,
-    /// Length in whole seconds.
-    Seconds,
-    /// `WIDTHxHEIGHT`.
-    Size,
-    /// Seed of all randomness; the only field that a dialect may silently omit.
-    Seed,
-    /// Whether to generate sound.
-    AudioSwitch,
-    /// The result starts with this image.
-    FirstFrame,
-    /// The result ends with this image.
-    LastFrame,
-    /// Images to show.
-    Images,
-    /// Sound to hear.
-    Audios,
-}
-
-/// How a field is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldShape {
-    /// A string.
-    Text,
-    /// A number.
-    Number,
-    /// `true` or `false`.
-    Flag,
-    /// The URL of one reference.
-    Url,
-    /// The URLs of at most this many references.
-    Urls(u32),
-    /// The bytes of one reference as a file part.
-    Upload,
-    /// An object with this single key and a `data:` URL of one reference.
-    DataUrl(&'static str),
-}
-
-impl FieldShape {
-    const fn references_max(self) -> u32 {
-        match self {
-            Self::Text | Self::Number | Self::Flag => 0,
-            Self::Url | Self::Upload | Self::DataUrl(_) => 1,
-            Self::Urls(max) => max,
+impl Default for AuthRule {
+    fn default() -> Self {
+        Self {
+            header: authorization(),
+            value: bearer(),
+            signer: None,
         }
     }
 }
 
-/// What to do when it is unknown whether a submit was accepted: the connection broke before the
-/// answer, or a gateway answered instead of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResubmitRule {
-    /// Repeat the submit at the same upstream with the same key in this header: the server returns
-    /// the same task.
-    WithKey(&'static str),
-    /// Submit again: a second run only costs time on our own accelerator.
-    Freely,
-    /// Give up: a second run may be charged twice.
-    Never,
+fn authorization() -> String {
+    "authorization".to_owned()
 }
 
-/// How to stop work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelMethod {
-    /// `POST {id}/cancel`.
-    Post,
-    /// `DELETE {id}`.
-    Delete,
+fn bearer() -> TextTemplate {
+    "Bearer {key}".parse().unwrap_or_default()
 }
 
-/// Where to get the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultLocation {
-    /// Under `GET {id}/content`.
-    Content,
-    /// From the object's `url` if present, otherwise from `GET {id}/content`.
-    UrlElseContent,
+/// Where the film is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ResultPlace {
+    /// If no answer has its address.
+    pub(crate) path: Option<PathTemplate>,
+    /// A second request, whose answer has the address.
+    pub(crate) lookup: Option<PathTemplate>,
+    /// Origins of films besides the server's own.
+    pub(crate) origins: Vec<OriginPattern>,
+    /// Whether the film's address may redirect, to these origins.
+    pub(crate) redirects: bool,
 }
 
-/// The state of a task at its upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpstreamPhase {
-    /// Waiting.
-    Queued,
-    /// In progress.
-    Running,
-    /// Done, with a result.
-    Completed,
-    /// Ended without a result.
-    Failed,
-    /// A status word that the dialect does not know.
-    Unknown,
+/// The most references of a kind in one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ReferenceLimits {
+    pub(crate) images: Option<u32>,
+    pub(crate) audios: Option<u32>,
 }
 
-const OPENAI_STATUSES: &[(&str, UpstreamPhase)] = &[
-    ("queued", UpstreamPhase::Queued),
-    ("in_progress", UpstreamPhase::Running),
-    ("completed", UpstreamPhase::Completed),
-    ("failed", UpstreamPhase::Failed),
-];
-
-/// Another Kinora.
-pub const KINORA: ServerDialect = ServerDialect {
-    name: "kinora",
-    form: BodyForm::Json,
-    fields: &[
-        (WireField::Model, "model", FieldShape::Text),
-        (WireField::Prompt, "prompt", FieldShape::Text),
-        (
-            WireField::NegativePrompt,
-            "negative_prompt",
-            FieldShape::Text,
-        ),
-        (WireField::Seconds, "seconds", FieldShape::Text),
-        (WireField::Size, "size", FieldShape::Text),
-        (WireField::Seed, "seed", FieldShape::Number),
-        (WireField::AudioSwitch, "generate_audio", FieldShape::Flag),
-        (WireField::FirstFrame, "first_frame", FieldShape::Url),
-        (WireField::LastFrame, "last_frame", FieldShape::Url),
-        (WireField::Images, "reference_images", FieldShape::Urls(9)),
-        (WireField::Audios, "reference_audios", FieldShape::Urls(3)),
-    ],
-    uploads: Some("files"),
-    auto_seconds: true,
-    resubmit: ResubmitRule::WithKey("idempotency-key"),
-    cancel: CancelMethod::Post,
-    result: ResultLocation::Content,
-    statuses: OPENAI_STATUSES,
-    shares_failure_codes: true,
-};
-
-/// `OpenAI`'s own Videos API and hosted providers that follow it. Some of them pass through the
-/// status words of their backends.
-pub const OPENAI: ServerDialect = ServerDialect {
-    name: "openai",
-    form: BodyForm::Multipart,
-    fields: &[
-        (WireField::Model, "model", FieldShape::Text),
-        (WireField::Prompt, "prompt", FieldShape::Text),
-        (WireField::Seconds, "seconds", FieldShape::Text),
-        (WireField::Size, "size", FieldShape::Text),
-        (WireField::FirstFrame, "input_reference", FieldShape::Upload),
-    ],
-    uploads: None,
-    auto_seconds: false,
-    resubmit: ResubmitRule::Never,
-    cancel: CancelMethod::Delete,
-    result: ResultLocation::Content,
-    statuses: &[
-        ("queued", UpstreamPhase::Queued),
-        ("in_progress", UpstreamPhase::Running),
-        ("running", UpstreamPhase::Running),
-        ("completed", UpstreamPhase::Completed),
-        ("succeeded", UpstreamPhase::Completed),
-        ("failed", UpstreamPhase::Failed),
-        ("expired", UpstreamPhase::Failed),
-        ("cancelled", UpstreamPhase::Failed),
-    ],
-    shares_failure_codes: false,
-};
-
-/// vLLM-Omni: forms only, references by upload or `data:` URL, `DELETE` stops the engine.
-pub const VLLM_OMNI: ServerDialect = ServerDialect {
-    name: "vllm-omni",
-    form: BodyForm::Multipart,
-    fields: &[
-        (WireField::Model, "model", FieldShape::Text),
-        (WireField::Prompt, "prompt", FieldShape::Text),
-        (
-            WireField::NegativePrompt,
-            "negative_prompt",
-            FieldShape::Text,
-        ),
-        (WireField::Seconds, "seconds", FieldShape::Text),
-        (WireField::Size, "size", FieldShape::Text),
-        (WireField::Seed, "seed", FieldShape::Number),
-        (WireField::AudioSwitch, "generate_sound", FieldShape::Flag),
-        (WireField::FirstFrame, "input_reference", FieldShape::Upload),
-        (
-            WireField::Images,
-            "image_reference",
-            FieldShape::DataUrl("image_url"),
-        ),
-        (
-            WireField::Audios,
-            "audio_reference",
-            FieldShape::DataUrl("audio_url"),
-        ),
-    ],
-    uploads: None,
-    auto_seconds: false,
-    resubmit: ResubmitRule::Freely,
-    cancel: CancelMethod::Delete,
-    result: ResultLocation::Content,
-    statuses: OPENAI_STATUSES,
-    shares_failure_codes: false,
-};
-
-/// SGLang-Diffusion: JSON, or a form with an uploaded first frame; with cloud storage the object
-/// has the result's URL and `content` is refused. `DELETE` removes a task without stopping it.
-pub const SGLANG: ServerDialect = ServerDialect {
-    name: "sglang",
-    form: BodyForm::JsonUnlessUpload,
-    fields: &[
-        (WireField::Model, "model", FieldShape::Text),
-        (WireField::Prompt, "prompt", FieldShape::Text),
-        (
-            WireField::NegativePrompt,
-            "negative_prompt",
-            FieldShape::Text,
-        ),
-        (WireField::Seconds, "seconds", FieldShape::Number),
-        (WireField::Size, "size", FieldShape::Text),
-        (WireField::Seed, "seed", FieldShape::Number),
-        (WireField::FirstFrame, "input_reference", FieldShape::Upload),
-    ],
-    uploads: None,
-    auto_seconds: false,
-    resubmit: ResubmitRule::Freely,
-    cancel: CancelMethod::Delete,
-    result: ResultLocation::UrlElseContent,
-    statuses: &[
-        ("queued", UpstreamPhase::Queued),
-        ("in_progress", UpstreamPhase::Running),
-        ("completed", UpstreamPhase::Completed),
-        ("failed", UpstreamPhase::Failed),
-        ("deleted", UpstreamPhase::Failed),
-    ],
-    shares_failure_codes: false,
-};
+/// Why a dialect is unusable, for an operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DialectError {
+    /// No built-in dialect has this name.
+    #[error(
+        "unknown dialect '{name}'; use one of: {known}, or the path of a dialect file, such as ./provider.toml"
+    )]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Every name.
+        known: String,
+    },
+    /// A file that cannot be read.
+    #[error("dialect file {path}: {reason}")]
+    File {
+        /// The path.
+        path: String,
+        /// The cause.
+        reason: String,
+    },
+    /// No TOML, an unknown or missing key, or a value of another type; with line and column.
+    #[error("{0}")]
+    Syntax(String),
+    /// A value that cannot be meant.
+    #[error("{key}: {problem}")]
+    Value {
+        /// The key's path.
+        key: String,
+        /// What is wrong, and what is right.
+        problem: String,
+    },
+}
 
 impl ServerDialect {
-    /// Every dialect.
-    pub const ALL: &'static [&'static Self] = &[&KINORA, &OPENAI, &VLLM_OMNI, &SGLANG];
+    /// The names of the built-in dialects.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
 
-    /// The dialect with this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        Self::ALL.iter().copied().find(|one| one.name == name)
+    /// The built-in dialects.
+    ///
+    /// # Errors
+    /// None, unless this program is damaged: a test reads them all.
+    pub fn built_in() -> Result<Vec<Arc<Self>>, DialectError> {
+        Self::names().map(Self::named).collect()
+    }
+
+    /// The built-in dialect with this name.
+    ///
+    /// # Errors
+    /// [`DialectError::Unknown`].
+    pub fn named(name: &str) -> Result<Arc<Self>, DialectError> {
+        let Some((_, text)) = BUILT_IN.iter().find(|(one, _)| *one == name) else {
+            return Err(DialectError::Unknown {
+                name: name.to_owned(),
+                known: Self::names().collect::<Vec<_>>().join(", "),
+            });
+        };
+        let mut dialect = Self::read(text)?;
+        name.clone_into(&mut dialect.name);
+        Ok(Arc::new(dialect))
+    }
+
+    /// The dialect in the file at `path`. Blocks while reading a small file.
+    ///
+    /// # Errors
+    /// [`DialectError`], with the path.
+    pub fn load(path: &Path) -> Result<Arc<Self>, DialectError> {
+        let name = path.display().to_string();
+        let wrong = |reason: String| DialectError::File {
+            path: name.clone(),
+            reason,
+        };
+        let is_above = path
+            .components()
+            .any(|part| part == std::path::Component::ParentDir);
+        if is_above {
+            return Err(wrong("write the path without '..'".to_owned()));
+        }
+        let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
+        if std::fs::metadata(path).map_err(unreadable)?.len() > FILE_BYTES_MAX {
+            return Err(wrong("is larger than any dialect".to_owned()));
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let mut dialect = Self::read(&text).map_err(|error| wrong(error.to_string()))?;
+        dialect.name = name;
+        Ok(Arc::new(dialect))
+    }
+
+    /// The dialect that an engine's setting `dialect` names: a path if it has a slash or ends with `.toml`,
+    /// otherwise a built-in name.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`] and [`Self::named`].
+    pub fn find(setting: &str) -> Result<Arc<Self>, DialectError> {
+        match Self::path_of(setting) {
+            Some(path) => Self::load(&path),
+            None => Self::named(setting),
+        }
+    }
+
+    /// The path that an engine's setting `dialect` names; `None` if it is a built-in name.
+    pub fn path_of(setting: &str) -> Option<PathBuf> {
+        let is_path = setting.contains('/') || setting.ends_with(".toml");
+        is_path.then(|| setting.into())
+    }
+
+    /// The dialect in `text`, without a name.
+    ///
+    /// # Errors
+    /// [`DialectError`] for the first mistake.
+    pub fn read(text: &str) -> Result<Self, DialectError> {
+        let read = toml::from_str::<Self>(text);
+        let dialect =
+            read.map_err(|error| DialectError::Syntax(error.to_string().trim().to_owned()))?;
+        dialect.check()?;
+        Ok(dialect)
+    }
+
+    /// This dialect with `body` merged into every submit.
+    ///
+    /// # Errors
+    /// [`DialectError`] if the result cannot be meant.
+    pub(crate) fn with_body(
+        &self,
+        body: &Template,
+        lookup: &LookupTables,
+    ) -> Result<Self, DialectError> {
+        let mut changed = self.clone();
+        changed.submit.merge(body);
+        changed.lookup.extend(lookup.clone());
+        changed.check()?;
+        Ok(changed)
+    }
+
+    /// What to do when it is unknown whether a submit was accepted.
+    pub fn repeat(&self) -> RepeatRule {
+        match (&self.submit.repeat, &self.submit.idempotency_header) {
+            (Some(rule), _) => *rule,
+            (None, Some(_)) => RepeatRule::WithKey,
+            (None, None) => RepeatRule::Never,
+        }
+    }
+
+    /// Whether each submit may be charged, so that none is repeated without need.
+    pub fn is_paid(&self) -> bool {
+        self.repeat() != RepeatRule::Freely && !self.failures.shares_codes
+    }
+
+    /// Whether a job can be stopped at the server.
+    pub const fn can_cancel(&self) -> bool {
+        self.cancel.is_some()
+    }
+
+    /// Whether answers say how far a job is.
+    pub const fn tells_progress(&self) -> bool {
+        !self.answer.progress.is_empty()
+    }
+
+    /// Whether answers say what a job cost.
+    pub const fn tells_cost(&self) -> bool {
+        self.answer.cost.is_some()
+    }
+
+    /// Whether answers have the address of the film, which may be at another origin.
+    pub const fn tells_result(&self) -> bool {
+        !self.answer.result.is_empty()
+    }
+
+    /// The origins of films besides the server's own.
+    pub fn result_origins(&self) -> &[OriginPattern] {
+        &self.result.origins
+    }
+
+    /// Whether a submit names the upstream's model; in a path, it must.
+    pub(crate) fn names_model(&self) -> (bool, bool) {
+        let is_named = InputKind::ALL
+            .iter()
+            .any(|kind| self.submit.names(*kind, ValueName::Model));
+        let mut paths = InputKind::ALL
+            .iter()
+            .flat_map(|kind| self.submit.path(*kind).holes());
+        let in_path = paths.any(|hole| hole.name == ValueName::Model);
+        (is_named, in_path || self.needs_later(ValueName::Model))
     }
 
     /// The features that a model behind this dialect can offer; a model card is restricted to
     /// these. Drafts and edits refer to earlier tasks, which an upstream does not have.
     pub fn features(&self) -> Features {
-        let references = |field| {
-            self.wire(field)
-                .map_or(0, |(_, shape)| shape.references_max())
+        let has_sound = self.submit.names(InputKind::Text, ValueName::Audio);
+        Features {
+            audio_output: has_sound,
+            ..self.features_with(false)
+        }
+    }
+
+    /// The features of a model whose sound is switched or not: with a switch, only the kinds of input whose
+    /// submit can say it.
+    pub(crate) fn features_with(&self, sound: bool) -> Features {
+        let submit = &self.submit;
+        let sound = sound && submit.names(InputKind::Text, ValueName::Audio);
+        let names = |kind, name: ValueName| {
+            submit.names(kind, name) && (!sound || submit.names(kind, ValueName::Audio))
         };
+        let first_frame = names(InputKind::FirstFrame, ValueName::FirstFrame);
+        let last_frame = first_frame
+            && names(InputKind::Frames, ValueName::FirstFrame)
+            && names(InputKind::Frames, ValueName::LastFrame);
+        let has_references = names(InputKind::References, ValueName::Prompt);
+        let images = match has_references {
+            true => self.references_max(EachReference::Image),
+            false => 0,
+        };
+        let offered = [
+            (InputKind::Text, true),
+            (InputKind::FirstFrame, first_frame),
+            (InputKind::Frames, last_frame),
+            (InputKind::References, images > 0),
+        ];
+        // What one kind of submit cannot say is not offered: a model takes it with any input, or never.
+        let mut offered = offered.into_iter().filter(|(_, is_offered)| *is_offered);
+        let negative_prompt =
+            offered.all(|(kind, _)| submit.names(kind, ValueName::NegativePrompt));
         Features {
             text_to_video: true,
-            first_frame: self.wire(WireField::FirstFrame).is_some(),
-            last_frame: self.wire(WireField::LastFrame).is_some(),
-            reference_images_max: references(WireField::Images),
-            reference_audios_max: references(WireField::Audios),
-            audio_output: self.wire(WireField::AudioSwitch).is_some(),
-            auto_duration: self.auto_seconds,
-            negative_prompt: self.wire(WireField::NegativePrompt).is_some(),
+            first_frame,
+            last_frame,
+            reference_images_max: images,
+            reference_audios_max: match images {
+                0 => 0,
+                _ => self.references_max(EachReference::Sound),
+            },
+            audio_output: sound,
+            auto_duration: submit.auto_seconds.is_some(),
+            negative_prompt,
             draft: false,
             edit: false,
         }
     }
 
-    /// The name and shape of `field`.
-    pub(crate) fn wire(&self, field: WireField) -> Option<(&'static str, FieldShape)> {
-        let row = self.fields.iter().find(|(one, _, _)| *one == field);
-        row.map(|(_, name, shape)| (*name, *shape))
+    /// The most references of a kind in one request; 0 if the template never names them.
+    pub(crate) fn references_max(&self, each: EachReference) -> u32 {
+        let (one, all, limit) = match each {
+            EachReference::Image => (ValueName::Image, ValueName::Images, self.limits.images),
+            EachReference::Sound => (ValueName::Sound, ValueName::Audios, self.limits.audios),
+        };
+        let (mut has_one, mut has_all) = (false, false);
+        self.submit
+            .visit(InputKind::References, &mut |_, hole, within| {
+                has_all |= hole.name == all || (hole.name == one && within == Some(each));
+                has_one |= hole.name == one;
+            });
+        match (has_one, has_all) {
+            (_, true) => limit.unwrap_or(1),
+            (true, false) => limit.unwrap_or(1).min(1),
+            (false, false) => 0,
+        }
     }
 
-    pub(crate) fn phase(&self, word: &str) -> UpstreamPhase {
-        let row = self.statuses.iter().find(|(one, _)| *one == word);
-        row.map_or(UpstreamPhase::Unknown, |(_, phase)| *phase)
+    /// Whether a call about a job needs this value of its submit.
+    pub(crate) fn needs_later(&self, name: ValueName) -> bool {
+        let (cancel, result) = (self.cancel.as_ref(), &self.result);
+        let paths = [
+            Some(&self.poll.path),
+            cancel.map(|call| &call.path),
+            result.path.as_ref(),
+            result.lookup.as_ref(),
+        ];
+        let mut is_needed = paths
+            .into_iter()
+            .flatten()
+            .flat_map(PathTemplate::holes)
+            .any(|hole| hole.name == name);
+        let bodies = [
+            self.poll.body.as_ref(),
+            cancel.and_then(|call| call.body.as_ref()),
+        ];
+        for body in bodies.into_iter().flatten() {
+            body.visit("", None, &mut |_, hole, _| is_needed |= hole.name == name);
+        }
+        is_needed
+    }
+
+    /// Whether a seed reaches the server.
+    pub(crate) fn names_seed(&self) -> bool {
+        self.submit.names(InputKind::Text, ValueName::Seed)
+    }
+
+    /// How the key is sent.
+    pub(crate) fn auth(&self) -> Option<AuthScheme> {
+        let name = HeaderName::try_from(self.auth.header.as_str()).ok()?;
+        let value = self.auth.value.join(|piece| match piece {
+            Ok(literal) => Ok::<_, ()>(literal.to_owned()),
+            Err(_) => Ok(AuthScheme::KEY.to_owned()),
+        });
+        Some(AuthScheme::new(name, value.ok()?, self.auth.signer))
+    }
+
+    /// The headers of every call.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        self.headers
+            .iter()
+            .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn a_dialect_is_found_by_its_name_and_names_no_field_twice() {
-        for dialect in ServerDialect::ALL {
-            assert_eq!(ServerDialect::named(dialect.name), Some(*dialect));
-            for (index, (field, name, _)) in dialect.fields.iter().enumerate() {
-                let others = &dialect.fields[..index];
-                assert!(others.iter().all(|one| one.0 != *field && one.1 != *name));
-            }
-        }
-        assert_eq!(ServerDialect::named("esperanto"), None);
+    const SMALL: &str = r#"
+title = "A server"
+source = "this test"
+submit = { path = "videos", body = { prompt = "{prompt}" } }
+poll = { path = "videos/{id}" }
+statuses = { completed = ["done"] }
+answer = { result = "/url" }
+"#;
+
+    /// What is wrong with [`SMALL`] after `from` became `to`.
+    fn problem(from: &str, to: &str) -> String {
+        assert!(SMALL.contains(from), "{from}");
+        ServerDialect::read(&SMALL.replace(from, to))
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
-    fn features_follow_from_the_table() {
-        let all = KINORA.features();
+    fn every_built_in_dialect_is_read_and_says_where_it_is_from() {
+        for dialect in ServerDialect::built_in().unwrap() {
+            assert!(!dialect.title.is_empty() && !dialect.source.is_empty());
+            assert_eq!(ServerDialect::named(&dialect.name).unwrap(), dialect);
+            let features = dialect.features();
+            assert!(!features.draft && !features.edit);
+        }
+        let unknown = ServerDialect::named("esperanto").unwrap_err().to_string();
+        assert!(
+            unknown.contains("kinora, openai") && unknown.contains(".toml"),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn features_follow_from_the_templates() {
+        let features = |name| ServerDialect::named(name).unwrap().features();
+        let all = features("kinora");
         assert!(all.first_frame && all.last_frame && all.audio_output && all.auto_duration);
         assert_eq!((all.reference_images_max, all.reference_audios_max), (9, 3));
-        let few = SGLANG.features();
+        let one = features("vllm-omni");
+        assert_eq!((one.reference_images_max, one.reference_audios_max), (1, 1));
+        let few = features("sglang");
         assert!(few.first_frame && !few.last_frame && !few.audio_output);
         assert_eq!((few.reference_images_max, few.reference_audios_max), (0, 0));
-        assert!(
-            ServerDialect::ALL
-                .iter()
-                .all(|one| !one.features().draft && !one.features().edit)
+    }
+
+    type Mistake = (&'static str, &'static str, &'static str);
+
+    const MISTAKES_IN_TEMPLATES: &[Mistake] = &[
+        ("\"{prompt}\"", "\"{promt}\"", "line 4"),
+        (
+            "\"{prompt}\"",
+            "\"{promt}\"",
+            "unknown placeholder {promt}; use one of: model, prompt",
+        ),
+        ("\"{prompt}\"", "\"{prompt\"", "not closed"),
+        ("\"{prompt}\"", "\"{seed:hex}\"", "it takes :text or :31"),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}{id}\"",
+            "submit.body.prompt: {id} has a value only after the submit",
+        ),
+        ("\"{prompt}\"", "\"a\"", "submit.body: must name {prompt}"),
+        (
+            "\"{prompt}\"",
+            "[\"{prompt}\", \"{size@s}\"]",
+            "submit.body.prompt[1]: {size@s}: there is no [lookup.s]",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = { for_each = \"images\" }",
+            "submit.body.a.for_each",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = [{ for_each = \"frames\" }]",
+            "for_each must be \"images\"",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = [{ for_each = \"images\", b = \"{sound}\" }]",
+            "for_each = \"audios\"",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = \"{images}\"",
+            "limits.images",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = { b = \"{first_frame:file}\" }",
+            "submit.body.a.b: :file",
+        ),
+    ];
+
+    const OTHER_MISTAKES: &[Mistake] = &[
+        ("\"videos\"", "\"/videos\"", "relative to base_url"),
+        ("\"videos\"", "\"a/../videos\"", "relative to base_url"),
+        ("\"videos\"", "\"https://h/videos\"", "relative to base_url"),
+        (
+            "\"videos\"",
+            "\"videos/{image}\"",
+            "submit.path: {image} belongs into the body",
+        ),
+        ("videos/{id}", "videos", "poll: must name {id}"),
+        (
+            "videos/{id}",
+            "videos/{id}/{seed}",
+            "poll: {seed} has no value after the submit",
+        ),
+        ("[\"done\"]", "[]", "statuses.completed"),
+        (
+            "[\"done\"]",
+            "[\"done\"], failed = [\"done\"]",
+            "statuses.completed as well",
+        ),
+        ("\"/url\"", "\"url\"", "begins with a slash"),
+        ("answer = { result = \"/url\" }", "", "answer.result"),
+        (
+            "answer = {",
+            "failures = { odd = [\"a\"] }\nanswer = {",
+            "failures.odd: not a failure code",
+        ),
+        (
+            "answer = {",
+            "result = { origins = [\"*.e.org\"] }\nanswer = {",
+            "https://*.example.com",
+        ),
+        (
+            "answer = {",
+            "auth = { value = \"Bearer\" }\nanswer = {",
+            "auth.value: must have {key} once",
+        ),
+        (
+            "answer = {",
+            "auth = { signer = \"rsa\" }\nanswer = {",
+            "jwt-hs256",
+        ),
+        ("answer = {", "base_url = \"e.org\"\nanswer = {", "base_url"),
+        (
+            "answer = {",
+            "colour = 1\nanswer = {",
+            "unknown field `colour`",
+        ),
+        ("title = \"A server\"\n", "", "title"),
+    ];
+
+    #[test]
+    fn a_mistake_is_named_with_its_key_and_with_what_is_right() {
+        ServerDialect::read(SMALL).unwrap();
+        for (from, to, told) in [MISTAKES_IN_TEMPLATES, OTHER_MISTAKES].concat() {
+            let problem = problem(from, to);
+            assert!(problem.contains(told), "{told:?} in: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_one_is_an_error_with_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.toml");
+        let told = |path: &Path| ServerDialect::load(path).unwrap_err().to_string();
+        assert!(told(&file).contains("a.toml: cannot be read"));
+        std::fs::write(&file, SMALL).unwrap();
+        let text = file.to_str().unwrap();
+        let loaded = ServerDialect::find(text).unwrap();
+        assert_eq!(
+            (loaded.name.as_str(), loaded.title.as_str()),
+            (text, "A server")
         );
+        assert!(told(&folder.path().join("b/../a.toml")).contains("without '..'"));
+        std::fs::write(&file, "title = 3").unwrap();
+        assert!(told(&file).contains("a.toml: TOML parse error at line 1"));
+        std::fs::write(&file, [0xff; 8]).unwrap();
+        assert!(told(&file).contains("cannot be read"));
+        std::fs::write(&file, vec![b'#'; 300 * 1024]).unwrap();
+        assert!(told(&file).contains("larger than any dialect"));
+    }
+
+    #[test]
+    fn a_body_of_an_engine_is_merged_into_every_kind_of_submit() {
+        let text = format!(
+            "{SMALL}\n[submit.inputs.first_frame.body]\nprompt = \"{{prompt}}\"\nimage = 1\n"
+        );
+        let text = text
+            .replace("submit = {", "submit.path = \"videos\"\nsubmit.body = {")
+            .replace(
+                " path = \"videos\", body = { prompt = \"{prompt}\" } }",
+                " prompt = \"{prompt}\" }",
+            );
+        let dialect = ServerDialect::read(&text).unwrap();
+        assert!(!dialect.features().first_frame);
+        let body: toml::Table = toml::from_str("image = { url = \"{first_frame}\" }").unwrap();
+        let body = Template::deserialize(toml::Value::Table(body)).unwrap();
+        let merged = dialect.with_body(&body, &LookupTables::new()).unwrap();
+        assert!(merged.features().first_frame);
+        let wrong: toml::Table = toml::from_str("prompt = \"always the same\"").unwrap();
+        let wrong = Template::deserialize(toml::Value::Table(wrong)).unwrap();
+        assert!(dialect.with_body(&wrong, &LookupTables::new()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_reader(text in ".{0,200}") {
+            let _ = ServerDialect::read(&text);
+            let _ = ServerDialect::read(&format!("{SMALL}\n{text}"));
+        }
+
+        #[test]
+        fn no_template_breaks_the_reader(text in "[a-z{}:@_ 0-9/?&=.]{0,40}") {
+            let quoted = serde_json::to_string(&text).unwrap();
+            let _ = ServerDialect::read(&SMALL.replace("\"{prompt}\"", &quoted));
+            let _ = ServerDialect::read(&SMALL.replace("\"videos/{id}\"", &quoted));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::{FrameSize, Money, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine_upstreams::dialects::{
     JobWatcher, ReferenceFile, RemoteError, RemoteOptions, RemoteRequest, RemoteServers,
     RemoteTicket, ServerDialect, WaitTimer,
@@ -59,6 +59,7 @@ impl WaitTimer for JumpTimer {
 pub(crate) struct Notes {
     pub(crate) tickets: Vec<RemoteTicket>,
     pub(crate) fractions: Vec<f64>,
+    pub(crate) charged: Option<Money>,
     pub(crate) refuses: bool,
     pub(crate) cancels: Option<(f64, CancellationToken)>,
 }
@@ -74,6 +75,10 @@ impl JobWatcher for Notes {
             return Err("the store is away".into());
         }
         Ok(())
+    }
+
+    fn charged(&mut self, charged: Money) {
+        assert_eq!(self.charged.replace(charged), None, "told once");
     }
 
     fn alive(&mut self, fraction: f64) {
@@ -96,13 +101,21 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(dialect: &'static ServerDialect, servers: &[&Server]) -> Self {
+    pub(crate) fn new(dialect: &str, servers: &[&Server]) -> Self {
         Self::with(dialect, servers, |_| {})
     }
 
     /// The upstreams are called `a`, `b`, `c`.
     pub(crate) fn with(
-        dialect: &'static ServerDialect,
+        dialect: &str,
+        servers: &[&Server],
+        change: impl FnOnce(&mut RemoteOptions),
+    ) -> Self {
+        Self::of(built_in(dialect), servers, change)
+    }
+
+    pub(crate) fn of(
+        dialect: Arc<ServerDialect>,
         servers: &[&Server],
         change: impl FnOnce(&mut RemoteOptions),
     ) -> Self {
@@ -147,6 +160,11 @@ impl Stage {
             media_type: media_type.to_owned(),
         }
     }
+}
+
+/// The built-in dialect with this name.
+pub(crate) fn built_in(dialect: &str) -> Arc<ServerDialect> {
+    ServerDialect::named(dialect).unwrap()
 }
 
 pub(crate) fn is_absent(path: &Path) -> bool {
