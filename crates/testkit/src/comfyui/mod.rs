@@ -7,7 +7,6 @@
 
 mod behaviour;
 mod classes;
-mod http;
 mod jobs;
 mod routes;
 mod server;
@@ -15,6 +14,6 @@ mod socket;
 mod workflow;
 
 pub use behaviour::{Behaviour, Works};
-pub use http::Request;
+pub use crate::http::Request;
 pub use server::TestComfy;
 pub use workflow::{edit_workflow, workflow};

@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::comfyui::behaviour::Behaviour;
-use crate::comfyui::http::{self, Request};
+use crate::http::{self, Request};
 use crate::comfyui::jobs::Jobs;
 use crate::comfyui::routes::State;
 use crate::comfyui::socket;

@@ -24,6 +24,13 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// Whether any header or parameter has this text in it, or names a key at all.
+    #[cfg(feature = "providers")]
+    pub(crate) fn shows(&self, key: &str) -> bool {
+        let mut pairs = self.headers.iter().chain(&self.query);
+        pairs.any(|(name, value)| name.contains("authorization") || value.contains(key))
+    }
+
     /// The value of a parameter.
     pub fn parameter(&self, name: &str) -> String {
         let found = self.query.iter().find(|(one, _)| one == name);
@@ -109,9 +116,12 @@ pub(crate) fn read(stream: &TcpStream) -> Option<Request> {
 }
 
 /// An answer to a request.
-pub(crate) struct Answer {
+#[derive(Clone, Debug)]
+pub struct Answer {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
+    /// Further headers, each line with its end.
+    pub(crate) headers: String,
     pub(crate) body: Vec<u8>,
 }
 
@@ -120,6 +130,7 @@ impl Answer {
         Self {
             status,
             kind: "application/json",
+            headers: String::new(),
             body: body.to_string().into_bytes(),
         }
     }
@@ -133,15 +144,17 @@ impl Answer {
         Self {
             status,
             kind: "text/plain",
+            headers: String::new(),
             body: body.into(),
         }
     }
 
     pub(crate) fn write(&self, mut stream: &TcpStream) {
         let head = format!(
-            "HTTP/1.1 {} Said\r\ncontent-type: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            "HTTP/1.1 {} Said\r\ncontent-type: {}\r\n{}content-length: {}\r\nconnection: close\r\n\r\n",
             self.status,
             self.kind,
+            self.headers,
             self.body.len()
         );
         let _ = stream.write_all(head.as_bytes());
