@@ -6,11 +6,19 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "this is for tests")]
 
 mod ark;
+mod dashscope;
+mod kling;
+mod minimax;
 mod provider;
 mod shape;
+mod veo;
 
 pub use crate::http::Request;
 pub use ark::Ark;
+pub use dashscope::DashScope;
+pub use kling::Kling;
+pub use minimax::MiniMax;
 pub use provider::{
     Behaviour, Call, Fate, Job, Problem, Provider, Stage, Submit, TestProvider, World,
 };
+pub use veo::Veo;
