@@ -58,7 +58,7 @@ pub struct Kling;
 
 impl Provider for Kling {
     fn base(&self) -> &'static str {
-        "/v1/videos"
+        ""
     }
 
     fn is_authorized(&self, request: &Request, key: &str) -> bool {
@@ -68,7 +68,8 @@ impl Provider for Kling {
     }
 
     fn answer(&self, call: &Call<'_>, world: &mut World) -> Result<Answer, Problem> {
-        let rest = call.path.strip_prefix('/').ok_or(call.missing())?;
+        let rest = call.path.strip_prefix("/v1/videos/");
+        let rest = rest.ok_or(call.missing())?;
         let (kind, id) = match rest.split_once('/') {
             Some((kind, id)) => (kind, Some(id)),
             None => (rest, None),
