@@ -135,6 +135,17 @@ impl Answer {
         }
     }
 
+    /// An answer without a body.
+    #[cfg(feature = "providers")]
+    pub(crate) fn empty(status: u16) -> Self {
+        Self {
+            status,
+            kind: "text/plain",
+            headers: String::new(),
+            body: Vec::new(),
+        }
+    }
+
     /// As ComfyUI answers for a path that it does not have: it looks for a file of its website, which it only gets.
     pub(crate) fn no_route(method: &str) -> Self {
         let (status, body) = match method {

@@ -7,18 +7,30 @@
 
 mod ark;
 mod dashscope;
+mod fal;
 mod kling;
+mod luma;
 mod minimax;
+mod openrouter;
 mod provider;
+mod replicate;
+mod runway;
 mod shape;
 mod veo;
+mod vidu;
 
 pub use crate::http::Request;
 pub use ark::Ark;
 pub use dashscope::DashScope;
+pub use fal::Fal;
 pub use kling::Kling;
+pub use luma::Luma;
 pub use minimax::MiniMax;
+pub use openrouter::OpenRouter;
 pub use provider::{
     Behaviour, Call, Fate, Job, Problem, Provider, Stage, Submit, TestProvider, World,
 };
+pub use replicate::Replicate;
+pub use runway::Runway;
 pub use veo::Veo;
+pub use vidu::Vidu;
