@@ -452,7 +452,8 @@ impl State {
     fn serve_elsewhere(&mut self, request: &Request) -> Answer {
         self.elsewhere.push(request.clone());
         if request.shows(&self.key) {
-            self.refusals.push(format!("{}: shows the key", request.line));
+            self.refusals
+                .push(format!("{}: shows the key", request.line));
             return Answer::no_route("POST");
         }
         if request.line.starts_with("GET /films/") {

@@ -46,11 +46,15 @@ impl Shape {
     pub(crate) fn check(&self, value: &Value, at: &str) -> Result<(), String> {
         let fits = match self {
             Self::Text => value.as_str().is_some_and(|text| !text.is_empty()),
-            Self::Whole(min, max) => value.as_i64().is_some_and(|one| (*min..=*max).contains(&one)),
+            Self::Whole(min, max) => value
+                .as_i64()
+                .is_some_and(|one| (*min..=*max).contains(&one)),
             Self::Flag => value.is_boolean(),
             Self::OneOf(words) => value.as_str().is_some_and(|one| words.contains(&one)),
             Self::OneOfWhole(numbers) => value.as_i64().is_some_and(|one| numbers.contains(&one)),
-            Self::Url => value.as_str().is_some_and(|url| is_web(url) || is_data(url)),
+            Self::Url => value
+                .as_str()
+                .is_some_and(|url| is_web(url) || is_data(url)),
             Self::WebUrl => value.as_str().is_some_and(is_web),
             Self::Base64 => value.as_str().is_some_and(is_base64),
             Self::List(shape, max) => return check_list(shape, *max, value, at),
