@@ -189,7 +189,7 @@ fn veo() -> Requests {
         json!({"instances": [instance], "parameters": parameters})
     };
     let image = json!({"bytesBase64Encoded": BYTES, "mimeType": "image/png"});
-    let shown = json!({"image": image, "referenceType": "asset"});
+    let shown = json!({"image": image, "referenceType": "ASSET"});
     vec![
         (VideoInputs::Text, line, body(json!({}))),
         (frames(FIRST, None), line, body(json!({"image": image}))),

@@ -467,7 +467,8 @@ fn body(method: &str, request: &Request) -> Result<Value, Problem> {
     if request.body.is_empty() {
         return Ok(Value::Null);
     }
-    if method == "GET" || request.header("content-type") != Some("application/json") {
+    let kind = request.header("content-type").unwrap_or_default();
+    if method == "GET" || !kind.starts_with("application/json") {
         return Err(Problem::Invalid("a body that is not JSON".to_owned()));
     }
     serde_json::from_slice(&request.body).map_err(|error| Problem::Invalid(error.to_string()))

@@ -14,7 +14,7 @@ const IMAGE: Shape = Shape::Object(&[
 ]);
 const REFERENCE: Shape = Shape::Object(&[
     ("image", Must, IMAGE),
-    ("referenceType", Must, Shape::OneOf(&["asset", "style"])),
+    ("referenceType", Must, Shape::OneOf(&["ASSET"])),
 ]);
 const INSTANCE: Shape = Shape::Object(&[
     ("prompt", Must, Shape::Text),
