@@ -4,17 +4,21 @@ use kinora_contract::VideoInputs;
 use kinora_testkit::providers::{Fal, Luma, OpenRouter, Replicate, Runway, TestProvider, Vidu};
 use serde_json::{Value, json};
 
-use crate::support::{FACE, FIRST, LAST, PLACE, PROMPT, ProviderCase, VOICE, frames, references};
+use crate::support::{
+    FACE, FIRST, LAST, PLACE, PROMPT, ProviderCase, Requests, VOICE, and, frames, references,
+};
 
 pub(crate) const ALL: &[ProviderCase] = &[
     ProviderCase {
         name: "runway",
         engine: "seedance2",
         start: |key| TestProvider::start(Runway, key),
+        fit: |_| {},
         requests: runway,
         cancels: (true, true),
         reports_progress: true,
         moderates_submits: false,
+        tells_wrong_keys: true,
         takes_data: true,
         links_films: true,
     },
@@ -22,10 +26,12 @@ pub(crate) const ALL: &[ProviderCase] = &[
         name: "luma",
         engine: "ray-2",
         start: |key| TestProvider::start(Luma, key),
+        fit: |_| {},
         requests: luma,
         cancels: (true, true),
         reports_progress: false,
         moderates_submits: false,
+        tells_wrong_keys: true,
         takes_data: false,
         links_films: true,
     },
@@ -33,10 +39,12 @@ pub(crate) const ALL: &[ProviderCase] = &[
         name: "vidu",
         engine: "viduq3-turbo",
         start: |key| TestProvider::start(Vidu, key),
+        fit: |_| {},
         requests: vidu,
         cancels: (true, false),
         reports_progress: false,
         moderates_submits: true,
+        tells_wrong_keys: true,
         takes_data: true,
         links_films: true,
     },
@@ -44,10 +52,12 @@ pub(crate) const ALL: &[ProviderCase] = &[
         name: "replicate",
         engine: "seedance-1-lite",
         start: |key| TestProvider::start(Replicate, key),
+        fit: |_| {},
         requests: replicate,
         cancels: (true, true),
         reports_progress: false,
         moderates_submits: false,
+        tells_wrong_keys: true,
         takes_data: true,
         links_films: true,
     },
@@ -55,10 +65,12 @@ pub(crate) const ALL: &[ProviderCase] = &[
         name: "fal",
         engine: "seedance-2",
         start: |key| TestProvider::start(Fal, key),
+        fit: |_| {},
         requests: fal,
         cancels: (true, true),
         reports_progress: false,
         moderates_submits: false,
+        tells_wrong_keys: true,
         takes_data: true,
         links_films: true,
     },
@@ -66,26 +78,16 @@ pub(crate) const ALL: &[ProviderCase] = &[
         name: "openrouter",
         engine: "seedance-2",
         start: |key| TestProvider::start(OpenRouter, key),
+        fit: |_| {},
         requests: openrouter,
         cancels: (false, false),
         reports_progress: false,
         moderates_submits: true,
+        tells_wrong_keys: true,
         takes_data: true,
         links_films: false,
     },
 ];
-
-/// `body` with the fields of `more`.
-fn and(body: &Value, more: Value) -> Value {
-    let mut body = body.clone();
-    let Value::Object(more) = more else {
-        unreachable!("an object")
-    };
-    body.as_object_mut().unwrap().extend(more);
-    body
-}
-
-type Requests = Vec<(VideoInputs, &'static str, Value)>;
 
 fn runway() -> Requests {
     let base = json!({

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod cases_a;
 mod cases_b;
 mod logs;
 mod support;

@@ -28,6 +28,9 @@ pub(crate) const PLACE: &str = "https://e.org/place.png";
 pub(crate) const VOICE: &str = "https://e.org/voice.mp3";
 pub(crate) const PROMPT: &str = "A boat \"on\" a lake";
 
+/// Kinds of input, each with the line and the body of its submit.
+pub(crate) type Requests = Vec<(VideoInputs, &'static str, Value)>;
+
 /// A provider as the tests see it.
 pub(crate) struct ProviderCase {
     /// The name of its dialect, and of its file in `models/`.
@@ -36,14 +39,18 @@ pub(crate) struct ProviderCase {
     pub(crate) engine: &'static str,
     /// Starts its stand-in, which takes this key.
     pub(crate) start: fn(&str) -> TestProvider,
+    /// Changes a request of 5 seconds in 1280x720 to what its model takes.
+    pub(crate) fit: fn(&mut VideoSpec),
     /// Each kind of input that the engine takes, and the line and the body of its submit.
-    pub(crate) requests: fn() -> Vec<(VideoInputs, &'static str, Value)>,
+    pub(crate) requests: fn() -> Requests,
     /// Whether a job can be cancelled, and also when it runs.
     pub(crate) cancels: (bool, bool),
     /// Whether it says how far a job is.
     pub(crate) reports_progress: bool,
     /// Whether it refuses submits because of their content.
     pub(crate) moderates_submits: bool,
+    /// Whether it answers a wrong key otherwise than a wrong request.
+    pub(crate) tells_wrong_keys: bool,
     /// Whether it takes pictures inside a request.
     pub(crate) takes_data: bool,
     /// Whether films may be at other origins.
@@ -87,6 +94,8 @@ impl Studio {
 
     /// Runs a task to its end.
     pub(crate) async fn film(&self, spec: &VideoSpec) -> Result<(), EngineError> {
+        let mut spec = spec.clone();
+        (self.case.fit)(&mut spec);
         let references: Vec<_> = spec.inputs.references().iter().map(|_| ()).collect();
         let file = self.folder.path().join("reference");
         std::fs::write(&file, b"face").unwrap();
@@ -97,7 +106,7 @@ impl Studio {
         let _ = std::fs::remove_file(self.to());
         let job = FilmJob {
             key: "video_0001",
-            spec,
+            spec: &spec,
             references: &vec![reference; references.len()],
             source: None,
             ticket: None,
@@ -180,6 +189,16 @@ pub(crate) fn spec(inputs: VideoInputs) -> VideoSpec {
     }
 }
 
+/// `body` with the fields of `more`.
+pub(crate) fn and(body: &Value, more: Value) -> Value {
+    let mut body = body.clone();
+    let Value::Object(more) = more else {
+        unreachable!("an object")
+    };
+    body.as_object_mut().unwrap().extend(more);
+    body
+}
+
 pub(crate) fn frames(first: &str, last: Option<&str>) -> VideoInputs {
     VideoInputs::Frames {
         first: first.to_owned(),
@@ -201,7 +220,9 @@ impl FilmSite for Studio {
     }
 
     fn spec(&self) -> VideoSpec {
-        spec(VideoInputs::Text)
+        let mut spec = spec(VideoInputs::Text);
+        (self.case.fit)(&mut spec);
+        spec
     }
 
     fn to(&self) -> PathBuf {

@@ -13,7 +13,7 @@ mod server;
 mod socket;
 mod workflow;
 
-pub use behaviour::{Behaviour, Works};
 pub use crate::http::Request;
+pub use behaviour::{Behaviour, Works};
 pub use server::TestComfy;
 pub use workflow::{edit_workflow, workflow};

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::comfyui::behaviour::Behaviour;
 use crate::comfyui::classes;
-use crate::http::{Answer, Request};
 use crate::comfyui::jobs::Jobs;
 use crate::comfyui::socket::Sockets;
+use crate::http::{Answer, Request};
 
 /// Everything that a server knows.
 #[derive(Default)]

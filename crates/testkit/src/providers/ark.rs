@@ -120,7 +120,8 @@ fn task(id: &str, stage: Stage, world: &World) -> Value {
         "id": id, "model": world.job(id).expect("known").body["model"],
         "created_at": 1_764_000_000, "updated_at": 1_764_000_100,
     });
-    let error = |code: &str| json!({"code": code, "message": "The request failed. Request id: 0217"});
+    let error =
+        |code: &str| json!({"code": code, "message": "The request failed. Request id: 0217"});
     match stage {
         Stage::Queued => task["status"] = json!("queued"),
         Stage::Running => task["status"] = json!("running"),

@@ -21,6 +21,8 @@ const MEDIUM: Shape = Shape::Object(&[
 const INPUT: Shape = Shape::Object(&[
     ("prompt", Must, Shape::Text),
     ("negative_prompt", May, Shape::Text),
+    ("extend_prompt", May, Shape::Flag),
+    ("function", May, Shape::OneOf(&["video-synthesis"])),
     ("media", May, Shape::List(&MEDIUM, 15)),
 ]);
 const PARAMETERS: Shape = Shape::Object(&[

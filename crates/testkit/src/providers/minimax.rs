@@ -31,7 +31,11 @@ const CONTENT: Shape = Shape::Either(&[
 ]);
 const RATIOS: &[&str] = &["16:9", "9:16", "1:1", "4:3", "3:4", "21:9", "adaptive"];
 const SUBMIT: Shape = Shape::Object(&[
-    ("model", Must, Shape::OneOf(&["MiniMax-H3", "MiniMax-H3-Max"])),
+    (
+        "model",
+        Must,
+        Shape::OneOf(&["MiniMax-H3", "MiniMax-H3-Max"]),
+    ),
     ("content", Must, Shape::List(&CONTENT, 16)),
     ("resolution", Must, Shape::OneOf(&["480P", "768P", "2K"])),
     ("duration", Must, Shape::Whole(4, 15)),

@@ -452,7 +452,8 @@ impl State {
     fn serve_elsewhere(&mut self, request: &Request) -> Answer {
         self.elsewhere.push(request.clone());
         if request.shows(&self.key) {
-            self.refusals.push(format!("{}: shows the key", request.line));
+            self.refusals
+                .push(format!("{}: shows the key", request.line));
             return Answer::no_route("POST");
         }
         if request.line.starts_with("GET /films/") {
@@ -466,7 +467,8 @@ fn body(method: &str, request: &Request) -> Result<Value, Problem> {
     if request.body.is_empty() {
         return Ok(Value::Null);
     }
-    if method == "GET" || request.header("content-type") != Some("application/json") {
+    let kind = request.header("content-type").unwrap_or_default();
+    if method == "GET" || !kind.starts_with("application/json") {
         return Err(Problem::Invalid("a body that is not JSON".to_owned()));
     }
     serde_json::from_slice(&request.body).map_err(|error| Problem::Invalid(error.to_string()))

@@ -46,11 +46,15 @@ impl Shape {
     pub(crate) fn check(&self, value: &Value, at: &str) -> Result<(), String> {
         let fits = match self {
             Self::Text => value.as_str().is_some_and(|text| !text.is_empty()),
-            Self::Whole(min, max) => value.as_i64().is_some_and(|one| (*min..=*max).contains(&one)),
+            Self::Whole(min, max) => value
+                .as_i64()
+                .is_some_and(|one| (*min..=*max).contains(&one)),
             Self::Flag => value.is_boolean(),
             Self::OneOf(words) => value.as_str().is_some_and(|one| words.contains(&one)),
             Self::OneOfWhole(numbers) => value.as_i64().is_some_and(|one| numbers.contains(&one)),
-            Self::Url => value.as_str().is_some_and(|url| is_web(url) || is_data(url)),
+            Self::Url => value
+                .as_str()
+                .is_some_and(|url| is_web(url) || is_data(url)),
             Self::WebUrl => value.as_str().is_some_and(is_web),
             Self::Base64 => value.as_str().is_some_and(is_base64),
             Self::List(shape, max) => return check_list(shape, *max, value, at),
@@ -107,4 +111,52 @@ fn is_data(text: &str) -> bool {
 
 fn is_base64(text: &str) -> bool {
     !text.is_empty() && STANDARD.decode(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const BODY: Shape = Shape::Object(&[
+        ("prompt", Need::Must, Shape::Text),
+        ("seconds", Need::May, Shape::Whole(2, 15)),
+        ("images", Need::May, Shape::List(&Shape::Url, 2)),
+    ]);
+
+    #[test]
+    fn what_a_shape_does_not_name_is_refused_with_its_place() {
+        let data = "data:image/png;base64,ZmFjZQ==";
+        let fine = json!({"prompt": "x", "seconds": 2, "images": ["https://e.org/1.png", data]});
+        assert_eq!(BODY.check(&fine, "body"), Ok(()));
+        for (body, at) in [
+            (json!({}), "body.prompt is missing"),
+            (json!({"prompt": ""}), "body.prompt must be"),
+            (json!({"prompt": "x", "sneed": 7}), "body.sneed is unknown"),
+            (
+                json!({"prompt": "x", "seconds": "5"}),
+                "body.seconds must be",
+            ),
+            (
+                json!({"prompt": "x", "seconds": 16}),
+                "body.seconds must be",
+            ),
+            (
+                json!({"prompt": "x", "seconds": null}),
+                "body.seconds must be",
+            ),
+            (
+                json!({"prompt": "x", "images": []}),
+                "body.images must have",
+            ),
+            (
+                json!({"prompt": "x", "images": ["a.png"]}),
+                "body.images[0] must be",
+            ),
+        ] {
+            let refused = BODY.check(&body, "body").unwrap_err();
+            assert!(refused.starts_with(at), "{refused}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ const IMAGE: Shape = Shape::Object(&[
 ]);
 const REFERENCE: Shape = Shape::Object(&[
     ("image", Must, IMAGE),
-    ("referenceType", Must, Shape::OneOf(&["asset", "style"])),
+    ("referenceType", Must, Shape::OneOf(&["ASSET"])),
 ]);
 const INSTANCE: Shape = Shape::Object(&[
     ("prompt", Must, Shape::Text),
@@ -71,9 +71,7 @@ impl Provider for Veo {
         }
         let file = call.path.strip_suffix(":download?alt=media");
         match file.map(|file| (file.strip_prefix("/files/"), file.strip_prefix("/moved/"))) {
-            Some((Some(id), _)) if world.behaviour.moves_films => {
-                Ok(redirect(&world.film_url(id)))
-            }
+            Some((Some(id), _)) if world.behaviour.moves_films => Ok(redirect(&world.film_url(id))),
             Some((Some(id), _)) => Ok(redirect(&format!(
                 "{}/v1beta/moved/{id}:download?alt=media",
                 world.own_origin()
@@ -107,12 +105,15 @@ impl Provider for Veo {
 fn check_seconds(body: &Value) -> Result<(), Problem> {
     let (instance, parameters) = (&body["instances"][0], &body["parameters"]);
     let has_references = instance.get("referenceImages").is_some();
-    let is_long = has_references || matches!(parameters["resolution"].as_str(), Some("1080p" | "4k"));
+    let is_long =
+        has_references || matches!(parameters["resolution"].as_str(), Some("1080p" | "4k"));
     if is_long && parameters["durationSeconds"] != 8 {
         return Err(Problem::Invalid("durationSeconds".to_owned()));
     }
     let has_frames = instance.get("image").is_some() || instance.get("lastFrame").is_some();
-    if has_references && has_frames || instance.get("lastFrame").is_some() && instance.get("image").is_none() {
+    if has_references && has_frames
+        || instance.get("lastFrame").is_some() && instance.get("image").is_none()
+    {
         return Err(Problem::Invalid("instances".to_owned()));
     }
     Ok(())
@@ -120,7 +121,10 @@ fn check_seconds(body: &Value) -> Result<(), Problem> {
 
 fn operation(id: &str, stage: Stage, world: &World) -> Value {
     let name = format!("models/veo-3.1-generate-001/operations/{id}");
-    let uri = format!("{}/v1beta/files/{id}:download?alt=media", world.own_origin());
+    let uri = format!(
+        "{}/v1beta/files/{id}:download?alt=media",
+        world.own_origin()
+    );
     let ended = |response: Value| json!({"name": name, "done": true, "response": {"generateVideoResponse": response}});
     match stage {
         Stage::Completed => ended(json!({"generatedSamples": [{"video": {"uri": uri}}]})),
