@@ -158,29 +158,21 @@ const BYTES: &str = "ZmFjZQ==";
 fn kling() -> Requests {
     let base = json!({
         "model_name": "kling-v2-6", "prompt": PROMPT, "mode": "std", "duration": "5",
-        "external_task_id": "video_0001",
+        "external_task_id": "video_0001", "sound": "off",
     });
-    let silent = json!({"sound": "off"});
-    let shape = json!({"aspect_ratio": "16:9"});
-    let framed = and(&and(&base, silent.clone()), json!({"image": BYTES}));
-    let list = json!({"image_list": [{"image": BYTES}, {"image": BYTES}]});
+    let framed = and(&base, json!({"image": BYTES}));
     let image = "POST /v1/videos/image2video";
     vec![
         (
             VideoInputs::Text,
             "POST /v1/videos/text2video",
-            and(&and(&base, silent), shape.clone()),
+            and(&base, json!({"aspect_ratio": "16:9"})),
         ),
         (frames(FIRST, None), image, framed.clone()),
         (
             frames(FIRST, Some(LAST)),
             image,
             and(&framed, json!({"image_tail": BYTES})),
-        ),
-        (
-            references(&[FACE, PLACE], &[]),
-            "POST /v1/videos/multi-image2video",
-            and(&and(&base, shape), list),
         ),
     ]
 }
