@@ -11,6 +11,7 @@ mod fal;
 mod kling;
 mod luma;
 mod minimax;
+mod omni;
 mod openrouter;
 mod provider;
 mod replicate;
@@ -26,6 +27,7 @@ pub use fal::Fal;
 pub use kling::Kling;
 pub use luma::Luma;
 pub use minimax::MiniMax;
+pub use omni::GeminiOmni;
 pub use openrouter::OpenRouter;
 pub use provider::{
     Behaviour, Call, Fate, Job, Problem, Provider, Stage, Submit, TestProvider, World,
