@@ -226,8 +226,7 @@ async fn a_wrong_key_is_found_by_asking_the_server() {
 
 #[tokio::test]
 async fn a_key_is_in_no_log_no_error_and_no_body() {
-    let logs = Logs::default();
-    let _guard = tracing::subscriber::set_default(logs.clone());
+    let (logs, _second, _guard) = Logs::start();
     let mut errors = String::new();
     for case in all() {
         let studio = Studio::open(case);
