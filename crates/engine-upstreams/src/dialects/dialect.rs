@@ -26,6 +26,21 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("openai", include_str!("../../dialects/openai.toml")),
     ("vllm-omni", include_str!("../../dialects/vllm-omni.toml")),
     ("sglang", include_str!("../../dialects/sglang.toml")),
+    ("ark", include_str!("../../dialects/ark.toml")),
+    ("dashscope", include_str!("../../dialects/dashscope.toml")),
+    ("fal", include_str!("../../dialects/fal.toml")),
+    (
+        "gemini-omni",
+        include_str!("../../dialects/gemini-omni.toml"),
+    ),
+    ("kling", include_str!("../../dialects/kling.toml")),
+    ("luma", include_str!("../../dialects/luma.toml")),
+    ("minimax", include_str!("../../dialects/minimax.toml")),
+    ("openrouter", include_str!("../../dialects/openrouter.toml")),
+    ("replicate", include_str!("../../dialects/replicate.toml")),
+    ("runway", include_str!("../../dialects/runway.toml")),
+    ("veo", include_str!("../../dialects/veo.toml")),
+    ("vidu", include_str!("../../dialects/vidu.toml")),
 ];
 
 /// A protocol of servers that make videos.
