@@ -29,6 +29,10 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("ark", include_str!("../../dialects/ark.toml")),
     ("dashscope", include_str!("../../dialects/dashscope.toml")),
     ("fal", include_str!("../../dialects/fal.toml")),
+    (
+        "gemini-omni",
+        include_str!("../../dialects/gemini-omni.toml"),
+    ),
     ("kling", include_str!("../../dialects/kling.toml")),
     ("luma", include_str!("../../dialects/luma.toml")),
     ("minimax", include_str!("../../dialects/minimax.toml")),
@@ -319,35 +323,52 @@ impl ServerDialect {
     /// The features that a model behind this dialect can offer; a model card is restricted to
     /// these. Drafts and edits refer to earlier tasks, which an upstream does not have.
     pub fn features(&self) -> Features {
+        let has_sound = self.submit.names(InputKind::Text, ValueName::Audio);
+        Features {
+            audio_output: has_sound,
+            ..self.features_with(false)
+        }
+    }
+
+    /// The features of a model whose sound is switched or not: with a switch, only the kinds of input whose
+    /// submit can say it.
+    pub(crate) fn features_with(&self, sound: bool) -> Features {
         let submit = &self.submit;
-        let names = |kind, name| submit.names(kind, name);
+        let sound = sound && submit.names(InputKind::Text, ValueName::Audio);
+        let names = |kind, name: ValueName| {
+            submit.names(kind, name) && (!sound || submit.names(kind, ValueName::Audio))
+        };
         let first_frame = names(InputKind::FirstFrame, ValueName::FirstFrame);
-        let last_frame = names(InputKind::Frames, ValueName::FirstFrame)
+        let last_frame = first_frame
+            && names(InputKind::Frames, ValueName::FirstFrame)
             && names(InputKind::Frames, ValueName::LastFrame);
-        let images = self.references_max(EachReference::Image);
-        let offered: Vec<InputKind> = InputKind::ALL
-            .into_iter()
-            .filter(|kind| match kind {
-                InputKind::Text => true,
-                InputKind::FirstFrame => first_frame,
-                InputKind::Frames => first_frame && last_frame,
-                InputKind::References => images > 0,
-            })
-            .collect();
-        // A model has sound or not, whatever the input: what one kind of submit cannot say is not offered.
-        let everywhere = |name| offered.iter().all(|kind| submit.names(*kind, name));
+        let has_references = names(InputKind::References, ValueName::Prompt);
+        let images = match has_references {
+            true => self.references_max(EachReference::Image),
+            false => 0,
+        };
+        let offered = [
+            (InputKind::Text, true),
+            (InputKind::FirstFrame, first_frame),
+            (InputKind::Frames, last_frame),
+            (InputKind::References, images > 0),
+        ];
+        // What one kind of submit cannot say is not offered: a model takes it with any input, or never.
+        let mut offered = offered.into_iter().filter(|(_, is_offered)| *is_offered);
+        let negative_prompt =
+            offered.all(|(kind, _)| submit.names(kind, ValueName::NegativePrompt));
         Features {
             text_to_video: true,
             first_frame,
-            last_frame: first_frame && last_frame,
+            last_frame,
             reference_images_max: images,
             reference_audios_max: match images {
                 0 => 0,
                 _ => self.references_max(EachReference::Sound),
             },
-            audio_output: everywhere(ValueName::Audio),
+            audio_output: sound,
             auto_duration: submit.auto_seconds.is_some(),
-            negative_prompt: everywhere(ValueName::NegativePrompt),
+            negative_prompt,
             draft: false,
             edit: false,
         }
@@ -470,104 +491,111 @@ answer = { result = "/url" }
         assert_eq!((few.reference_images_max, few.reference_audios_max), (0, 0));
     }
 
+    type Mistake = (&'static str, &'static str, &'static str);
+
+    const MISTAKES_IN_TEMPLATES: &[Mistake] = &[
+        ("\"{prompt}\"", "\"{promt}\"", "line 4"),
+        (
+            "\"{prompt}\"",
+            "\"{promt}\"",
+            "unknown placeholder {promt}; use one of: model, prompt",
+        ),
+        ("\"{prompt}\"", "\"{prompt\"", "not closed"),
+        ("\"{prompt}\"", "\"{seed:hex}\"", "it takes :text or :31"),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}{id}\"",
+            "submit.body.prompt: {id} has a value only after the submit",
+        ),
+        ("\"{prompt}\"", "\"a\"", "submit.body: must name {prompt}"),
+        (
+            "\"{prompt}\"",
+            "[\"{prompt}\", \"{size@s}\"]",
+            "submit.body.prompt[1]: {size@s}: there is no [lookup.s]",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = { for_each = \"images\" }",
+            "submit.body.a.for_each",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = [{ for_each = \"frames\" }]",
+            "for_each must be \"images\"",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = [{ for_each = \"images\", b = \"{sound}\" }]",
+            "for_each = \"audios\"",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = \"{images}\"",
+            "limits.images",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = { b = \"{first_frame:file}\" }",
+            "submit.body.a.b: :file",
+        ),
+    ];
+
+    const OTHER_MISTAKES: &[Mistake] = &[
+        ("\"videos\"", "\"/videos\"", "relative to base_url"),
+        ("\"videos\"", "\"a/../videos\"", "relative to base_url"),
+        ("\"videos\"", "\"https://h/videos\"", "relative to base_url"),
+        (
+            "\"videos\"",
+            "\"videos/{image}\"",
+            "submit.path: {image} belongs into the body",
+        ),
+        ("videos/{id}", "videos", "poll: must name {id}"),
+        (
+            "videos/{id}",
+            "videos/{id}/{seed}",
+            "poll: {seed} has no value after the submit",
+        ),
+        ("[\"done\"]", "[]", "statuses.completed"),
+        (
+            "[\"done\"]",
+            "[\"done\"], failed = [\"done\"]",
+            "statuses.completed as well",
+        ),
+        ("\"/url\"", "\"url\"", "begins with a slash"),
+        ("answer = { result = \"/url\" }", "", "answer.result"),
+        (
+            "answer = {",
+            "failures = { odd = [\"a\"] }\nanswer = {",
+            "failures.odd: not a failure code",
+        ),
+        (
+            "answer = {",
+            "result = { origins = [\"*.e.org\"] }\nanswer = {",
+            "https://*.example.com",
+        ),
+        (
+            "answer = {",
+            "auth = { value = \"Bearer\" }\nanswer = {",
+            "auth.value: must have {key} once",
+        ),
+        (
+            "answer = {",
+            "auth = { signer = \"rsa\" }\nanswer = {",
+            "jwt-hs256",
+        ),
+        ("answer = {", "base_url = \"e.org\"\nanswer = {", "base_url"),
+        (
+            "answer = {",
+            "colour = 1\nanswer = {",
+            "unknown field `colour`",
+        ),
+        ("title = \"A server\"\n", "", "title"),
+    ];
+
     #[test]
     fn a_mistake_is_named_with_its_key_and_with_what_is_right() {
         ServerDialect::read(SMALL).unwrap();
-        for (from, to, told) in [
-            ("\"{prompt}\"", "\"{promt}\"", "line 4"),
-            (
-                "\"{prompt}\"",
-                "\"{promt}\"",
-                "unknown placeholder {promt}; use one of: model, prompt",
-            ),
-            ("\"{prompt}\"", "\"{prompt\"", "not closed"),
-            ("\"{prompt}\"", "\"{seed:hex}\"", "it takes :text or :31"),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}{id}\"",
-                "submit.body.prompt: {id} has a value only after the submit",
-            ),
-            ("\"{prompt}\"", "\"a\"", "submit.body: must name {prompt}"),
-            (
-                "\"{prompt}\"",
-                "[\"{prompt}\", \"{size@s}\"]",
-                "submit.body.prompt[1]: {size@s}: there is no [lookup.s]",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = { for_each = \"images\" }",
-                "submit.body.a.for_each",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = [{ for_each = \"frames\" }]",
-                "for_each must be \"images\"",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = [{ for_each = \"images\", b = \"{sound}\" }]",
-                "for_each = \"audios\"",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = \"{images}\"",
-                "limits.images",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = { b = \"{first_frame:file}\" }",
-                "submit.body.a.b: :file",
-            ),
-            ("\"videos\"", "\"/videos\"", "relative to base_url"),
-            ("\"videos\"", "\"a/../videos\"", "relative to base_url"),
-            ("\"videos\"", "\"https://h/videos\"", "relative to base_url"),
-            (
-                "\"videos\"",
-                "\"videos/{image}\"",
-                "submit.path: {image} belongs into the body",
-            ),
-            ("videos/{id}", "videos", "poll: must name {id}"),
-            (
-                "videos/{id}",
-                "videos/{id}/{seed}",
-                "poll: {seed} has no value after the submit",
-            ),
-            ("[\"done\"]", "[]", "statuses.completed"),
-            (
-                "[\"done\"]",
-                "[\"done\"], failed = [\"done\"]",
-                "statuses.completed as well",
-            ),
-            ("\"/url\"", "\"url\"", "begins with a slash"),
-            ("answer = { result = \"/url\" }", "", "answer.result"),
-            (
-                "answer = {",
-                "failures = { odd = [\"a\"] }\nanswer = {",
-                "failures.odd: not a failure code",
-            ),
-            (
-                "answer = {",
-                "result = { origins = [\"*.e.org\"] }\nanswer = {",
-                "https://*.example.com",
-            ),
-            (
-                "answer = {",
-                "auth = { value = \"Bearer\" }\nanswer = {",
-                "auth.value: must have {key} once",
-            ),
-            (
-                "answer = {",
-                "auth = { signer = \"rsa\" }\nanswer = {",
-                "jwt-hs256",
-            ),
-            ("answer = {", "base_url = \"e.org\"\nanswer = {", "base_url"),
-            (
-                "answer = {",
-                "colour = 1\nanswer = {",
-                "unknown field `colour`",
-            ),
-            ("title = \"A server\"\n", "", "title"),
-        ] {
+        for (from, to, told) in [MISTAKES_IN_TEMPLATES, OTHER_MISTAKES].concat() {
             let problem = problem(from, to);
             assert!(problem.contains(told), "{told:?} in: {problem}");
         }

@@ -1,7 +1,7 @@
-//! Ark, DashScope, Kling, MiniMax and Veo.
+//! Ark, DashScope, Gemini Omni, Kling, MiniMax and Veo.
 
 use kinora_contract::{FrameSize, Size, VideoInputs, VideoLength};
-use kinora_testkit::providers::{Ark, DashScope, Kling, MiniMax, TestProvider, Veo};
+use kinora_testkit::providers::{Ark, DashScope, GeminiOmni, Kling, MiniMax, TestProvider, Veo};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -32,6 +32,20 @@ pub(crate) const ALL: &[ProviderCase] = &[
         reports_progress: false,
         moderates_submits: true,
         tells_wrong_keys: true,
+        takes_data: true,
+        links_films: true,
+    },
+    ProviderCase {
+        name: "gemini-omni",
+        engine: "omni",
+        start: |key| TestProvider::start(GeminiOmni, key),
+        fit: |_| {},
+        requests: gemini_omni,
+        cancels: (true, true),
+        reports_progress: false,
+        moderates_submits: true,
+        // 400, as for any other wrong request.
+        tells_wrong_keys: false,
         takes_data: true,
         links_films: true,
     },
@@ -155,32 +169,58 @@ fn dashscope() -> Requests {
 /// The bytes of every reference, in base64.
 const BYTES: &str = "ZmFjZQ==";
 
+fn gemini_omni() -> Requests {
+    let line = "POST /v1beta/interactions";
+    let base = json!({
+        "model": "gemini-omni-1.1-flash", "background": true,
+        "response_format": {
+            "type": "video", "delivery": "uri", "aspect_ratio": "16:9", "resolution": "720p",
+            "duration": "5s",
+        },
+    });
+    let image = json!({"type": "image", "data": BYTES, "mime_type": "image/png"});
+    let text = json!({"type": "text", "text": PROMPT});
+    let body = |task: &str, input: Value| {
+        let config = json!({"video_config": {"task": task}});
+        and(&base, json!({"input": input, "generation_config": config}))
+    };
+    vec![
+        (
+            VideoInputs::Text,
+            line,
+            and(&base, json!({"input": PROMPT})),
+        ),
+        (
+            frames(FIRST, None),
+            line,
+            body("image_to_video", json!([image, text])),
+        ),
+        (
+            references(&[FACE, PLACE], &[]),
+            line,
+            body("reference_to_video", json!([image, image, text])),
+        ),
+    ]
+}
+
 fn kling() -> Requests {
     let base = json!({
         "model_name": "kling-v2-6", "prompt": PROMPT, "mode": "std", "duration": "5",
-        "external_task_id": "video_0001",
+        "external_task_id": "video_0001", "sound": "off",
     });
-    let silent = json!({"sound": "off"});
-    let shape = json!({"aspect_ratio": "16:9"});
-    let framed = and(&and(&base, silent.clone()), json!({"image": BYTES}));
-    let list = json!({"image_list": [{"image": BYTES}, {"image": BYTES}]});
+    let framed = and(&base, json!({"image": BYTES}));
     let image = "POST /v1/videos/image2video";
     vec![
         (
             VideoInputs::Text,
             "POST /v1/videos/text2video",
-            and(&and(&base, silent), shape.clone()),
+            and(&base, json!({"aspect_ratio": "16:9"})),
         ),
         (frames(FIRST, None), image, framed.clone()),
         (
             frames(FIRST, Some(LAST)),
             image,
             and(&framed, json!({"image_tail": BYTES})),
-        ),
-        (
-            references(&[FACE, PLACE], &[]),
-            "POST /v1/videos/multi-image2video",
-            and(&and(&base, shape), list),
         ),
     ]
 }

@@ -68,6 +68,7 @@ impl Provider for Ark {
                 let id = world.begin(call, |nth| format!("cgt-20261129-{nth}"))?;
                 Ok(Answer::json(200, &json!({ "id": id })))
             }
+            ("GET", "?page_size=1", _) => Ok(Answer::json(200, &json!({"total": 0, "items": []}))),
             ("GET", _, Some(id)) => {
                 let stage = world.look(id)?;
                 Ok(Answer::json(200, &task(id, stage, world)))

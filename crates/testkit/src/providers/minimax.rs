@@ -61,6 +61,9 @@ impl Provider for MiniMax {
                 let id = world.begin(call, |nth| format!("42401098573862{nth}"))?;
                 Ok(Answer::json(200, &json!({ "task_id": id })))
             }
+            ("GET", "/v2/query/video_generation?page_num=1&page_size=1", ..) => {
+                Ok(Answer::json(200, &json!({"total": 0, "items": []})))
+            }
             ("GET", _, _, Some(id)) => {
                 let stage = world.look(id)?;
                 Ok(Answer::json(200, &json!({"task": task(id, stage, world)})))

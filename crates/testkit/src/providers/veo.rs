@@ -77,7 +77,10 @@ impl Provider for Veo {
                 world.own_origin()
             ))),
             Some((_, Some(_))) => Ok(world.film()),
-            _ if rest == Some("") => Ok(Answer::json(200, &json!({"name": &MODEL[1..]}))),
+            _ if call.path == "/models?pageSize=1" => Ok(Answer::json(
+                200,
+                &json!({"models": [{"name": &MODEL[1..]}]}),
+            )),
             _ => Err(call.missing()),
         }
     }
