@@ -109,6 +109,15 @@ impl Studio {
 
     /// Runs a task to its end.
     pub(crate) async fn film_unchanged(&self, spec: &VideoSpec) -> Result<(), EngineError> {
+        self.film_with(spec, &JobControl::default()).await
+    }
+
+    /// Runs a task to its end, which reports to `control`.
+    pub(crate) async fn film_with(
+        &self,
+        spec: &VideoSpec,
+        control: &JobControl,
+    ) -> Result<(), EngineError> {
         let references: Vec<_> = spec.inputs.references().iter().map(|_| ()).collect();
         let file = self.folder.path().join("reference");
         std::fs::write(&file, b"face").unwrap();
@@ -124,7 +133,7 @@ impl Studio {
             source: None,
             ticket: None,
             to: &self.to(),
-            control: &JobControl::default(),
+            control,
             cancel: &CancellationToken::new(),
             tickets: &Shelf::default(),
         };

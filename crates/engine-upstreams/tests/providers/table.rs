@@ -1,11 +1,11 @@
 //! What must hold for every provider.
 
 use kinora_contract::{
-    CardRecord, FailureCode, Features, FrameSize, ModelCard, VideoInputs, VideoLength, VideoSpec,
-    uploaded,
+    Amount, CardRecord, Currency, FailureCode, Features, FrameSize, ModelCard, Money, VideoInputs,
+    VideoLength, VideoSpec, uploaded,
 };
-use kinora_engine::EngineError;
 use kinora_engine::conformance::film;
+use kinora_engine::{EngineError, JobControl};
 use kinora_testkit::providers::{Fate, Submit};
 use serde_json::Value;
 
@@ -189,6 +189,26 @@ async fn content_against_the_provider_s_policy_fails_the_task_with_that_code() {
             });
             studio.film(&spec(VideoInputs::Text)).await.unwrap();
         }
+    }
+}
+
+/// What a stand-in charges for a film, in millionths of a dollar.
+const CHARGED: &[(&str, u64)] = &[("openrouter", 1_512_000), ("runway", 600_000)];
+
+#[tokio::test]
+async fn what_a_provider_charged_is_told() {
+    for case in all() {
+        let studio = Studio::open(case);
+        let (mut spec, control) = (spec(VideoInputs::Text), JobControl::default());
+        (case.fit)(&mut spec);
+        studio.film_with(&spec, &control).await.unwrap();
+        let told = control.reported_cost().map(|cost| (case.name, cost));
+        let expected = CHARGED.iter().find(|(name, _)| *name == case.name);
+        let expected = expected.map(|(name, micros)| {
+            let (amount, currency) = (Amount::from_micros(*micros), Currency::USD);
+            (*name, Money { amount, currency })
+        });
+        assert_eq!(told, expected);
     }
 }
 
