@@ -34,6 +34,11 @@ pub trait FilmEngine: Send + Sync {
         false
     }
 
+    /// Whether to keep films of another size, length or sound than requested, with a warning.
+    fn keeps_mismatched(&self) -> bool {
+        false
+    }
+
     /// Makes the film of `job` and writes it to the new file `job.to`, which is not synced. Ends
     /// within 2 s of `job.cancel`, and the server stops too, as far as that is possible. Dropping
     /// the future stops nothing elsewhere: a later attempt follows the ticket, unless another kind

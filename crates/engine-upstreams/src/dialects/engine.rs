@@ -15,7 +15,7 @@ use kinora_engine::{
 };
 use serde::Deserialize;
 
-use super::dialect::{ServerDialect, WireField};
+use super::dialect::{ResubmitRule, ServerDialect, WireField};
 use super::encode::{RemoteRequest, RemoteTicket};
 use super::error::RemoteError;
 use super::options::{RemoteOptions, UpstreamOptions};
@@ -34,6 +34,9 @@ pub struct EngineOptions {
     pub sound: bool,
     /// Whether to accept films that cannot be decoded here.
     pub keeps_undecodable: bool,
+    /// Whether to keep films of another size, length or sound than requested. `None`: where each
+    /// submit costs money.
+    pub keeps_mismatched: Option<bool>,
 }
 
 /// An engine whose films come from upstreams.
@@ -44,6 +47,7 @@ pub struct RemoteEngine {
     model: Option<String>,
     sound: bool,
     keeps_undecodable: bool,
+    keeps_mismatched: bool,
 }
 
 impl RemoteEngine {
@@ -63,7 +67,9 @@ impl RemoteEngine {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             features,
         };
+        let is_paid = remote.dialect().resubmit == ResubmitRule::Never;
         Self {
+            keeps_mismatched: options.keeps_mismatched.unwrap_or(is_paid),
             remote,
             description,
             model: options.model,
@@ -92,6 +98,10 @@ impl FilmEngine for RemoteEngine {
 
     fn keeps_undecodable(&self) -> bool {
         self.keeps_undecodable
+    }
+
+    fn keeps_mismatched(&self) -> bool {
+        self.keeps_mismatched
     }
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
@@ -225,7 +235,10 @@ pub struct RemoteKind {
     #[serde(default)]
     sound: bool,
     #[serde(default)]
-    undecodable: UndecodableFilm,
+    undecodable: UnfitFilm,
+    /// Absent: by dialect.
+    #[serde(default)]
+    mismatched: Option<UnfitFilm>,
     #[serde(default)]
     result_origins: Vec<String>,
     #[serde(default = "poll_milliseconds")]
@@ -240,14 +253,14 @@ pub struct RemoteKind {
     retry_failed_jobs: bool,
 }
 
-/// What to do with a film that cannot be decoded here.
+/// What to do with a film that cannot be decoded here, or does not match the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum UndecodableFilm {
+enum UnfitFilm {
     /// Fail its task.
     #[default]
     Refuse,
-    /// Serve it unchecked.
+    /// Serve it all the same.
     Keep,
 }
 
@@ -291,7 +304,8 @@ impl FilmKind for RemoteKind {
             name: name.to_owned(),
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
             sound: self.sound,
-            keeps_undecodable: self.undecodable == UndecodableFilm::Keep,
+            keeps_undecodable: self.undecodable == UnfitFilm::Keep,
+            keeps_mismatched: self.mismatched.map(|one| one == UnfitFilm::Keep),
         };
         Ok(Arc::new(RemoteEngine::new(remote, options)))
     }
