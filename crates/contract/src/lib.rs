@@ -8,7 +8,8 @@
 //!    the event at its end; [`trace`]: the trace that it belongs to.
 //! 4. [`upload_fields`]: the request that uploads a file, [`file_object`]: the file as clients see it,
 //!    and [`uploaded`]: how a request and a spec name it.
-//! 5. [`error`]: every refusal, failure and warning by its stable code; [`limits`]: every limit.
+//! 5. [`money`]: amounts and costs.
+//! 6. [`error`]: every refusal, failure and warning by its stable code; [`limits`]: every limit.
 //!
 //! It has no I/O, no async, no clocks and no randomness: time and random bytes are arguments.
 
@@ -29,6 +30,7 @@ mod json;
 pub mod key;
 pub mod lifecycle;
 pub mod limits;
+pub mod money;
 pub mod object;
 pub mod page;
 mod ranges;
@@ -57,6 +59,7 @@ pub use form::FormFields;
 pub use id::{FileId, ID_AHEAD_MS_MAX, TaskId};
 pub use key::KeyText;
 pub use lifecycle::{FileKind, TaskTally};
+pub use money::{Amount, Currency, Money};
 pub use object::{ResultLinks, VideoDeleted, VideoList, VideoObject};
 pub use page::{FilePageQuery, PageQuery};
 pub use readiness::{AliveGuard, StandstillReason, WorkerReadiness};

@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kinora_contract::Money;
+
 use crate::places::{FailedJob, Places};
 use crate::{EngineError, RgbPicture};
 
@@ -126,9 +128,27 @@ pub struct JobControl {
     pub preview: PreviewSlot,
     /// The place where the engine makes the clip.
     pub place: JobPlace,
+    cost: ReportedCost,
 }
 
+/// What a provider said that the job costs; clones share it.
+#[derive(Clone, Debug, Default)]
+struct ReportedCost(Arc<Mutex<Option<Money>>>);
+
 impl JobControl {
+    /// Reports what a provider charges for the job. A later report replaces an earlier one. It counts whether the job
+    /// succeeds or fails, if it is in the currency of the service.
+    pub fn report_cost(&self, charged: Money) {
+        // Nothing panics while holding the lock, so a poisoned lock is still valid.
+        let mut cost = self.cost.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *cost = Some(charged);
+    }
+
+    /// What the provider reported last, if anything.
+    pub fn reported_cost(&self) -> Option<Money> {
+        *self.cost.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reports `fraction` (0.0 to 1.0) of `stage` as done and checks for a cancel.
     ///
     /// # Errors
@@ -247,7 +267,7 @@ impl JobPlace {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::Size;
+    use kinora_contract::{Amount, Currency, Size};
 
     use super::*;
 
@@ -294,6 +314,19 @@ mod tests {
         assert!(!control.cancel.is_cancelled());
         let seen = control.forward_progress(0.01);
         assert!(matches!(seen, Err(EngineError::Cancelled)));
+    }
+
+    #[test]
+    fn the_last_reported_cost_counts() {
+        let control = JobControl::default();
+        assert_eq!(control.reported_cost(), None);
+        let charged = |micros| Money {
+            amount: Amount::from_micros(micros),
+            currency: Currency::USD,
+        };
+        control.report_cost(charged(1));
+        control.clone().report_cost(charged(2));
+        assert_eq!(control.reported_cost(), Some(charged(2)));
     }
 
     #[test]

@@ -124,6 +124,7 @@ async fn connect(
             ("sec-websocket-key", key.as_str()),
         ],
         limit: shared.options.answer_timeout,
+        is_public: false,
     };
     let response = upstream.open(&call).await?;
     let expected = STANDARD.encode(Sha1::digest(format!("{key}{GUID}").as_bytes()));

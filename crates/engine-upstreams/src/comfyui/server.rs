@@ -390,6 +390,7 @@ fn call(method: Method, url: Url, body: Option<&EncodedBody>, limit: Duration) -
         body,
         headers: &[],
         limit,
+        is_public: false,
     }
 }
 

@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use super::card::WorkflowCard;
 use crate::servers::{
-    KeySource, PatienceLimits, ServerClient, ServerClientOptions, ServerKey, SpreadBackoff,
-    UpstreamServer, WaitTimer, base_url, places_of,
+    AuthScheme, KeySource, PatienceLimits, ServerClient, ServerClientOptions, ServerKey,
+    SpreadBackoff, UpstreamServer, WaitTimer, base_url, places_of,
 };
 
 /// Number of runtime threads that write one engine's films and decode its previews.
@@ -73,10 +73,11 @@ impl ComfyServers {
                         "{server:?} is not the base URL of a server, such as http://host:8188"
                     ))
                 })?,
-                key: ServerKey::open(options.key.clone())
+                key: ServerKey::open(options.key.clone(), AuthScheme::default(), clock.clone())
                     .map_err(|error| KindError(error.to_string()))?,
                 headers: headers.clone(),
                 http: http.clone(),
+                watcher: None,
             });
         }
         let limits = options.limits;

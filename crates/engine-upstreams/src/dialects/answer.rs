@@ -1,10 +1,13 @@
-//! Parses an upstream's description of a task: the few fields that matter, from any JSON it sends.
+//! Parses an upstream's answers: the few values that matter, from wherever the dialect says that they are.
 //! Every text is bounded, and none reaches a client.
 
-use crate::servers::shown;
-use serde_json::{Map, Value};
+use crate::servers::{ServerAnswer, shown};
+use kinora_contract::FailureCode;
+use serde_json::Value;
 
 use super::dialect::{ServerDialect, UpstreamPhase};
+use super::error::RemoteError;
+use super::pointer::text;
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;
@@ -12,8 +15,8 @@ const URL_BYTES_MAX: usize = 8 * 1024;
 /// A task as its upstream describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskSnapshot {
-    /// The upstream's identifier of the task.
-    pub id: String,
+    /// The upstream's identifier of the task, if the answer has it.
+    pub id: Option<String>,
     /// The state of the task.
     pub phase: UpstreamPhase,
     /// The upstream's own status word.
@@ -22,10 +25,21 @@ pub struct TaskSnapshot {
     pub progress: Option<f64>,
     /// The URL of the result, if reported.
     pub url: Option<String>,
-    /// `error.code`; private.
+    /// The upstream's code of a failure; private.
     pub error_code: Option<String>,
-    /// `error.message`; private.
+    /// The upstream's words about a failure; private.
     pub error_message: Option<String>,
+    /// What the upstream says that it charged.
+    pub cost: Option<ReportedCost>,
+}
+
+/// What an upstream says that it charged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportedCost {
+    /// The amount, in units of the currency; not negative.
+    pub amount: f64,
+    /// Its code, such as `USD`.
+    pub currency: String,
 }
 
 /// Why an answer is unusable.
@@ -49,38 +63,184 @@ pub enum AnswerError {
 }
 
 impl TaskSnapshot {
-    /// Parses `body`, the JSON of a task object in `dialect`.
+    /// Parses `body`, the JSON answer to a poll in `dialect`.
     ///
     /// # Errors
-    /// [`AnswerError`] without an identifier or a status; all other fields are optional.
+    /// [`AnswerError`] with an unusable identifier or without a status; all other values are optional.
     pub fn read(body: &[u8], dialect: &ServerDialect) -> Result<Self, AnswerError> {
-        let Value::Object(sent) = serde_json::from_slice(body)? else {
-            return Err(AnswerError::NotAnObject);
+        let sent = object(body)?;
+        let shape = &dialect.answer;
+        let id = match shape.id.find(&sent, Some) {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(usable_id(value).ok_or(AnswerError::Id)?),
         };
-        let id = text(&sent, "id").filter(|id| is_usable(id));
-        let word = text(&sent, "status").ok_or(AnswerError::Status)?;
-        let error = sent.get("error").and_then(Value::as_object);
+        let told = Refusal::of(&sent, dialect);
+        let url = result_url(&sent, dialect);
+        let (mut phase, word) = phase(&sent, dialect)?;
+        // An answer of success says nothing with its code and message; a film that is there was made.
+        let is_told = told.code.is_some() || told.message.is_some();
+        if phase == UpstreamPhase::Completed && is_told && shape.success.is_none() && url.is_none()
+        {
+            phase = UpstreamPhase::Failed;
+        }
         Ok(Self {
-            id: id.ok_or(AnswerError::Id)?.to_owned(),
-            phase: dialect.phase(word),
+            id,
+            phase,
             word: shown(word.as_bytes()),
-            progress: sent.get("progress").and_then(fraction),
-            url: text(&sent, "url")
-                .filter(|url| url.len() <= URL_BYTES_MAX)
-                .map(str::to_owned),
-            error_code: error.and_then(|error| word_of(error.get("code")?)),
-            error_message: error
-                .and_then(|error| word_of(error.get("message")?))
-                .or_else(|| sent.get("error").and_then(word_of)),
+            progress: shape
+                .progress
+                .find(&sent, |value| fraction(value, shape.progress_max)),
+            url,
+            error_code: told.code,
+            error_message: told.message,
+            cost: cost(&sent, dialect),
         })
     }
 }
 
-fn text<'a>(sent: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    sent.get(name)?.as_str().filter(|text| !text.is_empty())
+/// The identifier in the answer to a submit.
+///
+/// # Errors
+/// [`AnswerError`] without one that fits into a URL.
+pub(crate) fn submitted_id(body: &[u8], dialect: &ServerDialect) -> Result<String, AnswerError> {
+    dialect
+        .answer
+        .id
+        .find(&object(body)?, usable_id)
+        .ok_or(AnswerError::Id)
 }
 
-/// Whether an identifier can be one segment of a path; a dot segment would change the path.
+/// The address of the result in an answer.
+pub(crate) fn result_url(sent: &Value, dialect: &ServerDialect) -> Option<String> {
+    let url = dialect.answer.result.find(sent, text)?;
+    (url.len() <= URL_BYTES_MAX).then(|| url.to_owned())
+}
+
+/// The JSON object of a body.
+pub(crate) fn object(body: &[u8]) -> Result<Value, AnswerError> {
+    let sent: Value = serde_json::from_slice(body)?;
+    if sent.is_object() {
+        Ok(sent)
+    } else {
+        Err(AnswerError::NotAnObject)
+    }
+}
+
+/// What a server says about a failure or a refusal; private.
+#[derive(Debug, Default)]
+pub(crate) struct Refusal {
+    pub(crate) code: Option<String>,
+    pub(crate) message: Option<String>,
+}
+
+impl Refusal {
+    fn of(sent: &Value, dialect: &ServerDialect) -> Self {
+        Self {
+            code: dialect.answer.error_code.find(sent, word_of),
+            message: dialect.answer.error_message.find(sent, word_of),
+        }
+    }
+
+    /// The words in the body of `reply`; the body itself if it has no such words.
+    pub(crate) fn read(reply: &ServerAnswer, dialect: &ServerDialect) -> Self {
+        let told = object(&reply.body)
+            .map(|sent| Self::of(&sent, dialect))
+            .unwrap_or_default();
+        if told.code.is_some() || told.message.is_some() {
+            return told;
+        }
+        Self {
+            code: None,
+            message: Some(shown(&reply.body)),
+        }
+    }
+
+    /// As the failure of a task, if the dialect knows its words.
+    pub(crate) fn failure(self, dialect: &ServerDialect) -> Option<RemoteError> {
+        let kind = dialect
+            .failures
+            .kind(self.code.as_deref(), self.message.as_deref())?;
+        Some(self.with(kind))
+    }
+
+    /// As the failure of a task, of an unknown kind if the dialect does not know its words.
+    pub(crate) fn failed(self, dialect: &ServerDialect) -> RemoteError {
+        let kind = dialect
+            .failures
+            .kind(self.code.as_deref(), self.message.as_deref());
+        self.with(kind.unwrap_or(FailureCode::GenerationFailed))
+    }
+
+    fn with(self, code: FailureCode) -> RemoteError {
+        RemoteError::Failed {
+            code,
+            upstream_code: self.code.unwrap_or_default(),
+            text: self.message.unwrap_or_default(),
+        }
+    }
+}
+
+impl ServerDialect {
+    /// `reply` with the status that its body means, for servers that refuse with a status of success.
+    pub(crate) fn judged(&self, reply: ServerAnswer) -> ServerAnswer {
+        let Some(rule) = &self.answer.success else {
+            return reply;
+        };
+        let found = serde_json::from_slice::<Value>(&reply.body).ok();
+        let Some(value) = found
+            .as_ref()
+            .and_then(|sent| rule.pointer.find(sent, Some))
+        else {
+            return reply;
+        };
+        if *value == rule.equals {
+            return reply;
+        }
+        let code = word_of(value).unwrap_or_default();
+        let status = match reply.status {
+            _ if rule.busy.contains(&code) => 429,
+            _ if rule.denied.contains(&code) => 403,
+            200..=299 => 400,
+            status => status,
+        };
+        ServerAnswer { status, ..reply }
+    }
+}
+
+fn phase(sent: &Value, dialect: &ServerDialect) -> Result<(UpstreamPhase, String), AnswerError> {
+    let shape = &dialect.answer;
+    if let Some(done) = &shape.done {
+        let is_done = done.find(sent, Value::as_bool).unwrap_or_default();
+        let told = Refusal::of(sent, dialect);
+        let phase = match is_done {
+            false => UpstreamPhase::Running,
+            true if told.code.is_some() || told.message.is_some() => UpstreamPhase::Failed,
+            true => UpstreamPhase::Completed,
+        };
+        return Ok((phase, is_done.to_string()));
+    }
+    let status = shape.status().unwrap_or_default();
+    let word = status.find(sent, |value| match value {
+        // Only where the dialect has numbers among its words.
+        Value::Number(number) => {
+            let word = number.to_string();
+            (dialect.statuses.phase(&word) != UpstreamPhase::Unknown).then_some(word)
+        }
+        value => text(value).map(str::to_owned),
+    });
+    let word = word.ok_or(AnswerError::Status)?;
+    Ok((dialect.statuses.phase(&word), word))
+}
+
+fn usable_id(value: &Value) -> Option<String> {
+    let id = match value {
+        Value::Number(number) => number.to_string(),
+        value => text(value)?.to_owned(),
+    };
+    is_usable(&id).then_some(id)
+}
+
+/// Whether an identifier can be a part of a path; a dot segment would change the path.
 fn is_usable(id: &str) -> bool {
     id.len() <= ID_BYTES_MAX
         && id.bytes().all(|byte| byte.is_ascii_graphic())
@@ -88,16 +248,33 @@ fn is_usable(id: &str) -> bool {
         && id != ".."
 }
 
-fn fraction(percent: &Value) -> Option<f64> {
-    let fraction = percent.as_f64()? / 100.0;
+fn fraction(value: &Value, whole: f64) -> Option<f64> {
+    let number = match value {
+        Value::String(text) => text.trim().trim_end_matches('%').parse().ok()?,
+        value => value.as_f64()?,
+    };
+    let fraction = number / whole;
     fraction.is_finite().then(|| fraction.clamp(0.0, 1.0))
 }
 
-/// A string, or a number as a string: some codes are HTTP statuses.
+fn cost(sent: &Value, dialect: &ServerDialect) -> Option<ReportedCost> {
+    let rule = dialect.answer.cost.as_ref()?;
+    let units = rule.pointer.find(sent, |value| match value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_f64(),
+    })?;
+    let amount = units * rule.per_unit;
+    (amount.is_finite() && amount >= 0.0).then(|| ReportedCost {
+        amount,
+        currency: rule.currency.clone(),
+    })
+}
+
+/// A string, or a number as a string: some codes are HTTP statuses. Empty texts and 0 say nothing.
 fn word_of(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(shown(text.as_bytes())),
-        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) if !text.is_empty() => Some(shown(text.as_bytes())),
+        Value::Number(number) if number.as_f64() != Some(0.0) => Some(number.to_string()),
         _ => None,
     }
 }
@@ -107,10 +284,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dialects::dialect::{KINORA, OPENAI, SGLANG};
 
     fn read(body: &str) -> Result<TaskSnapshot, AnswerError> {
-        TaskSnapshot::read(body.as_bytes(), &KINORA)
+        read_as("kinora", body.as_bytes())
+    }
+
+    fn read_as(dialect: &str, body: &[u8]) -> Result<TaskSnapshot, AnswerError> {
+        TaskSnapshot::read(body, &ServerDialect::named(dialect).unwrap())
     }
 
     #[test]
@@ -121,8 +301,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            (seen.id.as_str(), seen.phase),
-            ("video_1", UpstreamPhase::Running)
+            (seen.id.as_deref(), seen.phase),
+            (Some("video_1"), UpstreamPhase::Running)
         );
         assert_eq!(seen.progress, Some(0.42));
         assert_eq!(
@@ -157,12 +337,12 @@ mod tests {
     fn each_dialect_has_its_own_words() {
         let phase = |word: &str, dialect| {
             let body = format!(r#"{{"id":"a","status":"{word}"}}"#);
-            TaskSnapshot::read(body.as_bytes(), dialect).unwrap().phase
+            read_as(dialect, body.as_bytes()).unwrap().phase
         };
-        assert_eq!(phase("succeeded", &OPENAI), UpstreamPhase::Completed);
-        assert_eq!(phase("succeeded", &KINORA), UpstreamPhase::Unknown);
-        assert_eq!(phase("deleted", &SGLANG), UpstreamPhase::Failed);
-        assert_eq!(phase("cancelling", &SGLANG), UpstreamPhase::Unknown);
+        assert_eq!(phase("succeeded", "openai"), UpstreamPhase::Completed);
+        assert_eq!(phase("succeeded", "kinora"), UpstreamPhase::Unknown);
+        assert_eq!(phase("deleted", "sglang"), UpstreamPhase::Failed);
+        assert_eq!(phase("cancelling", "sglang"), UpstreamPhase::Unknown);
     }
 
     #[test]
@@ -200,7 +380,7 @@ mod tests {
 
     fn is_bounded(seen: &TaskSnapshot) -> bool {
         let texts = [&seen.error_code, &seen.error_message];
-        is_usable(&seen.id)
+        seen.id.as_deref().is_none_or(is_usable)
             && seen.word.chars().count() <= 500
             && seen.progress.is_none_or(|one| (0.0..=1.0).contains(&one))
             && texts
@@ -212,7 +392,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_break_the_reader(body in prop::collection::vec(any::<u8>(), 0..400)) {
-            let _ = TaskSnapshot::read(&body, &KINORA);
+            let _ = read_as("kinora", &body);
         }
 
         #[test]
@@ -222,7 +402,7 @@ mod tests {
             let body = serde_json::json!({
                 "id": id, "status": status, "progress": progress, "error": error, "url": url,
             });
-            if let Ok(seen) = TaskSnapshot::read(body.to_string().as_bytes(), &OPENAI) {
+            if let Ok(seen) = read_as("openai", body.to_string().as_bytes()) {
                 prop_assert!(is_bounded(&seen));
             }
         }
@@ -233,8 +413,8 @@ mod tests {
             let body = serde_json::json!({
                 "id": id, "status": "queued", "progress": progress, "error": error,
             });
-            let seen = TaskSnapshot::read(body.to_string().as_bytes(), &KINORA).unwrap();
-            prop_assert!(is_bounded(&seen) && seen.id == id && seen.phase == UpstreamPhase::Queued);
+            let seen = read_as("kinora", body.to_string().as_bytes()).unwrap();
+            prop_assert!(is_bounded(&seen) && seen.id == Some(id) && seen.phase == UpstreamPhase::Queued);
         }
     }
 }

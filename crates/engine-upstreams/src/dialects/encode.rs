@@ -1,28 +1,31 @@
-//! A request to an upstream and its encoding in a dialect: a body and its content type, and the files to upload
-//! before it. Refuses fields that the dialect lacks; only the seed may be omitted.
+//! A request to an upstream and its encoding in a dialect: a path, a body and headers, and the files to upload
+//! before it. Refuses what the dialect cannot say; only the seed may be omitted.
+
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use kinora_contract::{VideoInputs, VideoLength, VideoSpec, uploaded};
+use kinora_contract::{
+    AspectRatio, Resolution, Size, VideoInputs, VideoLength, VideoSpec, uploaded,
+};
 use kinora_engine::ReferenceFile;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::dialect::{BodyForm, FieldShape, ServerDialect, WireField};
+use super::address::EncodedPath;
+use super::dialect::{BodyForm, InputKind, ServerDialect};
 use super::error::RemoteError;
+use super::template::{EachReference, Placeholder, TemplateScope, ValueForm, ValueName, text_of};
 use crate::servers::{EncodedBody, FormPart, PartContent, encode_form, file_ending, is_media_type};
-
-/// One field with its value.
-enum EncodedValue {
-    Plain(Value),
-    Upload { file: ReferenceFile, bytes: Bytes },
-}
 
 /// A request in a dialect, which can be sent repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct EncodedRequest {
+    values: RequestValues,
     body: EncodedBody,
+    pub(crate) path: EncodedPath,
+    headers: Vec<(String, String)>,
     /// The files that a server must have first.
     pub(crate) files: Vec<EncodedFile>,
 }
@@ -31,7 +34,7 @@ pub(crate) struct EncodedRequest {
 /// uploaded to the upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct EncodedFile {
-    /// The reference in the body.
+    /// The reference in the spec.
     reference: String,
     /// The form of its upload.
     pub(crate) form: EncodedBody,
@@ -39,214 +42,497 @@ pub(crate) struct EncodedFile {
 
 impl EncodedRequest {
     /// The body for a server that has the files at these addresses.
-    pub(crate) fn body_with(&self, addresses: &[String]) -> EncodedBody {
-        let mut encoded = self.body.clone();
-        if !addresses.is_empty() {
-            // A dialect that takes URLs sends JSON.
-            let mut text = String::from_utf8_lossy(&encoded.body).into_owned();
-            for (file, address) in self.files.iter().zip(addresses) {
-                text = text.replace(
-                    &json!(file.reference).to_string(),
-                    &json!(address).to_string(),
-                );
-            }
-            encoded.body = text.into();
+    ///
+    /// # Errors
+    /// None that encoding the request did not have.
+    pub(crate) fn body_with(&self, addresses: &[String]) -> Result<EncodedBody, RemoteError> {
+        if addresses.is_empty() {
+            return Ok(self.body.clone());
         }
-        encoded
+        let mut values = self.values.clone();
+        for (file, address) in self.files.iter().zip(addresses) {
+            let same = values
+                .references_mut()
+                .filter(|one| one.reference == file.reference);
+            same.for_each(|one| one.url = Some(address.clone()));
+        }
+        values.body()
+    }
+
+    /// The headers of the submit.
+    pub(crate) fn headers(&self) -> Vec<(&str, &str)> {
+        let pairs = self.headers.iter();
+        pairs
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect()
+    }
+
+    /// The ticket of the task `id` that this request became at `upstream`.
+    pub(crate) fn ticket(&self, upstream: &str, id: String) -> RemoteTicket {
+        let dialect = &self.values.dialect;
+        RemoteTicket {
+            upstream: upstream.to_owned(),
+            id,
+            path: dialect
+                .needs_later(ValueName::Path)
+                .then(|| self.path.path.clone()),
+            model: self
+                .values
+                .model
+                .clone()
+                .filter(|_| dialect.needs_later(ValueName::Model)),
+        }
     }
 }
 
 /// Reads the references and writes the body.
 pub(crate) async fn encode(
     request: &RemoteRequest,
-    dialect: &'static ServerDialect,
+    dialect: &Arc<ServerDialect>,
     bytes_max: u64,
 ) -> Result<EncodedRequest, RemoteError> {
-    let mut speech = DialectEncoder {
-        dialect,
+    let mut values = RequestValues::new(request, dialect)?;
+    let mut reader = ReferenceReader {
         bytes_left: bytes_max,
         bytes_max,
-        said: Vec::new(),
-        files: Vec::new(),
     };
-    speech.say_spec(request)?;
-    speech.say_references(request).await?;
-    let files = std::mem::take(&mut speech.files);
-    let body = speech.write();
+    let files = values.load(&mut reader).await?;
+    let kind = values.kind;
+    let mut headers = Vec::new();
+    for (name, value) in &dialect.submit.headers {
+        if let Some(value) = value.text(&values)? {
+            headers.push((name.clone(), value));
+        }
+    }
+    let path = dialect.submit.path(kind).expand(&values)?;
+    let body = values.body()?;
     if body.body.len() as u64 > bytes_max {
         return Err(RemoteError::RequestTooLarge(bytes_max));
     }
-    Ok(EncodedRequest { body, files })
+    Ok(EncodedRequest {
+        values,
+        body,
+        path,
+        headers,
+        files,
+    })
 }
 
-struct DialectEncoder {
-    dialect: &'static ServerDialect,
-    bytes_left: u64,
-    bytes_max: u64,
-    said: Vec<(&'static str, EncodedValue)>,
-    files: Vec<EncodedFile>,
+/// The values of a request.
+#[derive(Clone, Debug)]
+struct RequestValues {
+    dialect: Arc<ServerDialect>,
+    kind: InputKind,
+    model: Option<String>,
+    spec: VideoSpec,
+    size: Size,
+    seconds: Value,
+    audio: Option<bool>,
+    key: String,
+    first_frame: Option<LoadedReference>,
+    last_frame: Option<LoadedReference>,
+    images: Vec<LoadedReference>,
+    audios: Vec<LoadedReference>,
 }
 
-impl DialectEncoder {
-    fn say_spec(&mut self, request: &RemoteRequest) -> Result<(), RemoteError> {
-        let spec = &request.spec;
+/// A reference, of which the dialect may send the URL or the bytes.
+#[derive(Clone, Debug)]
+struct LoadedReference {
+    /// As the spec names it.
+    reference: String,
+    file: ReferenceFile,
+    /// An address that the server can read.
+    url: Option<String>,
+    /// Only if the dialect sends them.
+    bytes: Option<Bytes>,
+}
+
+impl RequestValues {
+    /// Checks that the dialect can say all of `request`.
+    fn new(request: &RemoteRequest, dialect: &Arc<ServerDialect>) -> Result<Self, RemoteError> {
+        let (spec, submit) = (&request.spec, &dialect.submit);
         refuse_chains(spec)?;
-        if let Some(model) = &request.model {
-            self.say(WireField::Model, "a model name", json!(model))?;
-        }
-        self.say(WireField::Prompt, "a prompt", json!(spec.prompt))?;
-        if let Some(negative) = &spec.negative_prompt {
-            self.say(
-                WireField::NegativePrompt,
-                "a negative prompt",
-                json!(negative),
-            )?;
+        let [first_frame, last_frame, images, audios] = references_of(request)?;
+        let kind = match spec.inputs {
+            VideoInputs::Text => InputKind::Text,
+            VideoInputs::Frames { last: None, .. } => InputKind::FirstFrame,
+            VideoInputs::Frames { .. } => InputKind::Frames,
+            VideoInputs::References { .. } => InputKind::References,
+        };
+        let counts = [
+            (
+                images.len(),
+                EachReference::Image,
+                "so many reference images",
+            ),
+            (
+                audios.len(),
+                EachReference::Sound,
+                "so much reference sound",
+            ),
+        ];
+        for (count, each, what) in counts {
+            if count > 0 && count > dialect.references_max(each) as usize {
+                return Err(RemoteError::Unsupported(what.into()));
+            }
         }
         let seconds = match spec.seconds {
             VideoLength::Fixed(seconds) => json!(seconds),
-            VideoLength::Auto if self.dialect.auto_seconds => json!("auto"),
-            VideoLength::Auto => return Err(RemoteError::Unsupported("an automatic length")),
-        };
-        self.say(WireField::Seconds, "a length", seconds)?;
-        let Some(size) = spec.render_size() else {
-            return Err(RemoteError::Unsupported("an undecided size"));
-        };
-        self.say(WireField::Size, "a size", json!(size.to_string()))?;
-        if self.dialect.wire(WireField::Seed).is_some() {
-            self.say(WireField::Seed, "a seed", json!(spec.seed))?;
-        }
-        if request.audio_switch {
-            self.say(WireField::AudioSwitch, "sound", json!(spec.generate_audio))?;
-        } else if spec.generate_audio {
-            return Err(RemoteError::Unsupported("sound"));
-        }
-        Ok(())
-    }
-
-    fn say(
-        &mut self,
-        field: WireField,
-        what: &'static str,
-        value: Value,
-    ) -> Result<(), RemoteError> {
-        let (name, shape) = self
-            .dialect
-            .wire(field)
-            .ok_or(RemoteError::Unsupported(what))?;
-        let value = match (shape, value) {
-            (FieldShape::Text, Value::Number(number)) => Value::String(number.to_string()),
-            (_, value) => value,
-        };
-        self.said.push((name, EncodedValue::Plain(value)));
-        Ok(())
-    }
-
-    async fn say_references(&mut self, request: &RemoteRequest) -> Result<(), RemoteError> {
-        let urls: Vec<&str> = request
-            .spec
-            .inputs
-            .references()
-            .iter()
-            .map(|reference| reference.url())
-            .collect();
-        if urls.len() != request.references.len() {
-            return Err(RemoteError::Unsupported("references without their files"));
-        }
-        let all: Vec<(&str, &ReferenceFile)> = urls.into_iter().zip(&request.references).collect();
-        match &request.spec.inputs {
-            VideoInputs::Text => Ok(()),
-            VideoInputs::Frames { .. } => {
-                let (first, last) = all.split_at(1);
-                self.say_items(WireField::FirstFrame, "a first frame", first)
-                    .await?;
-                self.say_items(WireField::LastFrame, "a last frame", last)
-                    .await
+            VideoLength::Auto => {
+                let auto = submit.auto_seconds.clone();
+                auto.ok_or(RemoteError::Unsupported("an automatic length".into()))?
             }
-            VideoInputs::References { images, .. } => {
-                let (images, audios) = all.split_at(images.len());
-                self.say_items(WireField::Images, "so many reference images", images)
-                    .await?;
-                self.say_items(WireField::Audios, "so much reference sound", audios)
-                    .await
+        };
+        let needed = [
+            (request.model.is_some(), ValueName::Model, "a model name"),
+            (
+                spec.negative_prompt.is_some(),
+                ValueName::NegativePrompt,
+                "a negative prompt",
+            ),
+            (
+                spec.generate_audio || request.audio_switch,
+                ValueName::Audio,
+                "sound",
+            ),
+            (
+                !first_frame.is_empty(),
+                ValueName::FirstFrame,
+                "a first frame",
+            ),
+            (!last_frame.is_empty(), ValueName::LastFrame, "a last frame"),
+        ];
+        for (is_needed, name, what) in needed {
+            if is_needed && !submit.names(kind, name) {
+                return Err(RemoteError::Unsupported(what.into()));
             }
         }
-    }
-
-    async fn say_items(
-        &mut self,
-        field: WireField,
-        what: &'static str,
-        items: &[(&str, &ReferenceFile)],
-    ) -> Result<(), RemoteError> {
-        let Some((first_url, first_file)) = items.first() else {
-            return Ok(());
-        };
-        let (name, shape) = self
-            .dialect
-            .wire(field)
-            .ok_or(RemoteError::Unsupported(what))?;
-        let said = match shape {
-            FieldShape::Urls(max) if items.len() <= max as usize => {
-                self.add_files(items).await?;
-                let urls: Vec<&str> = items.iter().map(|(url, _)| *url).collect();
-                EncodedValue::Plain(json!(urls))
-            }
-            FieldShape::Url if items.len() == 1 => {
-                self.add_files(items).await?;
-                EncodedValue::Plain(json!(first_url))
-            }
-            FieldShape::Upload if items.len() == 1 => EncodedValue::Upload {
-                file: (*first_file).clone(),
-                bytes: self.read(first_file).await?,
-            },
-            FieldShape::DataUrl(key) if items.len() == 1 => {
-                let bytes = STANDARD.encode(self.read(first_file).await?);
-                let url = format!("data:{};base64,{bytes}", first_file.media_type);
-                EncodedValue::Plain(Value::Object(Map::from_iter([(
-                    key.to_owned(),
-                    json!(url),
-                )])))
-            }
-            _ => return Err(RemoteError::Unsupported(what)),
-        };
-        self.said.push((name, said));
-        Ok(())
-    }
-
-    /// Adds those of `items` whose URL nobody else can read.
-    async fn add_files(&mut self, items: &[(&str, &ReferenceFile)]) -> Result<(), RemoteError> {
-        for (reference, file) in items {
-            let is_added = self.files.iter().any(|one| one.reference == *reference);
-            if uploaded::blob_key(reference).is_none() || is_added {
-                continue;
-            }
-            if self.dialect.uploads.is_none() {
-                return Err(RemoteError::Unsupported("an uploaded file as a URL"));
-            }
-            let part = FormPart {
-                name: "file".to_owned(),
-                content: self.file_content(file).await?,
-            };
-            self.files.push(EncodedFile {
-                reference: (*reference).to_owned(),
-                form: encode_form(&[part]),
-            });
+        if spec.generate_audio && !request.audio_switch {
+            return Err(RemoteError::Unsupported("sound".into()));
         }
-        Ok(())
-    }
-
-    async fn file_content(&mut self, file: &ReferenceFile) -> Result<PartContent, RemoteError> {
-        Ok(PartContent::File {
-            file_name: format!("reference.{}", file_ending(&file.media_type)),
-            media_type: file.media_type.clone(),
-            bytes: self.read(file).await?,
+        let size = spec.render_size();
+        Ok(Self {
+            dialect: dialect.clone(),
+            kind,
+            model: request.model.clone(),
+            spec: spec.clone(),
+            size: size.ok_or(RemoteError::Unsupported("an undecided size".into()))?,
+            seconds,
+            audio: request.audio_switch.then_some(spec.generate_audio),
+            key: request.key.clone(),
+            first_frame: first_frame.into_iter().next(),
+            last_frame: last_frame.into_iter().next(),
+            images,
+            audios,
         })
     }
 
-    /// Reads a reference, within the remaining size of the body.
+    fn references_mut(&mut self) -> impl Iterator<Item = &mut LoadedReference> {
+        let frames = self.first_frame.iter_mut().chain(&mut self.last_frame);
+        frames.chain(&mut self.images).chain(&mut self.audios)
+    }
+
+    /// Reads the bytes that the template needs; returns the files to upload.
+    async fn load(
+        &mut self,
+        reader: &mut ReferenceReader,
+    ) -> Result<Vec<EncodedFile>, RemoteError> {
+        let dialect = self.dialect.clone();
+        let mut uploads: Vec<EncodedFile> = Vec::new();
+        let mut forms: Vec<(ValueName, ValueForm)> = Vec::new();
+        dialect.submit.visit(self.kind, &mut |_, hole, _| {
+            if hole.name.is_reference() {
+                forms.push((hole.name, hole.form));
+            }
+        });
+        for (name, form) in forms {
+            for reference in self.named_mut(name) {
+                match form {
+                    ValueForm::MediaType => {}
+                    ValueForm::Url | ValueForm::Plain if reference.url.is_some() => {}
+                    ValueForm::Url => {
+                        let is_added = uploads
+                            .iter()
+                            .any(|one| one.reference == reference.reference);
+                        if is_added {
+                            continue;
+                        }
+                        let Some(call) = &dialect.uploads else {
+                            return Err(RemoteError::Unsupported(
+                                "an uploaded file as a URL".into(),
+                            ));
+                        };
+                        let part = FormPart {
+                            name: call.field.clone(),
+                            content: file_content(
+                                &reference.file,
+                                reader.read(&reference.file).await?,
+                            ),
+                        };
+                        uploads.push(EncodedFile {
+                            reference: reference.reference.clone(),
+                            form: encode_form(&[part]),
+                        });
+                    }
+                    _ if reference.bytes.is_some() => {}
+                    _ => reference.bytes = Some(reader.read(&reference.file).await?),
+                }
+            }
+        }
+        Ok(uploads)
+    }
+
+    fn named_mut(&mut self, name: ValueName) -> &mut [LoadedReference] {
+        match name {
+            ValueName::FirstFrame => self.first_frame.as_mut_slice(),
+            ValueName::LastFrame => self.last_frame.as_mut_slice(),
+            ValueName::Images | ValueName::Image => &mut self.images,
+            ValueName::Audios | ValueName::Sound => &mut self.audios,
+            _ => &mut [],
+        }
+    }
+
+    fn named(&self, name: ValueName, item: Option<usize>) -> &[LoadedReference] {
+        let all: &[LoadedReference] = match name {
+            ValueName::FirstFrame => self.first_frame.as_slice(),
+            ValueName::LastFrame => self.last_frame.as_slice(),
+            ValueName::Images | ValueName::Image => &self.images,
+            ValueName::Audios | ValueName::Sound => &self.audios,
+            _ => &[],
+        };
+        match name {
+            ValueName::Image | ValueName::Sound => {
+                let at = item.unwrap_or_default();
+                all.get(at..=at).unwrap_or_default()
+            }
+            _ => all,
+        }
+    }
+
+    fn body(&self) -> Result<EncodedBody, RemoteError> {
+        let template = self.dialect.submit.body(self.kind);
+        let has_file = template.entries().iter().any(|(_, entry)| {
+            let hole = entry.single().filter(|hole| hole.form == ValueForm::File);
+            hole.is_some_and(|hole| !self.named(hole.name, None).is_empty())
+        });
+        let is_form = match self.dialect.submit.form {
+            BodyForm::Json => false,
+            BodyForm::Multipart => true,
+            BodyForm::JsonUnlessFile => has_file,
+        };
+        if is_form {
+            return self.form();
+        }
+        let body = template.value(self)?.unwrap_or_else(|| json!({}));
+        Ok(EncodedBody::json(&body))
+    }
+
+    fn form(&self) -> Result<EncodedBody, RemoteError> {
+        let mut parts = Vec::new();
+        for (name, template) in self.dialect.submit.body(self.kind).entries() {
+            if let Some(hole) = template
+                .single()
+                .filter(|hole| hole.form == ValueForm::File)
+            {
+                let is_list = matches!(hole.name, ValueName::Images | ValueName::Audios);
+                for reference in self.named(hole.name, None) {
+                    parts.push(FormPart {
+                        name: if is_list {
+                            format!("{name}[]")
+                        } else {
+                            name.clone()
+                        },
+                        content: file_content(
+                            &reference.file,
+                            reference.bytes.clone().unwrap_or_default(),
+                        ),
+                    });
+                }
+                continue;
+            }
+            match template.value(self)? {
+                None => {}
+                Some(Value::Array(items)) => {
+                    parts.extend(
+                        items
+                            .into_iter()
+                            .map(|item| text_part(format!("{name}[]"), item)),
+                    );
+                }
+                Some(value) => parts.push(text_part(name.clone(), value)),
+            }
+        }
+        Ok(encode_form(&parts))
+    }
+
+    fn plain(&self, name: ValueName) -> Option<Value> {
+        let (spec, size) = (&self.spec, self.size);
+        Some(match name {
+            ValueName::Model => json!(self.model.as_ref()?),
+            ValueName::Prompt => json!(spec.prompt),
+            ValueName::NegativePrompt => json!(spec.negative_prompt.as_ref()?),
+            ValueName::Seed => json!(spec.seed),
+            ValueName::Seconds => self.seconds.clone(),
+            ValueName::Size => json!(size.to_string()),
+            ValueName::Width => json!(size.width),
+            ValueName::Height => json!(size.height),
+            ValueName::Ratio => json!(names_of(size).1.name()),
+            ValueName::Tier => json!(names_of(size).0.name()),
+            ValueName::Audio => json!(self.audio?),
+            ValueName::Key => json!(self.key),
+            _ => return None,
+        })
+    }
+}
+
+/// The nearest named resolution and shape.
+fn names_of(size: Size) -> (Resolution, AspectRatio) {
+    if let Some(named) = size.named() {
+        return named;
+    }
+    let short = size.width.min(size.height);
+    let side = |one: &Resolution| one.size(AspectRatio::R1x1).width.abs_diff(short);
+    let resolution = Resolution::ALL
+        .into_iter()
+        .min_by_key(side)
+        .unwrap_or(Resolution::P720);
+    let listed = resolution.nearest(size.width, size.height);
+    listed.named().unwrap_or((resolution, AspectRatio::R16x9))
+}
+
+impl TemplateScope for RequestValues {
+    fn value(
+        &self,
+        placeholder: &Placeholder,
+        item: Option<usize>,
+    ) -> Result<Option<Value>, RemoteError> {
+        let Placeholder { name, form, .. } = placeholder;
+        if !name.is_reference() {
+            return written(self.plain(*name), placeholder, &self.dialect);
+        }
+        let written = self.named(*name, item).iter().map(|one| one.written(*form));
+        Ok(match name {
+            ValueName::Images | ValueName::Audios => {
+                let all: Vec<Value> = written.flatten().collect();
+                (!all.is_empty()).then(|| all.into())
+            }
+            _ => written.flatten().next(),
+        })
+    }
+
+    fn count(&self, each: EachReference) -> usize {
+        match each {
+            EachReference::Image => self.images.len(),
+            EachReference::Sound => self.audios.len(),
+        }
+    }
+}
+
+/// A value in the form of `placeholder`, and as its table translates it.
+pub(crate) fn written(
+    value: Option<Value>,
+    placeholder: &Placeholder,
+    dialect: &ServerDialect,
+) -> Result<Option<Value>, RemoteError> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let value = match placeholder.form {
+        ValueForm::Text => Value::String(text_of(value)),
+        ValueForm::Upper => Value::String(text_of(value).to_uppercase()),
+        ValueForm::Segments(count) => {
+            let text = text_of(value);
+            let segments: Vec<&str> = text.split('/').take(count).collect();
+            Value::String(segments.join("/"))
+        }
+        _ => value,
+    };
+    let Some(table) = &placeholder.table else {
+        return Ok(Some(value));
+    };
+    let text = text_of(value);
+    let found = dialect.lookup.get(table).and_then(|table| table.get(&text));
+    let found = found.ok_or_else(|| {
+        let what = format!(
+            "{} {text}, which is not in its table {table}",
+            placeholder.name.text()
+        );
+        RemoteError::Unsupported(what.into())
+    })?;
+    Ok(Some(Value::String(found.clone())))
+}
+
+impl LoadedReference {
+    /// `None` for bytes that were not read: the template asks for none of them then.
+    fn written(&self, form: ValueForm) -> Option<Value> {
+        let base64 = || Some(STANDARD.encode(self.bytes.as_ref()?));
+        let data_url = || {
+            Some(format!(
+                "data:{};base64,{}",
+                self.file.media_type,
+                base64()?
+            ))
+        };
+        let text = match form {
+            ValueForm::MediaType => Some(self.file.media_type.clone()),
+            ValueForm::Base64 => base64(),
+            ValueForm::DataUrl => data_url(),
+            // Before its upload: takes the place of the address, so that the size of the body is known.
+            ValueForm::Url => Some(self.url.clone().unwrap_or_else(|| self.reference.clone())),
+            _ => self.url.clone().or_else(data_url),
+        };
+        text.map(Value::String)
+    }
+}
+
+/// The references of a request by their places: first and last frame, images, sounds.
+fn references_of(request: &RemoteRequest) -> Result<[Vec<LoadedReference>; 4], RemoteError> {
+    let inputs = &request.spec.inputs;
+    let named = inputs.references();
+    if named.len() != request.references.len() {
+        return Err(RemoteError::Unsupported(
+            "references without their files".into(),
+        ));
+    }
+    let mut all = named
+        .iter()
+        .zip(&request.references)
+        .map(|(item, file)| LoadedReference {
+            reference: item.url().to_owned(),
+            file: file.clone(),
+            url: uploaded::blob_key(item.url())
+                .is_none()
+                .then(|| item.url().to_owned()),
+            bytes: None,
+        });
+    let counts = match inputs {
+        VideoInputs::Text => [0; 4],
+        VideoInputs::Frames { last, .. } => [1, usize::from(last.is_some()), 0, 0],
+        VideoInputs::References { images, audios } => [0, 0, images.len(), audios.len()],
+    };
+    Ok(counts.map(|count| all.by_ref().take(count).collect()))
+}
+
+fn file_content(file: &ReferenceFile, bytes: Bytes) -> PartContent {
+    PartContent::File {
+        file_name: format!("reference.{}", file_ending(&file.media_type)),
+        media_type: file.media_type.clone(),
+        bytes,
+    }
+}
+
+/// Reads references within the maximum size of a body.
+struct ReferenceReader {
+    bytes_left: u64,
+    bytes_max: u64,
+}
+
+impl ReferenceReader {
     async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, RemoteError> {
         if !is_media_type(&file.media_type) {
-            return Err(RemoteError::Unsupported("a reference of unknown type"));
+            return Err(RemoteError::Unsupported(
+                "a reference of unknown type".into(),
+            ));
         }
         let metadata = tokio::fs::metadata(&file.path).await;
         let length = metadata.map_err(RemoteError::Storage)?.len();
@@ -256,59 +542,6 @@ impl DialectEncoder {
             .ok_or(RemoteError::RequestTooLarge(self.bytes_max))?;
         let bytes = tokio::fs::read(&file.path).await;
         Ok(bytes.map_err(RemoteError::Storage)?.into())
-    }
-
-    fn write(self) -> EncodedBody {
-        let has_upload = self
-            .said
-            .iter()
-            .any(|(_, said)| matches!(said, EncodedValue::Upload { .. }));
-        match self.dialect.form {
-            BodyForm::Multipart => self.write_form(),
-            BodyForm::JsonUnlessUpload if has_upload => self.write_form(),
-            BodyForm::Json | BodyForm::JsonUnlessUpload => self.write_json(),
-        }
-    }
-
-    fn write_json(self) -> EncodedBody {
-        let object: Map<String, Value> = self
-            .said
-            .into_iter()
-            .filter_map(|(name, said)| match said {
-                EncodedValue::Plain(value) => Some((name.to_owned(), value)),
-                // Only forms have uploads; each dialect's table ensures this.
-                EncodedValue::Upload { .. } => None,
-            })
-            .collect();
-        EncodedBody {
-            content_type: "application/json".to_owned(),
-            body: Value::Object(object).to_string().into(),
-        }
-    }
-
-    fn write_form(self) -> EncodedBody {
-        let mut parts = Vec::with_capacity(self.said.len());
-        for (name, said) in self.said {
-            match said {
-                EncodedValue::Plain(Value::Array(items)) => {
-                    parts.extend(
-                        items
-                            .into_iter()
-                            .map(|item| text_part(format!("{name}[]"), item)),
-                    );
-                }
-                EncodedValue::Plain(value) => parts.push(text_part(name.to_owned(), value)),
-                EncodedValue::Upload { file, bytes } => parts.push(FormPart {
-                    name: name.to_owned(),
-                    content: PartContent::File {
-                        file_name: format!("reference.{}", file_ending(&file.media_type)),
-                        media_type: file.media_type,
-                        bytes,
-                    },
-                }),
-            }
-        }
-        encode_form(&parts)
     }
 }
 
@@ -320,21 +553,16 @@ fn refuse_chains(spec: &VideoSpec) -> Result<(), RemoteError> {
         (spec.edit.is_some(), "an edit"),
     ] {
         if is_asked {
-            return Err(RemoteError::Unsupported(what));
+            return Err(RemoteError::Unsupported(what.into()));
         }
     }
     Ok(())
 }
 
-/// Strings unchanged, everything else as JSON.
 fn text_part(name: String, value: Value) -> FormPart {
-    let text = match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
     FormPart {
         name,
-        content: PartContent::Text(text),
+        content: PartContent::Text(text_of(value)),
     }
 }
 
@@ -365,4 +593,22 @@ pub struct RemoteTicket {
     pub upstream: String,
     /// The task's identifier there.
     pub id: String,
+    /// The path of its submit, if later calls need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The upstream's name of its model, if later calls need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl RemoteTicket {
+    /// The ticket of the task `id` at `upstream`.
+    pub fn new(upstream: impl Into<String>, id: impl Into<String>) -> Self {
+        Self {
+            upstream: upstream.into(),
+            id: id.into(),
+            path: None,
+            model: None,
+        }
+    }
 }

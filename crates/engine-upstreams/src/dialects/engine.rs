@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,13 +15,16 @@ use kinora_engine::{
 };
 use serde::Deserialize;
 
-use super::dialect::{ResubmitRule, ServerDialect, WireField};
+use super::dialect::{DialectError, LookupTables, RepeatRule, ServerDialect};
 use super::encode::{RemoteRequest, RemoteTicket};
 use super::error::RemoteError;
 use super::options::{RemoteOptions, UpstreamOptions};
 use super::remote::{DISK_THREADS, RemoteServers};
 use super::run::JobWatcher;
-use crate::servers::{KeySource, SettingsError, SystemTimer, chain, check_each_once, key_source};
+use super::template::Template;
+use crate::servers::{
+    ExchangeWatcher, KeySource, SettingsError, SystemTimer, chain, check_each_once, key_source,
+};
 
 /// Settings of a [`RemoteEngine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +70,7 @@ impl RemoteEngine {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             features,
         };
-        let is_paid = remote.dialect().resubmit == ResubmitRule::Never;
+        let is_paid = remote.dialect().repeat() == RepeatRule::Never;
         Self {
             keeps_mismatched: options.keeps_mismatched.unwrap_or(is_paid),
             remote,
@@ -90,9 +93,10 @@ impl FilmEngine for RemoteEngine {
     }
 
     fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
-        match self.remote.dialect().wire(WireField::Seed) {
-            Some(_) => Vec::new(),
-            None => vec![WarningCode::SeedIgnored.into()],
+        if self.remote.dialect().names_seed() {
+            Vec::new()
+        } else {
+            vec![WarningCode::SeedIgnored.into()]
         }
     }
 
@@ -221,8 +225,16 @@ const LAST_CALL_MAX: Duration = Duration::from_mins(3);
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoteKind {
+    /// A built-in name, or the path of a file.
     dialect: String,
+    /// Empty: that of the dialect.
+    #[serde(default)]
     base_urls: Vec<String>,
+    /// Merged into every submit.
+    body: Option<Template>,
+    /// Tables for `body`, beside the dialect's.
+    #[serde(default)]
+    lookup: LookupTables,
     /// Empty: none.
     #[serde(default)]
     key_file: PathBuf,
@@ -251,6 +263,16 @@ pub struct RemoteKind {
     run_seconds: u32,
     #[serde(default)]
     retry_failed_jobs: bool,
+    /// Read once, so that all parts of the service see the same dialect.
+    #[serde(skip)]
+    opened: OnceLock<Result<OpenedDialect, DialectError>>,
+}
+
+/// The dialect of an engine, with the servers that speak it.
+#[derive(Clone, Debug, PartialEq)]
+struct OpenedDialect {
+    dialect: Arc<ServerDialect>,
+    base_urls: Vec<String>,
 }
 
 /// What to do with a film that cannot be decoded here, or does not match the request.
@@ -283,7 +305,11 @@ const fn run_seconds() -> u32 {
 impl EngineKind for RemoteKind {
     fn check(&self, _confined: bool) -> Result<(), KindError> {
         check_each_once(&self.base_urls).map_err(unusable)?;
-        self.options().map(drop)
+        // A file is read when the engine is made: a process that runs no engines need not have it.
+        match ServerDialect::path_of(&self.dialect) {
+            Some(_) => self.key().map(drop),
+            None => self.options().map(drop),
+        }
     }
 
     fn output(&self) -> EngineOutput<'_> {
@@ -297,21 +323,12 @@ impl EngineKind for RemoteKind {
 
 impl FilmKind for RemoteKind {
     fn engine(&self, name: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn FilmEngine>, KindError> {
-        let timer = Arc::new(SystemTimer::new(clock.clone()));
-        let remote = RemoteServers::new(self.options()?, timer, clock)
-            .map_err(|error| KindError(error.to_string()))?;
-        let options = EngineOptions {
-            name: name.to_owned(),
-            model: Some(self.model.clone()).filter(|model| !model.is_empty()),
-            sound: self.sound,
-            keeps_undecodable: self.undecodable == UnfitFilm::Keep,
-            keeps_mismatched: self.mismatched.map(|one| one == UnfitFilm::Keep),
-        };
-        Ok(Arc::new(RemoteEngine::new(remote, options)))
+        Ok(Arc::new(self.watched(name, clock, None)?))
     }
 
     fn servers(&self) -> &[String] {
-        &self.base_urls
+        self.opened()
+            .map_or(&self.base_urls, |opened| &opened.base_urls)
     }
 
     fn silence_max(&self) -> Duration {
@@ -324,20 +341,75 @@ impl FilmKind for RemoteKind {
 }
 
 impl RemoteKind {
-    /// The settings as options of [`RemoteServers`].
-    fn options(&self) -> Result<RemoteOptions, KindError> {
-        let Some(dialect) = ServerDialect::named(&self.dialect) else {
-            let known: Vec<&str> = ServerDialect::ALL.iter().map(|one| one.name).collect();
+    /// The dialect with the engine's own `body`, and the servers.
+    fn opened(&self) -> Result<&OpenedDialect, KindError> {
+        let opened = self.opened.get_or_init(|| {
+            let mut dialect = ServerDialect::find(&self.dialect)?;
+            if let Some(body) = &self.body {
+                dialect = Arc::new(dialect.with_body(body, &self.lookup)?);
+            }
+            let mut base_urls = self.base_urls.clone();
+            if base_urls.is_empty() {
+                base_urls.extend(dialect.base_url.clone());
+            }
+            Ok(OpenedDialect { dialect, base_urls })
+        });
+        let opened = opened
+            .as_ref()
+            .map_err(|error| KindError(error.to_string()))?;
+        if opened.base_urls.is_empty() {
+            let dialect = &self.dialect;
             return Err(KindError(format!(
-                "unknown dialect '{}'; use one of: {}",
-                self.dialect,
-                known.join(", ")
+                "base_urls must name a server: the dialect {dialect} has no base_url of its own"
             )));
+        }
+        Ok(opened)
+    }
+
+    /// The engine, of which `watcher` is shown every exchange.
+    ///
+    /// # Errors
+    /// If the settings are unusable, or a key cannot be read.
+    pub fn watched(
+        &self,
+        name: &str,
+        clock: Arc<dyn Clock>,
+        watcher: Option<Arc<dyn ExchangeWatcher>>,
+    ) -> Result<RemoteEngine, KindError> {
+        let timer = Arc::new(SystemTimer::new(clock.clone()));
+        let options = RemoteOptions {
+            watcher,
+            ..self.options()?
         };
+        let remote = RemoteServers::new(options, timer, clock);
+        let remote = remote.map_err(|error| KindError(error.to_string()))?;
+        let options = EngineOptions {
+            name: name.to_owned(),
+            model: Some(self.model.clone()).filter(|model| !model.is_empty()),
+            sound: self.sound,
+            keeps_undecodable: self.undecodable == UnfitFilm::Keep,
+            keeps_mismatched: self.mismatched.map(|one| one == UnfitFilm::Keep),
+        };
+        Ok(RemoteEngine::new(remote, options))
+    }
+
+    /// The dialect, with the engine's own `body`.
+    ///
+    /// # Errors
+    /// If it is unknown, cannot be read or cannot be meant.
+    pub fn dialect(&self) -> Result<&ServerDialect, KindError> {
+        self.opened().map(|opened| &*opened.dialect)
+    }
+
+    /// The settings as options of [`RemoteServers`].
+    ///
+    /// # Errors
+    /// If they are unusable.
+    pub fn options(&self) -> Result<RemoteOptions, KindError> {
+        let OpenedDialect { dialect, base_urls } = self.opened()?;
         let key = self.key()?;
         // The URL is the name: tickets contain it, and it stays the same when the list changes.
-        let upstreams = self
-            .base_urls
+        let upstreams = base_urls
             .iter()
             .map(|url| UpstreamOptions {
                 name: url.clone(),
@@ -353,7 +425,7 @@ impl RemoteKind {
             silence_max: seconds(self.silence_seconds),
             run_max: seconds(self.run_seconds),
             retry_failed_jobs: self.retry_failed_jobs,
-            ..RemoteOptions::new(dialect, upstreams)
+            ..RemoteOptions::new(dialect.clone(), upstreams)
         })
     }
 

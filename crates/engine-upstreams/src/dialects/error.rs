@@ -1,6 +1,7 @@
 //! Errors of upstreams. A client sees a failure code and its fixed sentence; the upstream's words
 //! are a [`CallError`] or a source, for the log only. Neither ever contains a key.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub enum RemoteError {
     Cancelled,
     /// The dialect has no field for this part of the request.
     #[error("this kind of upstream does not support {0}")]
-    Unsupported(&'static str),
+    Unsupported(Cow<'static, str>),
     /// The request with its references is larger than allowed.
     #[error("the request is larger than {0} bytes")]
     RequestTooLarge(u64),
@@ -57,6 +58,9 @@ pub enum RemoteError {
         /// The upstream's own words; private.
         text: String,
     },
+    /// The upstream's task ended without a result, and nobody's fault.
+    #[error("the upstream ended the task as {0:?}")]
+    Ended(String),
     /// No upstream gave a sign of life for the maximum time.
     #[error("no sign of life for {silence_max:?}")]
     Silent {

@@ -6,20 +6,28 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Method;
-use kinora_contract::{Clock, FailureCode};
+use hyper::body::Incoming;
+use hyper::header::LOCATION;
+use hyper::{Method, Response};
+use kinora_contract::Clock;
 use kinora_engine::places::{PlaceVisit, Places};
+use serde_json::{Value, json};
 use url::Url;
 
-use super::answer::{AnswerError, TaskSnapshot};
-use super::dialect::{CancelMethod, ResultLocation, UpstreamPhase};
-use super::encode::RemoteTicket;
+use super::address::{OriginPattern, PathTemplate, is_path, is_private_address};
+use super::answer::{AnswerError, Refusal, TaskSnapshot, object, result_url};
+use super::dialect::{ServerDialect, UpstreamPhase};
+use super::encode::{RemoteTicket, written};
 use super::error::RemoteError;
 use super::options::RemoteOptions;
+use super::template::{Placeholder, Template, TemplateScope, ValueName};
 use crate::servers::{
-    CallError, ResultError, ResultTarget, ServerAnswer, ServerCall, UpstreamServer, WaitTimer,
-    chain, poll_after, retry_after, save_result,
+    CallError, EncodedBody, ResultError, ResultTarget, ServerAnswer, ServerCall, UpstreamServer,
+    WaitTimer, chain, poll_after, retry_after, save_result,
 };
+
+/// Maximum number of redirects of a result.
+const REDIRECTS_MAX: usize = 5;
 
 /// A task at its upstream.
 pub struct RemoteJob {
@@ -65,19 +73,42 @@ impl RemoteJob {
         &self.shared.upstreams[self.visit.index]
     }
 
-    /// The URL of tasks followed by `segments`.
-    fn url(&self, segments: &[&str]) -> Url {
-        self.upstream().url(&[&["videos"], segments].concat())
+    fn dialect(&self) -> &ServerDialect {
+        &self.shared.options.dialect
     }
 
-    fn call(&self, method: Method, segments: &[&str], limit: Duration) -> ServerCall<'static> {
-        ServerCall {
+    /// The URL of `path`, for this task.
+    fn url(&self, path: &PathTemplate) -> Result<Url, RemoteError> {
+        let path = path.expand(self)?;
+        Ok(self.upstream().url_below(&path.path, path.query.as_deref()))
+    }
+
+    fn body(&self, template: Option<&Template>) -> Result<Option<EncodedBody>, RemoteError> {
+        let Some(template) = template else {
+            return Ok(None);
+        };
+        let body = template.value(self)?.unwrap_or_else(|| json!({}));
+        Ok(Some(EncodedBody::json(&body)))
+    }
+
+    /// Makes a call of the dialect about this task.
+    async fn call(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<&EncodedBody>,
+        limit: Duration,
+    ) -> Result<ServerAnswer, CallError> {
+        let call = ServerCall {
             method,
-            url: self.url(segments),
-            body: None,
+            url,
+            body,
             headers: &[],
             limit,
-        }
+            is_public: false,
+        };
+        let reply = self.upstream().call(&call).await?;
+        Ok(self.dialect().judged(reply))
     }
 
     /// Queries the state of the task.
@@ -86,23 +117,28 @@ impl RemoteJob {
     /// [`RemoteError::Busy`] without a usable answer, [`RemoteError::Forgotten`] if the upstream
     /// does not know the task.
     pub async fn poll(&self) -> Result<PollAnswer, RemoteError> {
-        let options = &self.shared.options;
-        let call = self.call(Method::GET, &[&self.ticket.id], options.answer_timeout);
-        let reply = match self.upstream().call(&call).await {
+        let (options, dialect) = (&self.shared.options, self.dialect());
+        let (url, body) = (
+            self.url(&dialect.poll.path)?,
+            self.body(dialect.poll.body.as_ref())?,
+        );
+        let method = dialect.poll.method.into();
+        let called = self.call(method, url, body.as_ref(), options.answer_timeout);
+        let reply = match called.await {
             Ok(reply) => reply,
             Err(cause) => return Err(self.unreachable(cause)),
         };
-        let seen = TaskSnapshot::read(&reply.body, options.dialect);
-        let seen = seen.and_then(|seen| {
-            if seen.id == self.ticket.id {
-                Ok(seen)
-            } else {
-                Err(AnswerError::OtherTask)
-            }
+        let seen = TaskSnapshot::read(&reply.body, dialect);
+        let seen = seen.and_then(|seen| match &seen.id {
+            Some(id) if *id != self.ticket.id => Err(AnswerError::OtherTask),
+            _ => Ok(seen),
         });
         match seen {
-            // Some servers answer for a failed task with the status of its failure.
-            Ok(snapshot) if reply.is_success() || snapshot.phase == UpstreamPhase::Failed => {
+            // Some servers answer for a failed task with the status of its failure; others' errors have no id.
+            Ok(snapshot)
+                if reply.is_success()
+                    || (snapshot.phase == UpstreamPhase::Failed && snapshot.id.is_some()) =>
+            {
                 self.shared.places.record_answer(self.visit.index);
                 let after = options.poll_wait(poll_after(&reply.headers));
                 Ok(PollAnswer { snapshot, after })
@@ -123,16 +159,24 @@ impl RemoteJob {
     /// Asks the upstream to stop. A finished or deleted task counts as stopped.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] without an answer, [`RemoteError::Refused`] for a refusal.
+    /// [`RemoteError::Busy`] without an answer, [`RemoteError::Refused`] for a refusal that another attempt may not
+    /// get.
     pub async fn cancel(&self) -> Result<(), RemoteError> {
-        let limit = self.shared.options.cancel_timeout;
-        let id = self.ticket.id.as_str();
-        let call = match self.shared.options.dialect.cancel {
-            CancelMethod::Post => self.call(Method::POST, &[id, "cancel"], limit),
-            CancelMethod::Delete => self.call(Method::DELETE, &[id], limit),
+        let Some(cancel) = &self.dialect().cancel else {
+            tracing::warn!(
+                upstream = self.ticket.upstream,
+                "upstream has no cancel and works on"
+            );
+            return Ok(());
         };
-        match self.upstream().call(&call).await {
-            Ok(reply) if reply.is_success() || matches!(reply.status, 404 | 409 | 410) => Ok(()),
+        let (url, body) = (self.url(&cancel.path)?, self.body(cancel.body.as_ref())?);
+        let limit = self.shared.options.cancel_timeout;
+        let called = self.call(cancel.method.into(), url, body.as_ref(), limit);
+        match called.await {
+            // Another one would be answered alike.
+            Ok(reply) if reply.is_success() || matches!(reply.status, 400 | 404 | 409 | 410) => {
+                Ok(())
+            }
             Ok(reply) => Err(RemoteError::Refused(reply.refusal())),
             Err(cause) => Err(self.unusable(cause)),
         }
@@ -153,14 +197,7 @@ impl RemoteJob {
         on_bytes: &mut (dyn FnMut(u64) + Send),
     ) -> Result<u64, RemoteError> {
         let options = &self.shared.options;
-        let call = ServerCall {
-            url: self.result_url(snapshot)?,
-            ..self.call(Method::GET, &[], options.answer_timeout)
-        };
-        let response = match self.upstream().open(&call).await {
-            Ok(response) => response,
-            Err(cause) => return Err(self.unusable(cause)),
-        };
+        let response = self.open_result(self.result_place(snapshot).await?).await?;
         let saved = ResultTarget {
             to,
             bytes_max,
@@ -184,34 +221,102 @@ impl RemoteJob {
         })
     }
 
-    /// The URL of the result: one that comes from an answer must have a known origin.
-    fn result_url(&self, snapshot: &TaskSnapshot) -> Result<Url, RemoteError> {
-        let upstream = self.upstream();
-        let (ResultLocation::UrlElseContent, Some(address)) =
-            (self.shared.options.dialect.result, &snapshot.url)
-        else {
-            return Ok(self.url(&[&self.ticket.id, "content"]));
-        };
-        let url = upstream.join(address).map_err(RemoteError::Refused)?;
-        let origin = url.origin().ascii_serialization();
-        if upstream.is_own(&url) || self.shared.result_origins.contains(&origin) {
-            return Ok(url);
+    /// Opens the result, and follows its redirects if the dialect has any.
+    async fn open_result(&self, mut place: ResultUrl) -> Result<Response<Incoming>, RemoteError> {
+        let follows = self.dialect().result.redirects;
+        for _ in 0..=REDIRECTS_MAX {
+            let call = ServerCall {
+                method: Method::GET,
+                url: place.url.clone(),
+                body: None,
+                headers: &[],
+                limit: self.shared.options.answer_timeout,
+                is_public: place.is_public,
+            };
+            let response = match self.upstream().open(&call).await {
+                Ok(response) => response,
+                Err(cause) => return Err(self.unusable(cause)),
+            };
+            let next = follows.then(|| redirect(&response)).flatten();
+            let Some(next) = next else {
+                return Ok(response);
+            };
+            let next = place.url.join(&next).map_err(CallError::from);
+            place = self.permitted(next.map_err(RemoteError::NoResult)?)?;
         }
-        Err(RemoteError::ForeignResult(origin))
+        Err(RemoteError::NoResult(CallError::Redirects(REDIRECTS_MAX)))
+    }
+
+    /// Where the result is: at the address in an answer, or below the base URL.
+    async fn result_place(&self, snapshot: &TaskSnapshot) -> Result<ResultUrl, RemoteError> {
+        let place = &self.dialect().result;
+        let address = match (&snapshot.url, &place.lookup) {
+            (Some(url), _) => Some(url.clone()),
+            (None, Some(path)) => self.look_up(path).await?,
+            (None, None) => None,
+        };
+        match (address, &place.path) {
+            (Some(address), _) => {
+                let url = self.upstream().join(&address);
+                self.permitted(url.map_err(RemoteError::Refused)?)
+            }
+            (None, Some(path)) => Ok(ResultUrl {
+                url: self.url(path)?,
+                is_public: false,
+            }),
+            (None, None) => Err(RemoteError::NoResult(CallError::NoAddress)),
+        }
+    }
+
+    /// Asks for the address of the result.
+    async fn look_up(&self, path: &PathTemplate) -> Result<Option<String>, RemoteError> {
+        let limit = self.shared.options.answer_timeout;
+        let called = self.call(Method::GET, self.url(path)?, None, limit);
+        let reply = match called.await {
+            Ok(reply) => reply,
+            Err(cause) => return Err(self.unusable(cause)),
+        };
+        match reply.status {
+            200..=299 => {
+                let sent =
+                    object(&reply.body).map_err(|error| later(CallError::Answer(error.into())))?;
+                Ok(result_url(&sent, self.dialect()))
+            }
+            401..=404 | 408 | 425 | 429 => Err(self.refused(&reply)),
+            // The answer tells why there is no result.
+            400..=499 => Err(Refusal::read(&reply, self.dialect()).failed(self.dialect())),
+            _ => Err(self.refused(&reply)),
+        }
+    }
+
+    /// `url`, which comes from an answer, if results may be read from its origin.
+    fn permitted(&self, url: Url) -> Result<ResultUrl, RemoteError> {
+        let origin = url.origin().ascii_serialization();
+        let of_operator = &self.shared.result_origins;
+        let exact =
+            |one: &OriginPattern| matches!(one, OriginPattern::Exact(one) if *one == origin);
+        if self.upstream().is_own(&url) || of_operator.iter().any(exact) {
+            let is_public = false;
+            return Ok(ResultUrl { url, is_public });
+        }
+        let mut patterns = of_operator.iter().chain(&self.dialect().result.origins);
+        if !patterns.any(|pattern| pattern.covers(&url)) || is_private_address(&url) {
+            return Err(RemoteError::ForeignResult(origin));
+        }
+        let is_public = true;
+        Ok(ResultUrl { url, is_public })
     }
 
     /// The failure that `snapshot` reports.
     pub(crate) fn failure(&self, snapshot: &TaskSnapshot) -> RemoteError {
-        let told = snapshot.error_code.as_deref();
-        let shared = told.filter(|_| self.shared.options.dialect.shares_failure_codes);
-        RemoteError::Failed {
-            code: shared
-                .and_then(FailureCode::from_code)
-                .filter(|code| is_the_request_s(*code))
-                .unwrap_or(FailureCode::GenerationFailed),
-            upstream_code: told.unwrap_or(&snapshot.word).to_owned(),
-            text: snapshot.error_message.clone().unwrap_or_default(),
-        }
+        let told = Refusal {
+            code: snapshot
+                .error_code
+                .clone()
+                .or_else(|| Some(snapshot.word.clone())),
+            message: snapshot.error_message.clone(),
+        };
+        told.failed(self.dialect())
     }
 
     /// No answer to a poll: the upstream is at fault.
@@ -255,15 +360,40 @@ const fn later(cause: CallError) -> RemoteError {
     }
 }
 
-/// Whether a failure at the upstream is about the request rather than about the upstream.
-const fn is_the_request_s(code: FailureCode) -> bool {
-    !matches!(
-        code,
-        FailureCode::Cancelled
-            | FailureCode::WorkerLost
-            | FailureCode::StorageFailed
-            | FailureCode::TaskExpired
-    )
+/// An address from which the result may be read.
+struct ResultUrl {
+    url: Url,
+    /// Whether its host must have a public address.
+    is_public: bool,
+}
+
+/// The target of a redirect, if `response` is one.
+fn redirect(response: &Response<Incoming>) -> Option<String> {
+    let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = response.headers().get(LOCATION).filter(|_| is_redirect)?;
+    Some(location.to_str().ok()?.to_owned())
+}
+
+/// The values after a submit.
+impl TemplateScope for RemoteJob {
+    fn value(
+        &self,
+        hole: &Placeholder,
+        _item: Option<usize>,
+    ) -> Result<Option<Value>, RemoteError> {
+        let ticket = &self.ticket;
+        let value = match hole.name {
+            ValueName::Id => Some(json!(ticket.id)),
+            ValueName::Path => ticket
+                .path
+                .as_ref()
+                .filter(|path| is_path(path))
+                .map(|path| json!(path)),
+            ValueName::Model => ticket.model.as_ref().map(|model| json!(model)),
+            _ => None,
+        };
+        written(value, hole, self.dialect())
+    }
 }
 
 /// Made once per engine.
@@ -271,7 +401,7 @@ pub(crate) struct RemoteShared {
     pub(crate) options: RemoteOptions,
     pub(crate) upstreams: Vec<UpstreamServer>,
     /// In addition to the upstreams' own.
-    pub(crate) result_origins: Vec<String>,
+    pub(crate) result_origins: Vec<OriginPattern>,
     /// The upstreams as places, by the same indices.
     pub(crate) places: Arc<Places>,
     pub(crate) timer: Arc<dyn WaitTimer>,

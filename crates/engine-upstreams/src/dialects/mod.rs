@@ -1,10 +1,10 @@
 //! A client for servers with the OpenAI-style `/v1/videos` API: submits tasks, polls them, cancels
 //! them, and saves their results. The modules in the order in which a task passes them:
 //!
-//! 1. `options`: the upstreams of one engine; [`dialect`]: the protocol of each kind of server, as
-//!    one declarative record.
-//! 2. `encode`: encodes a [`RemoteRequest`] in a dialect. Fields that a dialect lacks are
-//!    refused, never dropped.
+//! 1. `options`: the upstreams of one engine; [`dialect`]: the protocol of each kind of server, a record that is
+//!    read from a TOML file and checked (`check`); `template`: its placeholders; `address`: its paths and the
+//!    origins of results; `pointer`: where an answer has what.
+//! 2. `encode`: encodes a [`RemoteRequest`] in a dialect. What a dialect cannot say is refused, never dropped.
 //! 3. `run`: everything from submit to file ([`RemoteServers::run`]), with back-off; a saved ticket is polled and
 //!    never submitted again.
 //! 4. [`RemoteJob`]: a task at its upstream, by its [`RemoteTicket`]; `answer` parses its answers.
@@ -12,19 +12,27 @@
 //!
 //! It dials no unknown origin named in an answer.
 
+mod address;
 mod answer;
+mod check;
 pub mod dialect;
 mod encode;
 mod engine;
 mod error;
 mod job;
 mod options;
+mod pointer;
 mod remote;
 mod run;
+mod template;
 
-pub use crate::servers::{CallError, KeyError, KeySource, SystemTimer, WaitTimer};
-pub use answer::{AnswerError, TaskSnapshot};
-pub use dialect::ServerDialect;
+pub use crate::servers::{
+    CallError, ExchangeWatcher, KeyError, KeySource, SystemTimer, WaitTimer, WatchedAnswer,
+    WatchedExchange,
+};
+pub use address::OriginPattern;
+pub use answer::{AnswerError, ReportedCost, TaskSnapshot};
+pub use dialect::{DialectError, RepeatRule, ServerDialect, UpstreamPhase};
 pub use encode::{RemoteRequest, RemoteTicket};
 pub use engine::{EngineOptions, RemoteEngine, RemoteKind};
 pub use error::RemoteError;

@@ -1,8 +1,9 @@
 //! Upstream settings for operators. Every time and size is limited; no switch disables a limit.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::servers::{KeyError, KeySource};
+use crate::servers::{ExchangeWatcher, KeyError, KeySource};
 use kinora_http::RootsError;
 
 use super::dialect::ServerDialect;
@@ -11,13 +12,14 @@ use super::dialect::ServerDialect;
 #[derive(Clone, Debug)]
 pub struct RemoteOptions {
     /// Their common dialect.
-    pub dialect: &'static ServerDialect,
+    pub dialect: Arc<ServerDialect>,
     /// The upstreams; at least one.
     pub upstreams: Vec<UpstreamOptions>,
     /// Additional trusted certificate authorities, as PEM.
     pub extra_roots_pem: Option<Vec<u8>>,
-    /// Origins (`https://bucket.example.com`), besides the upstreams' own, from which results may
-    /// be read. They never get a key.
+    /// Origins (`https://bucket.example.com`, `https://*.example.com`), besides the upstreams' own and the
+    /// dialect's, from which results may be read. They never get a key. Only one without `*` may have an address
+    /// that is not public.
     pub result_origins: Vec<String>,
     /// Maximum time for a connection, without the TLS handshake.
     pub connect_timeout: Duration,
@@ -62,6 +64,8 @@ pub struct RemoteOptions {
     /// Whether a job that an upstream accepted and failed is submitted to another one although
     /// each submit may be charged.
     pub retry_failed_jobs: bool,
+    /// Is shown every exchange with the upstreams, without keys.
+    pub watcher: Option<Arc<dyn ExchangeWatcher>>,
 }
 
 /// One upstream.
@@ -88,7 +92,7 @@ pub enum RemoteOptionsError {
     #[error("{0:?} is not the base URL of a server, such as http://host:8000/v1")]
     BaseUrl(String),
     /// Not an origin.
-    #[error("{0:?} is not an origin, such as https://bucket.example.com")]
+    #[error("{0}")]
     Origin(String),
     /// A limit that no run could meet.
     #[error("{0} must be larger than zero")]
@@ -109,7 +113,7 @@ pub enum RemoteOptionsError {
 
 impl RemoteOptions {
     /// The default options for these upstreams.
-    pub fn new(dialect: &'static ServerDialect, upstreams: Vec<UpstreamOptions>) -> Self {
+    pub fn new(dialect: Arc<ServerDialect>, upstreams: Vec<UpstreamOptions>) -> Self {
         Self {
             dialect,
             upstreams,
@@ -136,6 +140,7 @@ impl RemoteOptions {
             result_attempts_max: 5,
             resubmits_max: 1,
             retry_failed_jobs: false,
+            watcher: None,
         }
     }
 
@@ -191,7 +196,6 @@ impl RemoteOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::dialect::KINORA;
 
     fn upstream(name: &str) -> UpstreamOptions {
         UpstreamOptions {
@@ -205,7 +209,7 @@ mod tests {
     fn useless_options_are_refused() {
         let with = |names: &[&str]| {
             let upstreams = names.iter().map(|name| upstream(name)).collect();
-            RemoteOptions::new(&KINORA, upstreams)
+            RemoteOptions::new(ServerDialect::named("kinora").unwrap(), upstreams)
         };
         assert!(matches!(
             with(&[]).check(),
@@ -226,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_wish_is_kept_within_bounds() {
-        let options = RemoteOptions::new(&KINORA, Vec::new());
+        let options = RemoteOptions::new(ServerDialect::named("kinora").unwrap(), Vec::new());
         assert_eq!(options.poll_wait(None), options.poll_every);
         assert_eq!(
             options.poll_wait(Some(Duration::ZERO)),

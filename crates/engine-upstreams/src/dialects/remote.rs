@@ -7,15 +7,17 @@ use std::sync::Arc;
 use hyper::Method;
 use kinora_contract::Clock;
 use kinora_engine::places::Places;
+use serde_json::Value;
 
-use super::dialect::{ResubmitRule, ServerDialect};
+use super::dialect::{RepeatRule, ServerDialect};
 use super::encode::RemoteTicket;
 use super::error::RemoteError;
 use super::job::{RemoteJob, RemoteShared};
 use super::options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
+use super::template::{Placeholder, TemplateScope};
 use crate::servers::{
     CallError, ServerAnswer, ServerCall, ServerClient, ServerClientOptions, ServerKey,
-    SpreadBackoff, UpstreamServer, WaitTimer, base_url, chain, origin, places_of, retry_after,
+    SpreadBackoff, UpstreamServer, WaitTimer, base_url, chain, places_of, retry_after,
 };
 
 /// Number of runtime threads that write one engine's results.
@@ -62,11 +64,11 @@ impl RemoteServers {
         let upstreams = options
             .upstreams
             .iter()
-            .map(|one| open(one, http.clone()))
+            .map(|one| open(one, &options, http.clone(), &clock))
             .collect::<Result<Vec<_>, _>>()?;
         let origins = options.result_origins.iter();
         let result_origins = origins
-            .map(|text| origin(text).ok_or_else(|| RemoteOptionsError::Origin(text.clone())))
+            .map(|text| text.parse().map_err(RemoteOptionsError::Origin))
             .collect::<Result<_, _>>()?;
         let backoff = SpreadBackoff::new(options.backoff_first, options.backoff_max, "upstreams");
         let places = places_of(&upstreams, options.failures_max, backoff, timer.clone());
@@ -82,8 +84,8 @@ impl RemoteServers {
     }
 
     /// The dialect of the upstreams.
-    pub fn dialect(&self) -> &'static ServerDialect {
-        self.0.options.dialect
+    pub fn dialect(&self) -> &ServerDialect {
+        &self.0.options.dialect
     }
 
     /// The upstreams as places.
@@ -94,7 +96,7 @@ impl RemoteServers {
     /// Whether a job that failed at one upstream is submitted to another. Not by default where each
     /// submit may be charged.
     pub(crate) fn repeats_failed_jobs(&self) -> bool {
-        let is_free = self.0.options.dialect.resubmit != ResubmitRule::Never;
+        let is_free = self.dialect().repeat() != RepeatRule::Never;
         is_free || self.0.options.retry_failed_jobs
     }
 
@@ -126,9 +128,13 @@ impl RemoteServers {
 /// The upstream of `options`, with its key loaded.
 fn open(
     options: &UpstreamOptions,
+    all: &RemoteOptions,
     http: ServerClient,
+    clock: &Arc<dyn Clock>,
 ) -> Result<UpstreamServer, RemoteOptionsError> {
-    let key = ServerKey::open(options.key.clone()).map_err(|source| RemoteOptionsError::Key {
+    let scheme = all.dialect.auth().unwrap_or_default();
+    let key = ServerKey::open(options.key.clone(), scheme, clock.clone());
+    let key = key.map_err(|source| RemoteOptionsError::Key {
         name: options.name.clone(),
         source,
     })?;
@@ -137,8 +143,9 @@ fn open(
         base: base_url(&options.base_url)
             .ok_or_else(|| RemoteOptionsError::BaseUrl(options.base_url.clone()))?,
         key,
-        headers: Default::default(),
+        headers: all.dialect.headers().collect(),
         http,
+        watcher: all.watcher.clone(),
     })
 }
 
@@ -181,17 +188,35 @@ impl RemoteServers {
     }
 
     async fn ask(&self, index: usize) -> Result<ServerAnswer, CallError> {
-        let upstream = &self.0.upstreams[index];
-        let mut url = upstream.url(&["videos"]);
-        url.set_query(Some("limit=1"));
+        let (upstream, dialect) = (&self.0.upstreams[index], self.dialect());
+        let path = dialect
+            .probe
+            .as_ref()
+            .map_or(&dialect.poll.path, |probe| &probe.path);
+        // Every placeholder has a value.
+        let path = path.expand(&NoJob).unwrap_or_default();
         let call = ServerCall {
             method: Method::GET,
-            url,
+            url: upstream.url_below(&path.path, path.query.as_deref()),
             body: None,
             headers: &[],
             limit: self.0.options.probe_timeout,
+            is_public: false,
         };
-        upstream.call(&call).await
+        Ok(dialect.judged(upstream.call(&call).await?))
+    }
+}
+
+/// The values of a job that does not exist: a server that would serve us does not know it.
+pub(crate) struct NoJob;
+
+impl TemplateScope for NoJob {
+    fn value(
+        &self,
+        _hole: &Placeholder,
+        _item: Option<usize>,
+    ) -> Result<Option<Value>, RemoteError> {
+        Ok(Some("none".into()))
     }
 }
 

@@ -13,13 +13,14 @@ use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish, Places};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::TaskSnapshot;
-use super::dialect::{ResubmitRule, UpstreamPhase};
+use super::answer::{Refusal, ReportedCost, TaskSnapshot, object, submitted_id};
+use super::dialect::{RepeatRule, UpstreamPhase};
 use super::encode::{EncodedRequest, RemoteRequest, RemoteTicket, encode};
 use super::error::RemoteError;
 use super::job::RemoteJob;
 use super::options::RemoteOptions;
-use super::remote::RemoteServers;
+use super::pointer::text;
+use super::remote::{NoJob, RemoteServers};
 use crate::servers::{
     CallError, EncodedBody, PatienceError, PatienceLimits, ServerAnswer, ServerCall, TaskPatience,
     chain, retry_after,
@@ -47,6 +48,9 @@ pub trait JobWatcher: Send + Sync {
 
     /// A sign of life: `fraction` (0.0 to 1.0) is done. It never decreases.
     fn alive(&mut self, fraction: f64);
+
+    /// The upstream said what it charged for the task, which has ended.
+    fn charged(&mut self, _cost: &ReportedCost) {}
 }
 
 impl RemoteServers {
@@ -122,7 +126,7 @@ impl RemoteRun<'_> {
     /// Submits until an upstream accepts the task, and has the ticket stored.
     async fn enter(&mut self) -> Result<RemoteJob, RemoteError> {
         let encoded = self.remote.encode(self.request).await?;
-        let has_key = matches!(self.options().dialect.resubmit, ResubmitRule::WithKey(_));
+        let has_key = self.options().dialect.repeat() == RepeatRule::WithKey;
         let (mut only, mut failures) = (None, 0);
         let mut changes = self.remote.0.places.changes();
         let job = loop {
@@ -211,9 +215,14 @@ impl RemoteRun<'_> {
                 Ok(poll) => {
                     (failures, missing) = (0, 0);
                     let snapshot = poll.snapshot;
+                    if let Some(cost) = snapshot.cost.as_ref().filter(|_| has_ended(snapshot.phase))
+                    {
+                        self.watcher.charged(cost);
+                    }
                     match snapshot.phase {
                         UpstreamPhase::Completed => return self.fetch(job, &snapshot, to).await,
                         UpstreamPhase::Failed => return Err(job.failure(&snapshot)),
+                        UpstreamPhase::Cancelled => return Err(RemoteError::Ended(snapshot.word)),
                         UpstreamPhase::Queued | UpstreamPhase::Running => {
                             self.hear(snapshot.progress);
                         }
@@ -299,10 +308,11 @@ impl RemoteRun<'_> {
     }
 }
 
-/// The `url` in the answer to an upload.
-fn file_address(body: &[u8]) -> Option<String> {
-    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
-    Some(answer.get("url")?.as_str()?.to_owned())
+const fn has_ended(phase: UpstreamPhase) -> bool {
+    matches!(
+        phase,
+        UpstreamPhase::Completed | UpstreamPhase::Failed | UpstreamPhase::Cancelled
+    )
 }
 
 /// The consequence of a failed attempt.
@@ -330,7 +340,7 @@ impl RemoteServers {
         request: &RemoteRequest,
     ) -> Result<EncodedRequest, RemoteError> {
         let options = &self.0.options;
-        encode(request, options.dialect, options.request_bytes_max).await
+        encode(request, &options.dialect, options.request_bytes_max).await
     }
 
     /// Like [`Self::submit`]; with `only`, just at that upstream.
@@ -375,34 +385,37 @@ impl RemoteServers {
         key: &str,
     ) -> Result<RemoteJob, SubmitMiss> {
         let (options, index) = (&self.0.options, visit.index);
-        let upstream = &self.0.upstreams[index];
-        let header = match options.dialect.resubmit {
-            ResubmitRule::WithKey(name) => &[(name, key)][..],
-            ResubmitRule::Freely | ResubmitRule::Never => &[],
-        };
+        let (dialect, upstream) = (&options.dialect, &self.0.upstreams[index]);
+        let mut headers = encoded.headers();
+        headers.extend(
+            dialect
+                .submit
+                .idempotency_header
+                .as_deref()
+                .map(|name| (name, key)),
+        );
         let body = self.upload_files(index, encoded, key).await?;
         let call = ServerCall {
-            method: Method::POST,
-            url: upstream.url(&["videos"]),
+            method: dialect.submit.method.into(),
+            url: upstream.url_below(&encoded.path.path, encoded.path.query.as_deref()),
             body: Some(&body),
-            headers: header,
+            headers: &headers,
             limit: options.submit_timeout,
+            is_public: false,
         };
-        let replied = upstream.call(&call).await;
+        let replied = upstream
+            .call(&call)
+            .await
+            .map(|reply| dialect.judged(reply));
         let cause = match replied {
-            Ok(reply) if reply.is_success() => {
-                match TaskSnapshot::read(&reply.body, options.dialect) {
-                    Ok(seen) => {
-                        self.0.places.record_answer(index);
-                        let ticket = RemoteTicket {
-                            upstream: upstream.name.clone(),
-                            id: seen.id,
-                        };
-                        return Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket));
-                    }
-                    Err(error) => self.failed(index, CallError::Answer(error.into())),
+            Ok(reply) if reply.is_success() => match submitted_id(&reply.body, dialect) {
+                Ok(id) => {
+                    self.0.places.record_answer(index);
+                    let ticket = encoded.ticket(&upstream.name, id);
+                    return Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket));
                 }
-            }
+                Err(error) => self.failed(index, CallError::Answer(error.into())),
+            },
             Ok(reply) => self.refused(index, &reply)?,
             Err(cause) => self.failed(index, cause),
         };
@@ -411,7 +424,7 @@ impl RemoteServers {
             error = chain(&cause),
             "submit failed"
         );
-        if cause.is_ambiguous() && options.dialect.resubmit != ResubmitRule::Freely {
+        if cause.is_ambiguous() && dialect.repeat() != RepeatRule::Freely {
             return Err(SubmitMiss::Final(RemoteError::Unsettled {
                 upstream: upstream.name.clone(),
                 cause,
@@ -427,44 +440,62 @@ impl RemoteServers {
         encoded: &EncodedRequest,
         key: &str,
     ) -> Result<EncodedBody, SubmitMiss> {
-        let (options, upstream) = (&self.0.options, &self.0.upstreams[index]);
         let mut addresses = Vec::with_capacity(encoded.files.len());
         for (number, file) in encoded.files.iter().enumerate() {
             // The same key at each repetition: the upstream stores the file once, under one address, and
             // so recognises the submit as the same.
             let file_key = format!("{key}-{number}");
-            let header: &[(&str, &str)] = match options.dialect.resubmit {
-                ResubmitRule::WithKey(name) => &[(name, &file_key)],
-                ResubmitRule::Freely | ResubmitRule::Never => &[],
-            };
-            let call = ServerCall {
-                method: Method::POST,
-                url: upstream.url(&[options.dialect.uploads.unwrap_or_default()]),
-                body: Some(&file.form),
-                headers: header,
-                limit: options.submit_timeout,
-            };
-            let cause = match upstream.call(&call).await {
-                Ok(reply) if reply.is_success() => match file_address(&reply.body) {
-                    Some(address) => {
-                        addresses.push(address);
-                        continue;
-                    }
-                    None => self.failed(index, reply.refusal()),
-                },
-                // An earlier version, which works without files.
-                Ok(reply) if matches!(reply.status, 404 | 405) => {
-                    let what = "an uploaded file: the server is of an earlier version";
-                    return Err(SubmitMiss::Final(RemoteError::Unsupported(what)));
-                }
-                Ok(reply) => self.refused(index, &reply)?,
-                Err(cause) => self.failed(index, cause),
-            };
-            let (name, error) = (&upstream.name, chain(&cause));
-            tracing::warn!(upstream = name, error, "upload of a reference failed");
-            return Err(SubmitMiss::Next(cause));
+            addresses.push(self.upload(index, &file.form, &file_key).await?);
         }
-        Ok(encoded.body_with(&addresses))
+        encoded.body_with(&addresses).map_err(SubmitMiss::Final)
+    }
+
+    /// Uploads one file, and returns its address.
+    async fn upload(
+        &self,
+        index: usize,
+        form: &EncodedBody,
+        key: &str,
+    ) -> Result<String, SubmitMiss> {
+        let (options, upstream) = (&self.0.options, &self.0.upstreams[index]);
+        let Some(uploads) = &options.dialect.uploads else {
+            let what = "an uploaded file as a URL".into();
+            return Err(SubmitMiss::Final(RemoteError::Unsupported(what)));
+        };
+        let path = uploads.path.expand(&NoJob).map_err(SubmitMiss::Final)?;
+        let header = options.dialect.submit.idempotency_header.as_deref();
+        let headers: Vec<(&str, &str)> = header.map(|name| (name, key)).into_iter().collect();
+        let call = ServerCall {
+            method: Method::POST,
+            url: upstream.url_below(&path.path, path.query.as_deref()),
+            body: Some(form),
+            headers: &headers,
+            limit: options.submit_timeout,
+            is_public: false,
+        };
+        let replied = upstream
+            .call(&call)
+            .await
+            .map(|reply| options.dialect.judged(reply));
+        let cause = match replied {
+            Ok(reply) if reply.is_success() => {
+                let sent = object(&reply.body).ok();
+                match sent.and_then(|sent| uploads.url.find(&sent, text).map(str::to_owned)) {
+                    Some(address) => return Ok(address),
+                    None => self.failed(index, reply.refusal()),
+                }
+            }
+            // An earlier version, which works without files.
+            Ok(reply) if matches!(reply.status, 404 | 405) => {
+                let what = "an uploaded file: the server is of an earlier version".into();
+                return Err(SubmitMiss::Final(RemoteError::Unsupported(what)));
+            }
+            Ok(reply) => self.refused(index, &reply)?,
+            Err(cause) => self.failed(index, cause),
+        };
+        let (name, error) = (&upstream.name, chain(&cause));
+        tracing::warn!(upstream = name, error, "upload of a reference failed");
+        Err(SubmitMiss::Next(cause))
     }
 
     fn failed(&self, index: usize, cause: CallError) -> CallError {
@@ -475,6 +506,12 @@ impl RemoteServers {
     /// Handles an error status; returns whether another upstream may be tried.
     fn refused(&self, index: usize, reply: &ServerAnswer) -> Result<CallError, SubmitMiss> {
         let (places, refusal) = (&self.0.places, reply.refusal());
+        let dialect = &self.0.options.dialect;
+        // The words of a refusal tell more than its status: it is about the request then.
+        let failure = Refusal::read(reply, dialect).failure(dialect);
+        if let Some(failure) = failure.filter(|_| matches!(reply.status, 400..=428 | 430..=499)) {
+            return Err(SubmitMiss::Final(failure));
+        }
         match reply.status {
             429 | 503 => places.record_pause(index, retry_after(&reply.headers)),
             // A wrong key, no credit, or a wrong URL.

@@ -57,6 +57,12 @@ pub enum CallError {
     /// The upstream returned an invalid URL.
     #[error("the URL of the result is invalid")]
     Url(#[from] url::ParseError),
+    /// The upstream named no URL.
+    #[error("the answer has no URL of the result")]
+    NoAddress,
+    /// The result moved on and on.
+    #[error("the result has more than {0} redirects")]
+    Redirects(usize),
     /// Every upstream is excluded or asked us to wait.
     #[error("no upstream is available")]
     NoUpstream,

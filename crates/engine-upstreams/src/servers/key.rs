@@ -1,12 +1,15 @@
-//! The bearer key for a server, from a file or a variable, and what else the settings of these engines have
+//! The key for a server, from a file or a variable, and what else the settings of these engines have
 //! in common. A key is never logged or shown by `Debug`, and reloaded when the server rejects it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::{fmt, io};
 
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
+use kinora_contract::Clock;
+
+use super::auth::AuthScheme;
 
 /// Larger files are not keys.
 const KEY_BYTES_MAX: u64 = 8 * 1024;
@@ -41,13 +44,19 @@ pub enum KeyError {
     /// Empty, too long, or with characters that a header cannot contain.
     #[error("the key is empty, longer than 8 KiB, or not plain ASCII")]
     Form,
+    /// Not of the form that its signer needs.
+    #[error(
+        "the key must be ACCESS:SECRET, the two keys of the provider with a colon between them"
+    )]
+    Pair,
 }
 
 /// A loaded key.
 pub(crate) struct ServerKey {
     source: KeySource,
-    /// `Bearer …`, marked as sensitive.
-    header: RwLock<Option<HeaderValue>>,
+    scheme: AuthScheme,
+    clock: Arc<dyn Clock>,
+    key: RwLock<Option<String>>,
 }
 
 impl fmt::Debug for ServerKey {
@@ -61,17 +70,29 @@ impl ServerKey {
     ///
     /// # Errors
     /// [`KeyError`] if there is none, or it fits into no header.
-    pub(crate) fn open(source: KeySource) -> Result<Self, KeyError> {
-        let header = RwLock::new(read(&source)?);
-        Ok(Self { source, header })
+    pub(crate) fn open(
+        source: KeySource,
+        scheme: AuthScheme,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, KeyError> {
+        let key = read(&source)?;
+        if let Some(key) = &key
+            && scheme.header(key, clock.now_ms()).is_none()
+        {
+            return Err(KeyError::Pair);
+        }
+        Ok(Self {
+            source,
+            scheme,
+            clock,
+            key: RwLock::new(key),
+        })
     }
 
-    /// The value of `Authorization`; `None` if the upstream needs none.
-    pub(crate) fn header(&self) -> Option<HeaderValue> {
-        self.header
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// The header that carries the key; `None` if the upstream needs none.
+    pub(crate) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let key = self.key.read().unwrap_or_else(PoisonError::into_inner);
+        self.scheme.header(key.as_deref()?, self.clock.now_ms())
     }
 
     /// Reloads the key; returns whether it changed. Blocks while reading a small file.
@@ -79,14 +100,14 @@ impl ServerKey {
         let Ok(fresh) = read(&self.source) else {
             return false;
         };
-        let mut header = self.header.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = *header != fresh;
-        *header = fresh;
+        let mut key = self.key.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *key != fresh;
+        *key = fresh;
         changed
     }
 }
 
-fn read(source: &KeySource) -> Result<Option<HeaderValue>, KeyError> {
+fn read(source: &KeySource) -> Result<Option<String>, KeyError> {
     let text = match source {
         KeySource::None => return Ok(None),
         KeySource::Variable(name) => {
@@ -107,10 +128,7 @@ fn read(source: &KeySource) -> Result<Option<HeaderValue>, KeyError> {
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(KeyError::Form);
     }
-    let header = HeaderValue::try_from(format!("Bearer {key}"));
-    let mut header = header.map_err(|_| KeyError::Form)?;
-    header.set_sensitive(true);
-    Ok(Some(header))
+    Ok(Some(key.to_owned()))
 }
 
 /// Why settings cannot be meant, in words for the operator.
@@ -153,17 +171,22 @@ pub(crate) fn check_each_once(base_urls: &[String]) -> Result<(), SettingsError>
 mod tests {
     use super::*;
 
+    fn open(source: KeySource) -> Result<ServerKey, KeyError> {
+        let clock = kinora_contract::RunningClock::at(0, || std::time::Duration::ZERO);
+        ServerKey::open(source, AuthScheme::default(), Arc::new(clock))
+    }
+
     #[test]
     fn a_key_file_is_read_again_when_asked_and_never_shown() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "marked-secret-1\nsecond line\n").unwrap();
-        let key = ServerKey::open(KeySource::File(path.clone())).unwrap();
-        assert_eq!(key.header().unwrap(), "Bearer marked-secret-1");
+        let key = open(KeySource::File(path.clone())).unwrap();
+        assert_eq!(key.header().unwrap().1, "Bearer marked-secret-1");
         assert!(!key.reload());
         std::fs::write(&path, "marked-secret-2").unwrap();
         assert!(key.reload());
-        assert_eq!(key.header().unwrap(), "Bearer marked-secret-2");
+        assert_eq!(key.header().unwrap().1, "Bearer marked-secret-2");
         std::fs::remove_file(&path).unwrap();
         assert!(!key.reload(), "a key that went away is kept");
         assert!(!format!("{key:?} {:?}", key.header()).contains("marked-secret"));
@@ -175,12 +198,12 @@ mod tests {
         let path = folder.path().join("key");
         for wrong in ["", "\n", "two words", "gr\u{fc}n", &"x".repeat(9_000)] {
             std::fs::write(&path, wrong).unwrap();
-            let opened = ServerKey::open(KeySource::File(path.clone()));
+            let opened = open(KeySource::File(path.clone()));
             assert!(matches!(opened, Err(KeyError::Form)), "{wrong:.20}");
         }
         let unset = KeySource::Variable("KINORA_TEST_NO_SUCH_VARIABLE".to_owned());
-        assert!(matches!(ServerKey::open(unset), Err(KeyError::Variable(_))));
-        assert!(ServerKey::open(KeySource::None).unwrap().header().is_none());
+        assert!(matches!(open(unset), Err(KeyError::Variable(_))));
+        assert!(open(KeySource::None).unwrap().header().is_none());
     }
 
     #[test]

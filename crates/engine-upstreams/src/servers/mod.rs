@@ -4,15 +4,19 @@
 //!    [`SpreadBackoff`], [`WaitTimer`] and [`TaskPatience`]: how long to wait for one.
 //! 2. [`UpstreamServer`]: one server, with its [`ServerKey`] and headers; [`ServerClient`]: one bounded exchange;
 //!    [`encode_form`]: the body of an upload; [`save_result`]: a result as a new file.
-//! 3. [`retry_after`]: when a server wants the next request; [`CallError`]: what came instead of an answer.
+//! 3. [`ExchangeWatcher`]: shows each exchange to an operator.
+//! 4. [`retry_after`]: when a server wants the next request; [`CallError`]: what came instead of an answer.
 //!
 //! It knows no protocol.
 
+mod auth;
 mod cause;
 mod key;
 mod patience;
 mod upstream;
+mod watch;
 
+pub(crate) use auth::{AuthScheme, KeySigner};
 pub use cause::CallError;
 pub(crate) use cause::{chain, shown};
 pub use key::{KeyError, KeySource};
@@ -24,3 +28,4 @@ pub(crate) use upstream::{
     ServerClient, ServerClientOptions, UpstreamServer, base_url, encode_form, file_ending,
     is_media_type, origin, places_of, save_result,
 };
+pub use watch::{ExchangeWatcher, WatchedAnswer, WatchedExchange};

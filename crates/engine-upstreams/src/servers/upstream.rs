@@ -3,18 +3,25 @@
 //! connection, since an old one may break just then; polls share theirs.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
 use hyper::{HeaderMap, Method, Request, Response};
 use kinora_contract::Clock;
 use kinora_engine::places::{PlaceRules, Places};
-use kinora_http::{ClientOptions, HttpClient, RootsError, TrustedRoots, read_body};
-use kinora_http_fetch::{ContentCoding, MinimumPace, SaveError, SaveTarget, SystemResolver, save};
+use kinora_http::{
+    BoxError, ClientOptions, HttpClient, NameResolver, RootsError, TrustedRoots, read_body,
+};
+use kinora_http_fetch::{
+    AddressVerdict, ContentCoding, MinimumPace, SaveError, SaveTarget, SystemResolver, classify,
+    save,
+};
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -23,6 +30,7 @@ use super::cause::shown;
 use super::key::ServerKey;
 use super::patience::SpreadBackoff;
 use super::patience::WaitTimer;
+use super::watch::{ExchangeWatcher, WatchedExchange};
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
@@ -39,6 +47,8 @@ pub(crate) struct UpstreamServer {
     pub(crate) headers: HeaderMap,
     /// The client to call it with.
     pub(crate) http: ServerClient,
+    /// Is shown every exchange.
+    pub(crate) watcher: Option<Arc<dyn ExchangeWatcher>>,
 }
 
 /// A body that can be sent repeatedly.
@@ -50,6 +60,16 @@ pub(crate) struct EncodedBody {
     pub(crate) body: Bytes,
 }
 
+impl EncodedBody {
+    /// A body of JSON.
+    pub(crate) fn json(value: &serde_json::Value) -> Self {
+        Self {
+            content_type: "application/json".to_owned(),
+            body: value.to_string().into(),
+        }
+    }
+}
+
 /// One call to an upstream.
 pub(crate) struct ServerCall<'a> {
     /// The method.
@@ -59,9 +79,11 @@ pub(crate) struct ServerCall<'a> {
     /// The body; `None` is an empty one.
     pub(crate) body: Option<&'a EncodedBody>,
     /// Headers of this call alone.
-    pub(crate) headers: &'a [(&'static str, &'a str)],
+    pub(crate) headers: &'a [(&'a str, &'a str)],
     /// Maximum time for the answer.
     pub(crate) limit: Duration,
+    /// Whether only public addresses may be dialled: the URL comes from an answer.
+    pub(crate) is_public: bool,
 }
 
 impl UpstreamServer {
@@ -72,6 +94,15 @@ impl UpstreamServer {
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(segments);
         }
+        url
+    }
+
+    /// The base URL followed by an escaped path, which has no dot segments, and a query.
+    pub(crate) fn url_below(&self, path: &str, query: Option<&str>) -> Url {
+        let mut url = self.base.clone();
+        let base = url.path().trim_end_matches('/');
+        url.set_path(&format!("{base}/{path}"));
+        url.set_query(query);
         url
     }
 
@@ -93,11 +124,25 @@ impl UpstreamServer {
     /// # Errors
     /// [`CallError`] without a complete answer. Any status is an answer.
     pub(crate) async fn call(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
-        let reply = self.http.exchange(self.request(call)?, call.limit).await?;
+        let reply = self.exchange(call).await?;
         if reply.status != 401 || !self.key.reload() {
             return Ok(reply);
         }
-        self.http.exchange(self.request(call)?, call.limit).await
+        self.exchange(call).await
+    }
+
+    async fn exchange(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
+        let request = self.request(call)?;
+        let Some(watcher) = &self.watcher else {
+            return self.http.exchange(request, call).await;
+        };
+        let watched = WatchedExchange::begin(&request);
+        let replied = self.http.exchange(request, call).await;
+        let shown = replied.as_ref();
+        watcher.exchanged(
+            &watched.end(shown.map(|reply| (reply.status, &reply.headers, &*reply.body))),
+        );
+        replied
     }
 
     /// Makes the call, and leaves the body of the answer unread.
@@ -108,11 +153,26 @@ impl UpstreamServer {
         &self,
         call: &ServerCall<'_>,
     ) -> Result<Response<Incoming>, CallError> {
-        let response = self.http.open(self.request(call)?, call.limit).await?;
+        let response = self.open_once(call).await?;
         if response.status().as_u16() != 401 || !self.key.reload() {
             return Ok(response);
         }
-        self.http.open(self.request(call)?, call.limit).await
+        self.open_once(call).await
+    }
+
+    async fn open_once(&self, call: &ServerCall<'_>) -> Result<Response<Incoming>, CallError> {
+        let request = self.request(call)?;
+        let watched = self
+            .watcher
+            .as_ref()
+            .map(|watcher| (watcher, WatchedExchange::begin(&request)));
+        let response = self.http.open(request, call).await;
+        if let Some((watcher, watched)) = watched {
+            let shown = response.as_ref();
+            let shown = shown.map(|one| (one.status().as_u16(), one.headers(), &[][..]));
+            watcher.exchanged(&watched.end(shown));
+        }
+        response
     }
 
     fn request(&self, call: &ServerCall<'_>) -> Result<Request<Bytes>, CallError> {
@@ -123,8 +183,8 @@ impl UpstreamServer {
             .header(ACCEPT, "*/*")
             .header(ACCEPT_ENCODING, "identity");
         if self.is_own(&call.url) {
-            if let Some(key) = self.key.header() {
-                request = request.header(AUTHORIZATION, key);
+            if let Some((name, value)) = self.key.header() {
+                request = request.header(name, value);
             }
             for (name, value) in &self.headers {
                 request = request.header(name, value);
@@ -179,6 +239,8 @@ const IDLE_MAX: usize = 32;
 pub(crate) struct ServerClient {
     keeping: HttpClient,
     fresh: HttpClient,
+    /// Dials public addresses alone.
+    public: HttpClient,
     answer_bytes_max: usize,
 }
 
@@ -243,24 +305,28 @@ impl ServerClient {
             idle_max: 0,
             ..limits
         };
+        let public = Arc::new(PublicResolver(resolver.clone()));
         Ok(Self {
+            public: HttpClient::new(tls.clone(), limits, Some(public)),
             keeping: HttpClient::new(tls.clone(), limits, Some(resolver.clone())),
             fresh: HttpClient::new(tls, fresh, Some(resolver)),
             answer_bytes_max: options.answer_bytes_max,
         })
     }
 
-    /// Sends `request` and reads the complete answer within `limit`.
+    /// Sends `request` of `call` and reads the complete answer within its limit.
     ///
     /// # Errors
     /// [`CallError`] without a complete answer. Any status is an answer.
     pub(crate) async fn exchange(
         &self,
         request: Request<Bytes>,
-        limit: Duration,
+        call: &ServerCall<'_>,
     ) -> Result<ServerAnswer, CallError> {
-        let client = self.client_for(&request);
-        let answer = client.exchange(request, limit, self.answer_bytes_max).await;
+        let client = self.client_for(call);
+        let answer = client
+            .exchange(request, call.limit, self.answer_bytes_max)
+            .await;
         let (head, body) = answer?.into_parts();
         Ok(ServerAnswer {
             status: head.status.as_u16(),
@@ -269,24 +335,47 @@ impl ServerClient {
         })
     }
 
-    /// Sends `request` and reads the head of the answer within `limit`.
+    /// Sends `request` of `call` and reads the head of the answer within its limit.
     ///
     /// # Errors
     /// [`CallError`] without a head in time.
     pub(crate) async fn open(
         &self,
         request: Request<Bytes>,
-        limit: Duration,
+        call: &ServerCall<'_>,
     ) -> Result<Response<Incoming>, CallError> {
-        Ok(self.client_for(&request).open(request, limit).await?)
+        Ok(self.client_for(call).open(request, call.limit).await?)
     }
 
-    fn client_for(&self, request: &Request<Bytes>) -> &HttpClient {
-        if request.method() == Method::POST {
-            &self.fresh
-        } else {
+    fn client_for(&self, call: &ServerCall<'_>) -> &HttpClient {
+        if call.is_public {
+            &self.public
+        } else if call.method == Method::GET || call.method == Method::DELETE {
             &self.keeping
+        } else {
+            &self.fresh
         }
+    }
+}
+
+/// Resolves to public addresses alone.
+struct PublicResolver(Arc<SystemResolver>);
+
+impl NameResolver for PublicResolver {
+    fn resolve(
+        &self,
+        host: &str,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<IpAddr>, BoxError>> + Send>> {
+        let resolving = NameResolver::resolve(&*self.0, host);
+        let host = host.to_owned();
+        Box::pin(async move {
+            let mut addresses = resolving.await?;
+            addresses.retain(|address| classify(*address) == AddressVerdict::Public);
+            if addresses.is_empty() {
+                return Err(format!("{host} has no public address").into());
+            }
+            Ok(addresses)
+        })
     }
 }
 

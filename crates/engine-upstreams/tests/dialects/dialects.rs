@@ -1,8 +1,7 @@
 //! What each kind of server is sent, byte for byte where it matters, and what its answers lead to.
 
 use kinora_contract::{EditSpec, FailureCode, TaskId, VideoInputs, VideoLength};
-use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, SGLANG, VLLM_OMNI};
-use kinora_engine_upstreams::dialects::{KeySource, RemoteError, ServerDialect};
+use kinora_engine_upstreams::dialects::{KeySource, RemoteError};
 use serde_json::json;
 
 use crate::server::{Server, answer, task, well};
@@ -22,7 +21,7 @@ async fn kinora_is_sent_json_with_an_idempotency_key_and_gives_its_own_poll_inte
         _ => well("video_9", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&KINORA, &[&server]);
+    let mut stage = Stage::new("kinora", &[&server]);
     let mut request = request();
     request.spec.negative_prompt = Some("rain".to_owned());
     request.spec.inputs = VideoInputs::Frames {
@@ -64,7 +63,7 @@ async fn kinora_is_sent_uploaded_files_first_and_then_their_addresses() {
         _ => well("video_9", MP4, seen, before),
     })
     .await;
-    let stage = Stage::new(&KINORA, &[&server]);
+    let stage = Stage::new("kinora", &[&server]);
     let mut request = request();
     let own = "upload:uploads/file_01k3v8r2n8p5c1w9g7d4x6m2ta";
     request.spec.inputs = VideoInputs::References {
@@ -94,7 +93,7 @@ async fn kinora_is_sent_uploaded_files_first_and_then_their_addresses() {
     assert_eq!(submit.json()["reference_images"], images);
 
     let old = Server::start(|_, _| answer(404, "", "{}")).await;
-    let stage = Stage::new(&KINORA, &[&old]);
+    let stage = Stage::new("kinora", &[&old]);
     let refused = stage.remote.submit(&request).await;
     assert!(
         matches!(refused, Err(RemoteError::Unsupported(_))),
@@ -105,7 +104,7 @@ async fn kinora_is_sent_uploaded_files_first_and_then_their_addresses() {
 #[tokio::test]
 async fn vllm_omni_is_sent_a_form_with_uploads_and_data_urls() {
     let server = Server::well("video_gen_1", MP4).await;
-    let mut stage = Stage::new(&VLLM_OMNI, &[&server]);
+    let mut stage = Stage::new("vllm-omni", &[&server]);
     let mut first = request();
     first.spec.inputs = VideoInputs::Frames {
         first: "https://e.org/1.jpg".to_owned(),
@@ -174,7 +173,7 @@ async fn vllm_omni_s_failure_is_read_also_when_it_comes_with_an_error_status() {
         _ => well("v", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&VLLM_OMNI, &[&server]);
+    let mut stage = Stage::new("vllm-omni", &[&server]);
     let error = stage.run().await.unwrap_err();
     let RemoteError::Failed {
         code,
@@ -196,7 +195,7 @@ async fn vllm_omni_s_failure_is_read_also_when_it_comes_with_an_error_status() {
 #[tokio::test]
 async fn sglang_is_sent_json_without_and_a_form_with_an_upload() {
     let server = Server::well("s1", MP4).await;
-    let mut stage = Stage::new(&SGLANG, &[&server]);
+    let mut stage = Stage::new("sglang", &[&server]);
     stage.run().await.unwrap();
     assert_eq!(
         server.seen()[0].json(),
@@ -232,7 +231,7 @@ async fn a_result_in_sglang_s_cloud_storage_is_read_from_a_named_origin_only_and
     let with = |origins: Vec<String>| {
         let key = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(key.path(), "sk-marked").unwrap();
-        Stage::with(&SGLANG, &[&server], |options| {
+        Stage::with("sglang", &[&server], |options| {
             options.result_origins = origins;
             options.upstreams[0].key = KeySource::File(key.path().to_owned());
         })
@@ -261,7 +260,7 @@ async fn openai_is_sent_its_five_fields_and_a_hosted_provider_s_words_are_unders
         _ => well("dmlkZW8=", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&OPENAI, &[&server]);
+    let mut stage = Stage::new("openai", &[&server]);
     stage.run().await.unwrap();
     let names: Vec<String> = server.seen()[0]
         .form()
@@ -283,7 +282,7 @@ async fn an_identifier_is_one_segment_whatever_is_in_it() {
         _ => well("a/../b?c#d", MP4, seen, before),
     })
     .await;
-    Stage::new(&OPENAI, &[&server]).run().await.unwrap();
+    Stage::new("openai", &[&server]).run().await.unwrap();
     assert_eq!(
         server.lines()[2],
         "GET /v1/videos/a%2F..%2Fb%3Fc%23d/content"
@@ -293,16 +292,16 @@ async fn an_identifier_is_one_segment_whatever_is_in_it() {
 #[tokio::test]
 async fn a_cancel_is_passed_on_in_the_words_of_the_dialect() {
     for (dialect, line) in [
-        (&KINORA, "POST /v1/videos/t1/cancel"),
-        (&OPENAI, "DELETE /v1/videos/t1"),
-        (&VLLM_OMNI, "DELETE /v1/videos/t1"),
-        (&SGLANG, "DELETE /v1/videos/t1"),
+        ("kinora", "POST /v1/videos/t1/cancel"),
+        ("openai", "DELETE /v1/videos/t1"),
+        ("vllm-omni", "DELETE /v1/videos/t1"),
+        ("sglang", "DELETE /v1/videos/t1"),
     ] {
         let server = Server::well("t1", MP4).await;
         let stage = Stage::new(dialect, &[&server]);
         let job = stage.remote.submit(&request()).await.unwrap();
         job.cancel().await.unwrap();
-        assert_eq!(server.lines().last().unwrap(), line, "{}", dialect.name);
+        assert_eq!(server.lines().last().unwrap(), line, "{dialect}");
     }
 }
 
@@ -324,7 +323,7 @@ async fn another_kinora_s_failure_codes_are_ours_unless_they_speak_of_itself() {
             _ => well("t", MP4, seen, before),
         })
         .await;
-        let error = Stage::new(&KINORA, &[&server]).run().await.unwrap_err();
+        let error = Stage::new("kinora", &[&server]).run().await.unwrap_err();
         assert_eq!(error.failure().code, ours.as_str(), "{theirs}");
         assert_eq!(error.failure().message, ours.sentence());
     }
@@ -334,7 +333,7 @@ async fn another_kinora_s_failure_codes_are_ours_unless_they_speak_of_itself() {
 async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
     let server = Server::well("t1", MP4).await;
     let ask =
-        async |dialect: &'static ServerDialect,
+        async |dialect: &str,
                change: &dyn Fn(&mut kinora_engine_upstreams::dialects::RemoteRequest)| {
             let mut request = request();
             change(&mut request);
@@ -345,14 +344,14 @@ async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
             stage.remote.submit(&request).await.unwrap_err()
         };
     let refused = [
-        ask(&OPENAI, &|one| {
+        ask("openai", &|one| {
             one.spec.negative_prompt = Some("rain".to_owned());
         })
         .await,
-        ask(&SGLANG, &|one| one.spec.seconds = VideoLength::Auto).await,
-        ask(&SGLANG, &|one| one.spec.generate_audio = true).await,
-        ask(&KINORA, &|one| one.spec.draft = true).await,
-        ask(&KINORA, &|one| {
+        ask("sglang", &|one| one.spec.seconds = VideoLength::Auto).await,
+        ask("sglang", &|one| one.spec.generate_audio = true).await,
+        ask("kinora", &|one| one.spec.draft = true).await,
+        ask("kinora", &|one| {
             let task_id = TaskId::from_parts(1, [0; 10]);
             one.spec.edit = Some(EditSpec {
                 task_id,
@@ -360,7 +359,7 @@ async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
             });
         })
         .await,
-        ask(&VLLM_OMNI, &|one| {
+        ask("vllm-omni", &|one| {
             let images = vec!["https://e.org/1".to_owned(); 2];
             one.spec.inputs = VideoInputs::References {
                 images,
@@ -368,7 +367,7 @@ async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
             };
         })
         .await,
-        ask(&SGLANG, &|one| {
+        ask("sglang", &|one| {
             let last = Some("https://e.org/2".to_owned());
             one.spec.inputs = VideoInputs::Frames {
                 first: "https://e.org/1".to_owned(),
@@ -386,7 +385,7 @@ async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
 #[tokio::test]
 async fn references_beyond_the_bound_of_a_request_are_refused_unread() {
     let server = Server::well("t1", MP4).await;
-    let stage = Stage::with(&VLLM_OMNI, &[&server], |options| {
+    let stage = Stage::with("vllm-omni", &[&server], |options| {
         options.request_bytes_max = 2_000;
     });
     let mut framed = request();

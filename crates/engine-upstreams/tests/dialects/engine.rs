@@ -7,15 +7,13 @@ use std::sync::{Arc, Mutex};
 use kinora_contract::{FailureCode, VideoSpec};
 use kinora_engine::FilmEngine;
 use kinora_engine::conformance::film::{self, FilmSite, KEY, WorkFate};
-use kinora_engine_upstreams::dialects::dialect::{
-    CancelMethod, KINORA, OPENAI, ResubmitRule, SGLANG,
-};
 use kinora_engine_upstreams::dialects::{
-    EngineOptions, RemoteEngine, RemoteOptions, RemoteServers, ServerDialect, SystemTimer,
+    EngineOptions, RemoteEngine, RemoteOptions, RemoteServers, RepeatRule, ServerDialect,
+    SystemTimer,
 };
 
 use crate::server::{Seen, Server, Step, answer, task, well};
-use crate::support::{JumpTimer, request};
+use crate::support::{JumpTimer, built_in, request};
 
 const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
@@ -24,22 +22,22 @@ const LOOK: &str = "GET /v1/videos/t";
 /// An engine on one server, at which every work is called `t`.
 struct Studio {
     engine: RemoteEngine,
-    dialect: &'static ServerDialect,
+    dialect: Arc<ServerDialect>,
     server: Server,
     fate: Arc<Mutex<WorkFate>>,
     folder: tempfile::TempDir,
 }
 
 impl Studio {
-    async fn open(dialect: &'static ServerDialect) -> Self {
+    async fn open(dialect: Arc<ServerDialect>) -> Self {
         let fate = Arc::new(Mutex::new(WorkFate::Succeeding));
-        let told = fate.clone();
+        let (told, spoken) = (fate.clone(), dialect.clone());
         let server = Server::start(move |seen, before| {
             let fate = *told.lock().unwrap();
-            fare(dialect, fate, seen, before)
+            fare(&spoken, fate, seen, before)
         })
         .await;
-        let options = RemoteOptions::new(dialect, vec![server.upstream("a")]);
+        let options = RemoteOptions::new(dialect.clone(), vec![server.upstream("a")]);
         let remote = RemoteServers::new(
             options,
             Arc::new(JumpTimer::default()),
@@ -72,9 +70,9 @@ fn fare(dialect: &ServerDialect, fate: WorkFate, seen: &Seen, before: usize) -> 
 
 /// Whether a submit says whose it is, where there are words for it.
 fn has_key(dialect: &ServerDialect, seen: &Seen) -> bool {
-    match dialect.resubmit {
-        ResubmitRule::WithKey(name) => seen.header(name) == Some(KEY),
-        ResubmitRule::Freely | ResubmitRule::Never => true,
+    match dialect.repeat() {
+        RepeatRule::WithKey => seen.header("idempotency-key") == Some(KEY),
+        RepeatRule::Freely | RepeatRule::Never => true,
     }
 }
 
@@ -100,7 +98,7 @@ impl FilmSite for Studio {
     }
 
     fn failure(&self) -> FailureCode {
-        match self.dialect.shares_failure_codes {
+        match self.dialect.name == "kinora" {
             true => FailureCode::OutOfMemory,
             false => FailureCode::GenerationFailed,
         }
@@ -115,11 +113,18 @@ impl FilmSite for Studio {
     }
 
     fn cancelled(&self) -> usize {
-        self.server.count(match self.dialect.cancel {
-            CancelMethod::Post => "POST /v1/videos/t/cancel",
-            CancelMethod::Delete => "DELETE /v1/videos/t",
+        self.server.count(match self.dialect.name.as_str() {
+            "kinora" => "POST /v1/videos/t/cancel",
+            _ => "DELETE /v1/videos/t",
         })
     }
+}
+
+/// The built-in dialects whose servers have the API of `/v1/videos`, as these scripts do.
+fn dialects() -> impl Iterator<Item = Arc<ServerDialect>> {
+    ["kinora", "openai", "vllm-omni", "sglang"]
+        .into_iter()
+        .map(built_in)
 }
 
 fn studio(sound: bool) -> EngineOptions {
@@ -134,10 +139,12 @@ fn studio(sound: bool) -> EngineOptions {
 
 #[tokio::test]
 async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_so() {
-    for dialect in ServerDialect::ALL {
+    for dialect in dialects() {
         for sound in [false, true] {
-            let options =
-                RemoteOptions::new(dialect, vec![Server::well("t", MP4).await.upstream("a")]);
+            let options = RemoteOptions::new(
+                dialect.clone(),
+                vec![Server::well("t", MP4).await.upstream("a")],
+            );
             let timer = SystemTimer::new(crate::support::clock());
             let remote =
                 RemoteServers::new(options, Arc::new(timer), crate::support::clock()).unwrap();
@@ -148,17 +155,17 @@ async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_s
             assert_eq!(engine.has_sound_switch(), offered.audio_output);
             // Of all that a request may say, a dialect may lack the seed alone.
             let warned = !engine.warnings(&request().spec).is_empty();
-            assert_eq!(warned, **dialect == OPENAI, "{}", dialect.name);
+            assert_eq!(warned, dialect.name == "openai", "{}", dialect.name);
         }
     }
-    assert!(KINORA.features().negative_prompt && SGLANG.features().negative_prompt);
-    assert!(!OPENAI.features().negative_prompt);
+    let negative = |dialect| built_in(dialect).features().negative_prompt;
+    assert!(negative("kinora") && negative("sglang") && !negative("openai"));
 }
 
 #[tokio::test]
 async fn an_engine_of_any_dialect_keeps_what_makers_of_films_promise() {
-    for dialect in ServerDialect::ALL {
-        let kept = film::check(async || Studio::open(dialect).await).await;
+    for dialect in dialects() {
+        let kept = film::check(async || Studio::open(dialect.clone()).await).await;
         kept.unwrap_or_else(|broken| panic!("{}: {broken}", dialect.name));
     }
 }
@@ -172,7 +179,7 @@ async fn each_server_is_asked_whether_it_would_serve_us() {
     ];
     let named = servers.iter().zip(["well", "wrong key", "broken"]);
     let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
-    let options = RemoteOptions::new(&KINORA, upstreams);
+    let options = RemoteOptions::new(built_in("kinora"), upstreams);
     let remote = RemoteServers::new(
         options,
         Arc::new(JumpTimer::default()),

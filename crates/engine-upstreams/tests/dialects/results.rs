@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
-use kinora_engine_upstreams::dialects::dialect::OPENAI;
 use kinora_engine_upstreams::dialects::{CallError, RemoteError};
 
 use crate::server::{Server, Step, answer, task, well};
@@ -32,7 +31,7 @@ fn send(text: &str) -> Step {
 
 /// Runs with a largest result of 1 MiB, and short deadlines of sockets.
 async fn run(server: &Server) -> (Result<u64, RemoteError>, Stage) {
-    let mut stage = Stage::with(&OPENAI, &[server], |options| {
+    let mut stage = Stage::with("openai", &[server], |options| {
         options.result_bytes_max = 1 << 20;
         options.answer_timeout = Duration::from_millis(500);
         options.rate_window = Duration::from_millis(200);
@@ -150,7 +149,7 @@ async fn a_length_that_is_too_short_bounds_what_is_taken() {
 #[tokio::test]
 async fn a_file_that_is_there_is_never_overwritten() {
     let server = server(|_| answer(200, "", MP4)).await;
-    let mut stage = Stage::new(&OPENAI, &[&server]);
+    let mut stage = Stage::new("openai", &[&server]);
     std::fs::write(stage.result(), "mine").unwrap();
     let error = stage.run().await.unwrap_err();
     assert!(matches!(error, RemoteError::Storage(_)), "{error:?}");

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use kinora_contract::FailureCode;
-use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, VLLM_OMNI};
 use kinora_engine_upstreams::dialects::{RemoteError, RemoteTicket};
 use tokio::sync::Notify;
 
@@ -14,16 +13,13 @@ const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
 
 fn ticket(upstream: &str, id: &str) -> RemoteTicket {
-    RemoteTicket {
-        upstream: upstream.to_owned(),
-        id: id.to_owned(),
-    }
+    RemoteTicket::new(upstream, id)
 }
 
 #[tokio::test]
 async fn a_kept_ticket_is_polled_on_at_its_own_upstream_and_nothing_is_paid_twice() {
     let servers = [Server::well("x", MP4).await, Server::well("t", MP4).await];
-    let mut stage = Stage::new(&OPENAI, &[&servers[0], &servers[1]]);
+    let mut stage = Stage::new("openai", &[&servers[0], &servers[1]]);
     let kept = serde_json::to_string(&ticket("b", "t")).unwrap();
     let kept: RemoteTicket = serde_json::from_str(&kept).unwrap();
     stage.run_request(&request(), Some(kept)).await.unwrap();
@@ -43,7 +39,7 @@ async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
         _ => well("new", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&VLLM_OMNI, &[&restarted]);
+    let mut stage = Stage::new("vllm-omni", &[&restarted]);
     stage
         .run_request(&request(), Some(ticket("a", "old")))
         .await
@@ -61,7 +57,7 @@ async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let error = Stage::new(&VLLM_OMNI, &[&forgetful])
+    let error = Stage::new("vllm-omni", &[&forgetful])
         .run()
         .await
         .unwrap_err();
@@ -72,7 +68,7 @@ async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
 #[tokio::test]
 async fn a_ticket_of_an_upstream_that_is_configured_no_more_is_submitted_anew() {
     let server = Server::well("t", MP4).await;
-    let mut stage = Stage::new(&OPENAI, &[&server]);
+    let mut stage = Stage::new("openai", &[&server]);
     stage
         .run_request(&request(), Some(ticket("gone", "old")))
         .await
@@ -83,7 +79,7 @@ async fn a_ticket_of_an_upstream_that_is_configured_no_more_is_submitted_anew() 
 #[tokio::test]
 async fn a_ticket_is_kept_before_the_first_poll_or_the_task_is_cancelled() {
     let server = Server::well("t", MP4).await;
-    let mut stage = Stage::new(&KINORA, &[&server]);
+    let mut stage = Stage::new("kinora", &[&server]);
     stage.notes.refuses = true;
     let error = stage.run().await.unwrap_err();
     assert!(matches!(error, RemoteError::NotKept(_)), "{error:?}");
@@ -98,7 +94,7 @@ async fn a_cancel_while_the_task_runs_reaches_the_upstream() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&KINORA, &[&server]);
+    let mut stage = Stage::new("kinora", &[&server]);
     stage.notes.cancels = Some((0.5, stage.cancel.clone()));
     let error = stage.run().await.unwrap_err();
     assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
@@ -119,7 +115,7 @@ async fn a_cancel_while_the_result_comes_leaves_no_file() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&VLLM_OMNI, &[&server]);
+    let mut stage = Stage::new("vllm-omni", &[&server]);
     let job = stage.remote.submit(&request()).await.unwrap();
     let kept = job.ticket().clone();
     stage.notes.cancels = Some((0.0, stage.cancel.clone()));
@@ -145,7 +141,7 @@ async fn a_cancel_while_the_submit_is_on_its_way_stops_what_was_taken() {
         well("t", MP4, seen, before)
     })
     .await;
-    let mut stage = Stage::new(&KINORA, &[&server]);
+    let mut stage = Stage::new("kinora", &[&server]);
     stage.cancel = gate;
     let error = stage.run().await.unwrap_err();
     arrived.notified().await;
@@ -156,7 +152,7 @@ async fn a_cancel_while_the_submit_is_on_its_way_stops_what_was_taken() {
 #[tokio::test]
 async fn a_cancel_before_anything_was_sent_sends_nothing() {
     let busy = Server::start(|_, _| answer(429, "", "")).await;
-    let mut stage = Stage::new(&KINORA, &[&busy]);
+    let mut stage = Stage::new("kinora", &[&busy]);
     stage.cancel.cancel();
     let error = stage.run().await.unwrap_err();
     assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
@@ -176,7 +172,7 @@ async fn a_dropped_run_tells_the_upstream_nothing_and_is_followed_later() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&KINORA, &[&server]);
+    let mut stage = Stage::new("kinora", &[&server]);
     tokio::select! {
         ended = stage.run() => panic!("{ended:?}"),
         () = polled.notified() => {}

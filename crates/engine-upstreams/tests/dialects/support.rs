@@ -96,19 +96,19 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(dialect: &'static ServerDialect, servers: &[&Server]) -> Self {
+    pub(crate) fn new(dialect: &str, servers: &[&Server]) -> Self {
         Self::with(dialect, servers, |_| {})
     }
 
     /// The upstreams are called `a`, `b`, `c`.
     pub(crate) fn with(
-        dialect: &'static ServerDialect,
+        dialect: &str,
         servers: &[&Server],
         change: impl FnOnce(&mut RemoteOptions),
     ) -> Self {
         let named = servers.iter().zip(["a", "b", "c"]);
         let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
-        let mut options = RemoteOptions::new(dialect, upstreams);
+        let mut options = RemoteOptions::new(built_in(dialect), upstreams);
         change(&mut options);
         let timer = Arc::new(JumpTimer::default());
         Self {
@@ -147,6 +147,11 @@ impl Stage {
             media_type: media_type.to_owned(),
         }
     }
+}
+
+/// The built-in dialect with this name.
+pub(crate) fn built_in(dialect: &str) -> Arc<ServerDialect> {
+    ServerDialect::named(dialect).unwrap()
 }
 
 pub(crate) fn is_absent(path: &Path) -> bool {

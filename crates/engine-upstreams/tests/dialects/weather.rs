@@ -5,13 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
-use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, VLLM_OMNI};
 use kinora_engine_upstreams::dialects::{
     CallError, KeySource, RemoteError, RemoteServers, UpstreamOptions,
 };
 
 use crate::server::{Server, Step, answer, task, well};
-use crate::support::{JumpTimer, Stage, request};
+use crate::support::{JumpTimer, Stage, built_in, request};
 
 const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
@@ -24,7 +23,7 @@ async fn a_storm_of_429_is_waited_out_as_long_as_each_asks() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&OPENAI, &[&server]);
+    let mut stage = Stage::new("openai", &[&server]);
     stage.run().await.unwrap();
     assert_eq!(server.count(SUBMIT), 7);
     let waits = stage.timer.waits();
@@ -38,7 +37,7 @@ async fn a_storm_of_429_is_waited_out_as_long_as_each_asks() {
 #[tokio::test]
 async fn a_storm_without_end_ends_the_run_within_its_bound() {
     let server = Server::start(|_, _| answer(429, "retry-after: 3600\r\n", "{}")).await;
-    let mut stage = Stage::with(&OPENAI, &[&server], |options| {
+    let mut stage = Stage::with("openai", &[&server], |options| {
         options.silence_max = Duration::from_secs(100);
     });
     let error = stage.run().await.unwrap_err();
@@ -54,7 +53,7 @@ async fn what_one_upstream_will_not_take_the_next_one_gets() {
     for status in [301, 401, 402, 404, 429, 500, 503, 529] {
         let unwilling = Server::start(move |_, _| answer(status, "", "no")).await;
         let willing = Server::well("t", MP4).await;
-        let mut stage = Stage::new(&OPENAI, &[&unwilling, &willing]);
+        let mut stage = Stage::new("openai", &[&unwilling, &willing]);
         stage.run().await.unwrap();
         assert_eq!(stage.notes.tickets[0].upstream, "b", "{status}");
         assert_eq!(unwilling.seen().len(), 1, "{status}");
@@ -66,7 +65,7 @@ async fn what_one_upstream_will_not_take_the_next_one_gets() {
 async fn a_request_that_is_wrong_is_offered_to_nobody_else() {
     let server = Server::start(|_, _| answer(400, "", r#"{"error":{"message":"size"}}"#)).await;
     let other = Server::well("t", MP4).await;
-    let error = Stage::new(&OPENAI, &[&server, &other])
+    let error = Stage::new("openai", &[&server, &other])
         .run()
         .await
         .unwrap_err();
@@ -106,7 +105,7 @@ async fn a_submit_of_unknown_fate_is_repeated_only_where_that_is_free_or_safe() 
             })
         };
         let (paid, other) = (start().await, Server::well("u", MP4).await);
-        let error = Stage::new(&OPENAI, &[&paid, &other])
+        let error = Stage::new("openai", &[&paid, &other])
             .run()
             .await
             .unwrap_err();
@@ -114,7 +113,7 @@ async fn a_submit_of_unknown_fate_is_repeated_only_where_that_is_free_or_safe() 
         assert_eq!((paid.count(SUBMIT), other.count(SUBMIT)), (1, 0));
 
         let (own, other) = (start().await, Server::well("u", MP4).await);
-        let mut stage = Stage::new(&VLLM_OMNI, &[&own, &other]);
+        let mut stage = Stage::new("vllm-omni", &[&own, &other]);
         stage.run().await.unwrap();
         assert_eq!((own.count(SUBMIT), other.count(SUBMIT)), (1, 1));
 
@@ -125,7 +124,7 @@ async fn a_submit_of_unknown_fate_is_repeated_only_where_that_is_free_or_safe() 
         })
         .await;
         let keyed = start().await;
-        let mut stage = Stage::new(&KINORA, &[&other, &keyed]);
+        let mut stage = Stage::new("kinora", &[&other, &keyed]);
         stage.run().await.unwrap();
         assert_eq!((other.count(SUBMIT), keyed.count(SUBMIT)), (1, 2));
         let seen = keyed.seen();
@@ -140,7 +139,7 @@ async fn a_submit_of_unknown_fate_is_repeated_only_where_that_is_free_or_safe() 
 #[tokio::test]
 async fn a_submit_that_is_never_answered_is_given_up_in_time() {
     let server = Server::start(|_, _| vec![Step::Hold]).await;
-    let mut stage = Stage::with(&OPENAI, &[&server], |options| {
+    let mut stage = Stage::with("openai", &[&server], |options| {
         options.submit_timeout = Duration::from_millis(200);
     });
     let error = stage.run().await.unwrap_err();
@@ -169,7 +168,7 @@ async fn polling_goes_on_through_errors_nonsense_and_a_moment_of_not_knowing() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new(&OPENAI, &[&server]);
+    let mut stage = Stage::new("openai", &[&server]);
     stage.run().await.unwrap();
     assert_eq!(server.count(SUBMIT), 1);
     assert_eq!(server.count("GET /v1/videos/t"), 10);
@@ -188,7 +187,7 @@ async fn an_upstream_that_only_talks_nonsense_is_silent_and_is_told_that_nobody_
             _ => well("t", MP4, seen, before),
         })
         .await;
-        let mut stage = Stage::new(&OPENAI, &[&server]);
+        let mut stage = Stage::new("openai", &[&server]);
         let error = stage.run().await.unwrap_err();
         assert!(matches!(error, RemoteError::Silent { .. }), "{error:?}");
         let waited: Duration = stage.timer.waits().iter().sum();
@@ -204,7 +203,7 @@ async fn a_task_that_never_ends_is_ended() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::with(&VLLM_OMNI, &[&server], |options| {
+    let mut stage = Stage::with("vllm-omni", &[&server], |options| {
         options.run_max = Duration::from_mins(2);
     });
     let error = stage.run().await.unwrap_err();
@@ -226,7 +225,7 @@ async fn a_result_that_takes_too_long_is_no_sign_of_life() {
             well("t", MP4, seen, before)
         })
         .await;
-        let mut stage = Stage::with(&VLLM_OMNI, &[&server], |options| options.run_max = run_max);
+        let mut stage = Stage::with("vllm-omni", &[&server], |options| options.run_max = run_max);
         timer.set(stage.timer.clone()).unwrap();
         stage.run().await.unwrap();
         assert_eq!(stage.notes.fractions.len(), alive, "{:?}", stage.notes);
@@ -241,7 +240,7 @@ async fn a_broken_upstream_is_left_out_probed_and_comes_back() {
     })
     .await;
     let other = Server::well("u", MP4).await;
-    let stage = Stage::new(&OPENAI, &[&broken, &other]);
+    let stage = Stage::new("openai", &[&broken, &other]);
     let mut jobs = Vec::new();
     let mut submit = async || {
         // Long enough for any back-off to be over.
@@ -267,7 +266,7 @@ async fn a_closed_port_costs_nothing_but_the_next_upstream() {
     let upstream = gone.upstream("a");
     drop(gone);
     let other = Server::well("u", MP4).await;
-    let stage = Stage::with(&OPENAI, &[&other], |options| {
+    let stage = Stage::with("openai", &[&other], |options| {
         options.upstreams = vec![upstream, other.upstream("b")];
     });
     let job = stage.remote.submit(&request()).await.unwrap();
@@ -277,7 +276,7 @@ async fn a_closed_port_costs_nothing_but_the_next_upstream() {
 #[tokio::test]
 async fn tasks_go_to_the_least_busy_upstream() {
     let servers = [Server::well("t", MP4).await, Server::well("u", MP4).await];
-    let stage = Stage::new(&OPENAI, &[&servers[0], &servers[1]]);
+    let stage = Stage::new("openai", &[&servers[0], &servers[1]]);
     let submit = async || stage.remote.submit(&request()).await.unwrap();
     let mut jobs = Vec::new();
     for expected in ["a", "b", "a", "b"] {
@@ -300,7 +299,7 @@ async fn tasks_go_to_the_least_busy_upstream() {
 #[tokio::test]
 async fn polls_share_a_connection_and_a_submit_never_goes_over_an_old_one() {
     let server = Server::well("t", MP4).await;
-    let mut stage = Stage::new(&OPENAI, &[&server]);
+    let mut stage = Stage::new("openai", &[&server]);
     stage.run().await.unwrap();
     let _job = stage.remote.submit(&request()).await.unwrap();
     let seen = server.seen();
@@ -313,12 +312,12 @@ async fn polls_share_a_connection_and_a_submit_never_goes_over_an_old_one() {
 async fn https_is_spoken_to_a_trusted_authority_only() {
     let identity = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let server = Server::with_tls(&identity, |seen, before| well("t", MP4, seen, before)).await;
-    let mut trusting = Stage::with(&OPENAI, &[&server], |options| {
+    let mut trusting = Stage::with("openai", &[&server], |options| {
         options.extra_roots_pem = Some(identity.cert.pem().into_bytes());
     });
     trusting.run().await.unwrap();
     assert_eq!(std::fs::read(trusting.result()).unwrap(), MP4);
-    let distrusting = Stage::new(&OPENAI, &[&server]);
+    let distrusting = Stage::new("openai", &[&server]);
     let error = distrusting.remote.submit(&request()).await.unwrap_err();
     let RemoteError::Busy {
         cause: CallError::Connect(_),
@@ -340,7 +339,7 @@ async fn a_key_that_was_changed_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     std::fs::write(&path, "old\n").unwrap();
-    let mut stage = Stage::with(&OPENAI, &[&server], |options| {
+    let mut stage = Stage::with("openai", &[&server], |options| {
         options.upstreams[0].key = KeySource::File(path.clone());
     });
     let error = stage.remote.submit(&request()).await.unwrap_err();
@@ -357,7 +356,8 @@ fn options_that_cannot_work_are_refused_at_the_start() {
         base_url: "ftp://h/v1".to_owned(),
         key: KeySource::None,
     };
-    let options = kinora_engine_upstreams::dialects::RemoteOptions::new(&OPENAI, vec![upstream]);
+    let options =
+        kinora_engine_upstreams::dialects::RemoteOptions::new(built_in("openai"), vec![upstream]);
     let timer = std::sync::Arc::new(JumpTimer::default());
     let error = RemoteServers::new(options, timer, crate::support::clock()).unwrap_err();
     assert!(error.to_string().contains("ftp://h/v1"));

@@ -1,0 +1,61 @@
+//! Where a value is in a JSON answer: JSON pointers (RFC 6901), of which the first that leads to something counts.
+//! `null`, an empty text and a pointer through a text lead to nothing.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// One pointer or more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pointers(Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum PointersForm {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for Pointers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let form = PointersForm::deserialize(deserializer);
+        let form =
+            form.map_err(|_| D::Error::custom("must be a JSON pointer or a list of them"))?;
+        let all = match form {
+            PointersForm::One(one) => vec![one],
+            PointersForm::Several(all) => all,
+        };
+        match all.iter().find(|one| !one.starts_with('/')) {
+            Some(wrong) => Err(D::Error::custom(format!(
+                "{wrong:?} is not a JSON pointer; it begins with a slash: \"/data/task_id\""
+            ))),
+            None => Ok(Self(all)),
+        }
+    }
+}
+
+impl Pointers {
+    /// A single pointer.
+    pub(crate) fn one(pointer: &str) -> Self {
+        Self(vec![pointer.to_owned()])
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first value that is there and that `read` understands.
+    pub(crate) fn find<'v, T>(
+        &self,
+        answer: &'v Value,
+        read: impl Fn(&'v Value) -> Option<T>,
+    ) -> Option<T> {
+        let found = self.0.iter().filter_map(|pointer| answer.pointer(pointer));
+        found.filter_map(|value| read(value)).next()
+    }
+}
+
+/// A text that is not empty.
+pub(crate) fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}

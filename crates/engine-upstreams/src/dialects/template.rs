@@ -1,0 +1,592 @@
+//! Templates of bodies, paths and headers: text with placeholders such as `{prompt}` or `{first_frame:base64}`.
+//! A part whose placeholders all have no value is left out, so one template serves every request. It knows no
+//! request: a [`TemplateScope`] gives the values.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Number, Value};
+
+use super::error::RemoteError;
+
+/// The name of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueName {
+    Model,
+    Prompt,
+    NegativePrompt,
+    Seed,
+    Seconds,
+    Size,
+    Width,
+    Height,
+    Ratio,
+    Tier,
+    Audio,
+    FirstFrame,
+    LastFrame,
+    Image,
+    Sound,
+    Images,
+    Audios,
+    Key,
+    Id,
+    Path,
+}
+
+/// What a value is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValueKind {
+    Text,
+    Number,
+    Tier,
+    Slashed,
+    Reference,
+}
+
+impl ValueName {
+    const ALL: [(Self, &'static str, ValueKind); 20] = [
+        (Self::Model, "model", ValueKind::Slashed),
+        (Self::Prompt, "prompt", ValueKind::Text),
+        (Self::NegativePrompt, "negative_prompt", ValueKind::Text),
+        (Self::Seed, "seed", ValueKind::Number),
+        (Self::Seconds, "seconds", ValueKind::Number),
+        (Self::Size, "size", ValueKind::Text),
+        (Self::Width, "width", ValueKind::Number),
+        (Self::Height, "height", ValueKind::Number),
+        (Self::Ratio, "ratio", ValueKind::Text),
+        (Self::Tier, "tier", ValueKind::Tier),
+        (Self::Audio, "audio", ValueKind::Number),
+        (Self::FirstFrame, "first_frame", ValueKind::Reference),
+        (Self::LastFrame, "last_frame", ValueKind::Reference),
+        (Self::Image, "image", ValueKind::Reference),
+        (Self::Sound, "sound", ValueKind::Reference),
+        (Self::Images, "images", ValueKind::Reference),
+        (Self::Audios, "audios", ValueKind::Reference),
+        (Self::Key, "key", ValueKind::Text),
+        (Self::Id, "id", ValueKind::Slashed),
+        (Self::Path, "path", ValueKind::Slashed),
+    ];
+
+    /// Its name in a template.
+    pub(crate) fn text(self) -> &'static str {
+        let row = Self::ALL.iter().find(|(name, _, _)| *name == self);
+        row.map_or("", |(_, text, _)| text)
+    }
+
+    /// Whether it is a picture or a sound.
+    pub(crate) fn is_reference(self) -> bool {
+        let row = Self::ALL.iter().find(|(name, _, _)| *name == self);
+        row.is_some_and(|(_, _, kind)| *kind == ValueKind::Reference)
+    }
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueForm {
+    /// As it is; a reference as its public URL, otherwise as a `data:` URL.
+    Plain,
+    /// `:text`: a number or flag as text.
+    Text,
+    /// `:upper`: in capitals.
+    Upper,
+    /// `:path`: its slashes separate segments of a path.
+    Path,
+    /// `:2`: that many segments of it.
+    Segments(usize),
+    /// `:url`: a URL that the server can read.
+    Url,
+    /// `:data_url`: a `data:` URL.
+    DataUrl,
+    /// `:base64`: the bytes in base64.
+    Base64,
+    /// `:media_type`: `image/png`.
+    MediaType,
+    /// `:file`: a part of a form.
+    File,
+}
+
+/// `{name:form@table}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placeholder {
+    pub(crate) name: ValueName,
+    pub(crate) form: ValueForm,
+    /// The table of `[lookup]` that translates the value.
+    pub(crate) table: Option<String>,
+}
+
+impl FromStr for Placeholder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (rest, table) = match text.split_once('@') {
+            Some((rest, table)) => (rest, Some(table.to_owned())),
+            None => (text, None),
+        };
+        let (name, form) = rest.split_once(':').unwrap_or((rest, ""));
+        let found = ValueName::ALL.iter().find(|(_, one, _)| *one == name);
+        let Some((name, _, kind)) = found else {
+            let known: Vec<&str> = ValueName::ALL.iter().map(|(_, one, _)| *one).collect();
+            return Err(format!(
+                "unknown placeholder {{{text}}}; use one of: {} (write {{{{ for a brace)",
+                known.join(", ")
+            ));
+        };
+        let form = match (form, kind) {
+            ("", _) => Some(ValueForm::Plain),
+            ("text", ValueKind::Number) => Some(ValueForm::Text),
+            ("upper", ValueKind::Tier) => Some(ValueForm::Upper),
+            ("path", ValueKind::Slashed) => Some(ValueForm::Path),
+            (count, ValueKind::Slashed) => count
+                .parse()
+                .ok()
+                .filter(|count| (1..=9).contains(count))
+                .map(ValueForm::Segments),
+            ("url", ValueKind::Reference) => Some(ValueForm::Url),
+            ("data_url", ValueKind::Reference) => Some(ValueForm::DataUrl),
+            ("base64", ValueKind::Reference) => Some(ValueForm::Base64),
+            ("media_type", ValueKind::Reference) => Some(ValueForm::MediaType),
+            ("file", ValueKind::Reference) => Some(ValueForm::File),
+            _ => None,
+        };
+        let form = form.ok_or_else(|| {
+            let forms = match kind {
+                ValueKind::Text => "no form after a colon",
+                ValueKind::Number => ":text",
+                ValueKind::Tier => ":upper",
+                ValueKind::Slashed => ":path or a number of segments from :1 to :9",
+                ValueKind::Reference => ":url, :data_url, :base64, :media_type or :file",
+            };
+            format!("{{{text}}} has a form that it cannot have; it takes {forms}")
+        })?;
+        if table.is_some() && *kind == ValueKind::Reference {
+            return Err(format!("{{{text}}}: a picture or sound is in no table"));
+        }
+        Ok(Self {
+            name: *name,
+            form,
+            table,
+        })
+    }
+}
+
+impl fmt::Display for Placeholder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{{}", self.name.text())?;
+        match self.form {
+            ValueForm::Plain => {}
+            ValueForm::Text => f.write_str(":text")?,
+            ValueForm::Upper => f.write_str(":upper")?,
+            ValueForm::Path => f.write_str(":path")?,
+            ValueForm::Segments(count) => write!(f, ":{count}")?,
+            ValueForm::Url => f.write_str(":url")?,
+            ValueForm::DataUrl => f.write_str(":data_url")?,
+            ValueForm::Base64 => f.write_str(":base64")?,
+            ValueForm::MediaType => f.write_str(":media_type")?,
+            ValueForm::File => f.write_str(":file")?,
+        }
+        match &self.table {
+            Some(table) => write!(f, "@{table}}}"),
+            None => f.write_str("}"),
+        }
+    }
+}
+
+/// The values of one request or job.
+pub(crate) trait TemplateScope {
+    /// The value of a placeholder; in a repeated table `item` is the number of the repetition.
+    ///
+    /// # Errors
+    /// If the request has a value that cannot be written so.
+    fn value(
+        &self,
+        placeholder: &Placeholder,
+        item: Option<usize>,
+    ) -> Result<Option<Value>, RemoteError>;
+
+    /// How often a table is repeated.
+    fn count(&self, _each: EachReference) -> usize {
+        0
+    }
+}
+
+/// What a table of a list is repeated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EachReference {
+    Image,
+    Sound,
+}
+
+/// A text with placeholders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TextTemplate(Vec<TextPiece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum TextPiece {
+    Literal(String),
+    Hole(Placeholder),
+}
+
+impl FromStr for TextTemplate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
+        while let Some(at) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..at]);
+            let (brace, after) = rest[at..].split_at(1);
+            if after.starts_with(brace) {
+                literal.push_str(brace);
+                rest = &after[1..];
+            } else if brace == "{" {
+                let unclosed = || format!("{text:?} has a brace that is not closed; write {{{{");
+                let (hole, after) = after.split_once('}').ok_or_else(unclosed)?;
+                if !literal.is_empty() {
+                    pieces.push(TextPiece::Literal(std::mem::take(&mut literal)));
+                }
+                pieces.push(TextPiece::Hole(hole.parse()?));
+                rest = after;
+            } else {
+                literal.push('}');
+                rest = after;
+            }
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            pieces.push(TextPiece::Literal(literal));
+        }
+        Ok(Self(pieces))
+    }
+}
+
+impl TextTemplate {
+    /// The only placeholder, if the text is nothing else.
+    pub(crate) fn single(&self) -> Option<&Placeholder> {
+        match self.0.as_slice() {
+            [TextPiece::Hole(hole)] => Some(hole),
+            _ => None,
+        }
+    }
+
+    /// Its placeholders.
+    pub(crate) fn holes(&self) -> impl Iterator<Item = &Placeholder> {
+        self.0.iter().filter_map(|piece| match piece {
+            TextPiece::Hole(hole) => Some(hole),
+            TextPiece::Literal(_) => None,
+        })
+    }
+
+    /// The text without placeholders; `None` with any.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [] => Some(""),
+            [TextPiece::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Joins the literal pieces and the values, each as `write` writes it.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(crate) fn join<E>(
+        &self,
+        mut write: impl FnMut(Result<&str, &Placeholder>) -> Result<String, E>,
+    ) -> Result<String, E> {
+        let pieces = self.0.iter().map(|piece| match piece {
+            TextPiece::Literal(text) => write(Ok(text)),
+            TextPiece::Hole(hole) => write(Err(hole)),
+        });
+        pieces.collect()
+    }
+
+    fn fill(&self, scope: &dyn TemplateScope, item: Option<usize>) -> FilledResult {
+        if let Some(hole) = self.single() {
+            let value = scope.value(hole, item)?;
+            return Ok(Filled {
+                has_holes: true,
+                has_values: value.is_some(),
+                value: value.unwrap_or_default(),
+            });
+        }
+        let mut has_values = false;
+        let text = self.join(|piece| match piece {
+            Ok(literal) => Ok(literal.to_owned()),
+            Err(hole) => {
+                let value = scope.value(hole, item)?;
+                has_values |= value.is_some();
+                Ok::<_, RemoteError>(value.map_or_else(String::new, text_of))
+            }
+        })?;
+        Ok(Filled {
+            value: Value::String(text),
+            has_holes: self.holes().next().is_some(),
+            has_values,
+        })
+    }
+
+    /// The text for `scope`; `None` if none of its placeholders has a value.
+    ///
+    /// # Errors
+    /// Those of the scope.
+    pub(crate) fn text(&self, scope: &dyn TemplateScope) -> Result<Option<String>, RemoteError> {
+        let filled = self.fill(scope, None)?;
+        Ok((!filled.is_left_out()).then(|| text_of(filled.value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for TextTemplate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+/// A value as text: strings unchanged, everything else as JSON.
+pub(crate) fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// A body, or a part of one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Template {
+    /// A number or flag.
+    Constant(Value),
+    Text(TextTemplate),
+    Table(Vec<(String, Self)>),
+    List(Vec<ListItem>),
+}
+
+/// An item of a list, which may stand for several.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ListItem {
+    each: Option<EachReference>,
+    template: Template,
+}
+
+/// The key that repeats a table of a list.
+const FOR_EACH: &str = "for_each";
+
+struct Filled {
+    value: Value,
+    has_holes: bool,
+    has_values: bool,
+}
+
+type FilledResult = Result<Filled, RemoteError>;
+
+impl Filled {
+    const fn is_left_out(&self) -> bool {
+        self.has_holes && !self.has_values
+    }
+
+    /// Whether `part` stays, as a part of this.
+    fn add(&mut self, part: &Self) -> bool {
+        self.has_holes |= part.has_holes;
+        self.has_values |= part.has_values;
+        !part.is_left_out()
+    }
+}
+
+impl Template {
+    /// The value for `scope`. `None`: it is left out.
+    ///
+    /// # Errors
+    /// Those of the scope.
+    pub(crate) fn value(&self, scope: &dyn TemplateScope) -> Result<Option<Value>, RemoteError> {
+        let filled = self.fill(scope, None)?;
+        Ok((!filled.is_left_out()).then_some(filled.value))
+    }
+
+    /// The entries of the table; none of anything else.
+    pub(crate) fn entries(&self) -> &[(String, Self)] {
+        match self {
+            Self::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The placeholder that this is, if it is nothing else.
+    pub(crate) fn single(&self) -> Option<&Placeholder> {
+        match self {
+            Self::Text(text) => text.single(),
+            _ => None,
+        }
+    }
+
+    fn fill(&self, scope: &dyn TemplateScope, item: Option<usize>) -> FilledResult {
+        let mut whole = Filled {
+            value: Value::Null,
+            has_holes: false,
+            has_values: false,
+        };
+        match self {
+            Self::Constant(value) => whole.value = value.clone(),
+            Self::Text(text) => return text.fill(scope, item),
+            Self::Table(entries) => {
+                let mut table = Map::new();
+                for (name, template) in entries {
+                    let part = template.fill(scope, item)?;
+                    if whole.add(&part) {
+                        table.insert(name.clone(), part.value);
+                    }
+                }
+                whole.value = Value::Object(table);
+            }
+            Self::List(items) => {
+                let mut list = Vec::new();
+                for ListItem { each, template } in items {
+                    whole.has_holes |= each.is_some();
+                    let numbers = match each {
+                        Some(each) => (0..scope.count(*each)).map(Some).collect(),
+                        None => vec![item],
+                    };
+                    for number in numbers {
+                        let part = template.fill(scope, number)?;
+                        if whole.add(&part) {
+                            list.push(part.value);
+                        }
+                    }
+                }
+                whole.value = Value::Array(list);
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Visits every placeholder, with its place in the template and the repetition that it is in.
+    pub(crate) fn visit<'t>(
+        &'t self,
+        place: &str,
+        each: Option<EachReference>,
+        visit: &mut dyn FnMut(&str, &'t Placeholder, Option<EachReference>),
+    ) {
+        match self {
+            Self::Constant(_) => {}
+            Self::Text(text) => text.holes().for_each(|hole| visit(place, hole, each)),
+            Self::Table(entries) => {
+                for (name, template) in entries {
+                    template.visit(&format!("{place}.{name}"), each, visit);
+                }
+            }
+            Self::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let each = item.each.or(each);
+                    item.template
+                        .visit(&format!("{place}[{index}]"), each, visit);
+                }
+            }
+        }
+    }
+
+    /// The place of a `for_each` that stands outside a list.
+    pub(crate) fn stray_for_each(&self, place: &str) -> Option<String> {
+        match self {
+            Self::Constant(_) | Self::Text(_) => None,
+            Self::Table(entries) => entries.iter().find_map(|(name, template)| {
+                let place = format!("{place}.{name}");
+                if name == FOR_EACH {
+                    return Some(place);
+                }
+                template.stray_for_each(&place)
+            }),
+            Self::List(items) => items.iter().enumerate().find_map(|(index, item)| {
+                item.template.stray_for_each(&format!("{place}[{index}]"))
+            }),
+        }
+    }
+
+    /// Takes over the entries of `other`, table by table; anything but a table is replaced.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let (Self::Table(entries), Self::Table(others)) = (&mut *self, other) else {
+            *self = other.clone();
+            return;
+        };
+        for (name, template) in others {
+            match entries.iter_mut().find(|(one, _)| one == name) {
+                Some((_, own)) => own.merge(template),
+                None => entries.push((name.clone(), template.clone())),
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Template {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TemplateVisitor)
+    }
+}
+
+struct TemplateVisitor;
+
+impl<'de> Visitor<'de> for TemplateVisitor {
+    type Value = Template;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a template: text, a number, a flag, a list or a table")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Template, E> {
+        text.parse().map(Template::Text).map_err(E::custom)
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Template, E> {
+        Ok(Template::Constant(flag.into()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Template, E> {
+        Ok(Template::Constant(number.into()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Template, E> {
+        Ok(Template::Constant(number.into()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Template, E> {
+        let number =
+            Number::from_f64(number).ok_or_else(|| E::custom("JSON has no such number"))?;
+        Ok(Template::Constant(number.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Template, A::Error> {
+        let mut list = Vec::new();
+        while let Some(mut template) = items.next_element::<Template>()? {
+            let each = take_each(&mut template).map_err(A::Error::custom)?;
+            list.push(ListItem { each, template });
+        }
+        Ok(Template::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Template, A::Error> {
+        let mut table = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            table.push(entry);
+        }
+        Ok(Template::Table(table))
+    }
+}
+
+/// Takes `for_each` out of a table of a list.
+fn take_each(template: &mut Template) -> Result<Option<EachReference>, String> {
+    let Template::Table(entries) = template else {
+        return Ok(None);
+    };
+    let Some(at) = entries.iter().position(|(name, _)| name == FOR_EACH) else {
+        return Ok(None);
+    };
+    let (_, value) = entries.remove(at);
+    let what = match &value {
+        Template::Text(text) => text.literal(),
+        _ => None,
+    };
+    match what {
+        Some("images") => Ok(Some(EachReference::Image)),
+        Some("audios") => Ok(Some(EachReference::Sound)),
+        _ => Err("for_each must be \"images\" or \"audios\"".to_owned()),
+    }
+}
