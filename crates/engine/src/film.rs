@@ -75,10 +75,33 @@ pub trait FilmEngine: Send + Sync {
         true
     }
 
+    /// What the servers can be asked for, in words for an operator. `None`: not known.
+    fn summary(&self) -> Option<FilmEngineSummary> {
+        None
+    }
+
+    /// Checks that a request for `spec`, without the files of its references, can be written for the servers. Calls
+    /// none of them.
+    ///
+    /// # Errors
+    /// What cannot be said.
+    async fn check_spec(&self, _spec: &VideoSpec) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Checks whether each server would accept films, at no cost.
     async fn ask_servers(&self) -> Vec<ServerReport> {
         Vec::new()
     }
+}
+
+/// What an engine's servers can be asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilmEngineSummary {
+    /// The protocol and what it offers.
+    pub offers: String,
+    /// What an operator may want to change.
+    pub advice: Vec<String>,
 }
 
 /// A server's answer.

@@ -10,11 +10,12 @@ use async_trait::async_trait;
 use kinora_contract::{Clock, FailureCode, Features, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmJob, FilmKind,
-    JobControl, KindError, ServerReport, TicketStore, WorkStage,
+    EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmEngineSummary,
+    FilmJob, FilmKind, JobControl, KindError, ServerReport, TicketStore, WorkStage,
 };
 use serde::Deserialize;
 
+use super::describe;
 use super::dialect::{DialectError, LookupTables, RepeatRule, ServerDialect};
 use super::encode::{RemoteRequest, RemoteTicket};
 use super::error::RemoteError;
@@ -152,6 +153,24 @@ impl FilmEngine for RemoteEngine {
             Ok(()) | Err(RemoteError::Forgotten(_)) => Ok(()),
             Err(error) => Err(engine_error(&error)),
         }
+    }
+
+    fn summary(&self) -> Option<FilmEngineSummary> {
+        let origins = &self.remote.0.options.result_origins;
+        Some(describe::summary(self.remote.dialect(), origins))
+    }
+
+    async fn check_spec(&self, spec: &VideoSpec) -> Result<(), EngineError> {
+        let request = RemoteRequest {
+            model: self.model.clone(),
+            spec: spec.clone(),
+            references: Vec::new(),
+            audio_switch: self.sound,
+            key: "check".to_owned(),
+            avoid: Vec::new(),
+        };
+        let encoded = self.remote.encode(&request).await;
+        encoded.map(drop).map_err(|error| engine_error(&error))
     }
 
     async fn ask_servers(&self) -> Vec<ServerReport> {

@@ -15,6 +15,7 @@
 mod address;
 mod answer;
 mod check;
+mod describe;
 pub mod dialect;
 mod encode;
 mod engine;
@@ -32,6 +33,7 @@ pub use crate::servers::{
 };
 pub use address::OriginPattern;
 pub use answer::{AnswerError, ReportedCost, TaskSnapshot};
+pub use describe::describe_answer;
 pub use dialect::{DialectError, RepeatRule, ServerDialect, UpstreamPhase};
 pub use encode::{RemoteRequest, RemoteTicket};
 pub use engine::{EngineOptions, RemoteEngine, RemoteKind};

@@ -179,7 +179,7 @@ pub(crate) enum Reference {
 }
 
 /// An address, or a file that exists: a missing one is found before anything is sent.
-fn reference(text: &str) -> Result<Reference, String> {
+pub(super) fn reference(text: &str) -> Result<Reference, String> {
     if let Ok(address) = web_address(text) {
         return Ok(Reference::Address(address));
     }
