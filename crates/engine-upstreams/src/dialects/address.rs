@@ -228,3 +228,120 @@ pub(crate) fn is_private_address(url: &Url) -> bool {
     };
     classify(address) != AddressVerdict::Public
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Every value is this text.
+    struct Always<'a>(&'a str);
+
+    impl TemplateScope for Always<'_> {
+        fn value(&self, _: &Placeholder, _: Option<usize>) -> Result<Option<Value>, RemoteError> {
+            Ok(Some(json!(self.0)))
+        }
+    }
+
+    fn expand(path: &str, value: &str) -> Option<String> {
+        let expanded = path
+            .parse::<PathTemplate>()
+            .unwrap()
+            .expand(&Always(value))
+            .ok()?;
+        let query = expanded.query.map(|query| format!("?{query}"));
+        Some(expanded.path + &query.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_value_is_a_segment_or_the_segments_it_is_said_to_be() {
+        for (path, value, expanded) in [
+            ("t/{id}", "a/../b?c#d", Some("t/a%2F..%2Fb%3Fc%23d")),
+            ("t/{id}", "..", None),
+            ("t/{id}", "", None),
+            ("t/x{id}", "..", Some("t/x..")),
+            (
+                "{id:path}",
+                "models/m-1/operations/o",
+                Some("models/m-1/operations/o"),
+            ),
+            ("{id:path}", "models/../o", None),
+            ("{id:path}", "/models", None),
+            ("{id:path}", "a//b", None),
+            ("m/{model}:run", "veo 3", Some("m/veo%203:run")),
+            ("t?a=1&b={id}", "x&y=1", Some("t?a=1&b=x%26y=1")),
+            ("t/{id}", "a\\b%2e", Some("t/a%5Cb%252e")),
+        ] {
+            assert_eq!(expand(path, value).as_deref(), expanded, "{path} {value}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_exact_or_below_a_domain() {
+        let covers = |pattern: &str, url: &str| {
+            pattern
+                .parse::<OriginPattern>()
+                .unwrap()
+                .covers(&Url::parse(url).unwrap())
+        };
+        assert!(covers("https://*.e.org", "https://a.e.org/x"));
+        assert!(covers("https://*.e.org", "https://a.b.E.org/x"));
+        assert!(covers("https://*", "https://any.example/x"));
+        assert!(covers("http://10.0.0.1:9000", "http://10.0.0.1:9000/x"));
+        for (pattern, url) in [
+            ("https://*.e.org", "https://e.org/x"),
+            ("https://*.e.org", "https://evil-e.org/x"),
+            ("https://*.e.org", "https://a.e.org.evil.com/x"),
+            ("https://*.e.org", "http://a.e.org/x"),
+            ("https://*.e.org", "https://a.e.org:8443/x"),
+            ("https://*", "http://any.example/x"),
+            ("https://*", "https://any.example:22/x"),
+            ("https://e.org", "https://a.e.org/x"),
+        ] {
+            assert!(!covers(pattern, url), "{pattern} {url}");
+        }
+        for wrong in [
+            "*",
+            "https://*.",
+            "https://*.*",
+            "http://*.e.org",
+            "https://a.*.org",
+            "https://*.e.org/x",
+            "e.org",
+            "https://*.e.org:8443",
+        ] {
+            assert!(wrong.parse::<OriginPattern>().is_err(), "{wrong}");
+        }
+        assert!(is_private_address(
+            &Url::parse("https://127.0.0.1/").unwrap()
+        ));
+        assert!(is_private_address(
+            &Url::parse("https://2130706433/").unwrap()
+        ));
+        assert!(is_private_address(
+            &Url::parse("https://[::ffff:10.0.0.1]/").unwrap()
+        ));
+        assert!(!is_private_address(
+            &Url::parse("https://1.1.1.1/").unwrap()
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn no_identifier_leaves_its_path(id in "\\PC{0,30}", form in "(:path)?") {
+            let path: PathTemplate = format!("tasks/{{id{form}}}/content").parse().unwrap();
+            if let Ok(expanded) = path.expand(&Always(&id)) {
+                let base = Url::parse("https://e.org/v1").unwrap();
+                let mut url = base.clone();
+                url.set_path(&format!("/v1/{}", expanded.path));
+                prop_assert!(url.path().starts_with("/v1/tasks/") && url.path().ends_with("/content"), "{url}");
+                prop_assert!(url.query().is_none() && url.fragment().is_none(), "{url}");
+                if form.is_empty() {
+                    prop_assert_eq!(url.path().split('/').count(), 5, "{}", url);
+                }
+            }
+        }
+    }
+}

@@ -2,12 +2,13 @@
 //! Every text is bounded, and none reaches a client.
 
 use crate::servers::{ServerAnswer, shown};
-use kinora_contract::FailureCode;
+use kinora_contract::{Amount, FailureCode, Money};
 use serde_json::Value;
 
-use super::dialect::{ServerDialect, UpstreamPhase};
+use super::dialect::ServerDialect;
 use super::error::RemoteError;
 use super::pointer::text;
+use super::shape::UpstreamPhase;
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;
@@ -29,17 +30,10 @@ pub struct TaskSnapshot {
     pub error_code: Option<String>,
     /// The upstream's words about a failure; private.
     pub error_message: Option<String>,
+    /// The kind of failure that the answer tells, if the dialect knows its words.
+    pub failure: Option<FailureCode>,
     /// What the upstream says that it charged.
-    pub cost: Option<ReportedCost>,
-}
-
-/// What an upstream says that it charged.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReportedCost {
-    /// The amount, in units of the currency; not negative.
-    pub amount: f64,
-    /// Its code, such as `USD`.
-    pub currency: String,
+    pub cost: Option<Money>,
 }
 
 /// Why an answer is unusable.
@@ -74,13 +68,13 @@ impl TaskSnapshot {
             None | Some(Value::Null) => None,
             Some(value) => Some(usable_id(value).ok_or(AnswerError::Id)?),
         };
-        let told = Refusal::of(&sent, dialect);
-        let url = result_url(&sent, dialect);
-        let (mut phase, word) = phase(&sent, dialect)?;
+        let told = Refusal::of(sent, dialect);
+        let url = result_url(&told.sent, dialect);
+        let (mut phase, word) = phase(&told, dialect)?;
+        let failure = told.kind(dialect);
         // An answer of success says nothing with its code and message; a film that is there was made.
-        let is_told = told.code.is_some() || told.message.is_some();
-        if phase == UpstreamPhase::Completed && is_told && shape.success.is_none() && url.is_none()
-        {
+        let is_told = (told.is_told() && shape.success.is_none()) || failure.is_some();
+        if phase == UpstreamPhase::Completed && is_told && url.is_none() {
             phase = UpstreamPhase::Failed;
         }
         Ok(Self {
@@ -89,12 +83,28 @@ impl TaskSnapshot {
             word: shown(word.as_bytes()),
             progress: shape
                 .progress
-                .find(&sent, |value| fraction(value, shape.progress_max)),
+                .find(&told.sent, |value| fraction(value, shape.progress_max)),
             url,
+            cost: cost(&told.sent, dialect),
             error_code: told.code,
             error_message: told.message,
-            cost: cost(&sent, dialect),
+            failure,
         })
+    }
+
+    /// An answer without a word, of a server that works on the task.
+    pub(crate) fn silent() -> Self {
+        Self {
+            id: None,
+            phase: UpstreamPhase::Running,
+            word: String::new(),
+            progress: None,
+            url: None,
+            error_code: None,
+            error_message: None,
+            failure: None,
+            cost: None,
+        }
     }
 }
 
@@ -129,45 +139,58 @@ pub(crate) fn object(body: &[u8]) -> Result<Value, AnswerError> {
 /// What a server says about a failure or a refusal; private.
 #[derive(Debug, Default)]
 pub(crate) struct Refusal {
-    pub(crate) code: Option<String>,
-    pub(crate) message: Option<String>,
+    code: Option<String>,
+    message: Option<String>,
+    sent: Value,
 }
 
 impl Refusal {
-    fn of(sent: &Value, dialect: &ServerDialect) -> Self {
+    fn of(sent: Value, dialect: &ServerDialect) -> Self {
         Self {
-            code: dialect.answer.error_code.find(sent, word_of),
-            message: dialect.answer.error_message.find(sent, word_of),
+            code: dialect.answer.error_code.find(&sent, word_of),
+            message: dialect.answer.error_message.find(&sent, word_of),
+            sent,
         }
     }
 
     /// The words in the body of `reply`; the body itself if it has no such words.
     pub(crate) fn read(reply: &ServerAnswer, dialect: &ServerDialect) -> Self {
-        let told = object(&reply.body)
-            .map(|sent| Self::of(&sent, dialect))
-            .unwrap_or_default();
-        if told.code.is_some() || told.message.is_some() {
-            return told;
+        let sent = object(&reply.body).unwrap_or_default();
+        let mut told = Self::of(sent, dialect);
+        if !told.is_told() {
+            told.message = Some(shown(&reply.body));
         }
-        Self {
-            code: None,
-            message: Some(shown(&reply.body)),
-        }
+        told
     }
 
-    /// As the failure of a task, if the dialect knows its words.
+    const fn is_told(&self) -> bool {
+        self.code.is_some() || self.message.is_some()
+    }
+
+    /// Whether one of `words` is in the words.
+    pub(crate) fn has_any(&self, words: &[String]) -> bool {
+        let texts = [&self.code, &self.message];
+        let mut texts = texts.into_iter().flatten();
+        texts.any(|text| words.iter().any(|word| text.contains(word)))
+    }
+
+    fn kind(&self, dialect: &ServerDialect) -> Option<FailureCode> {
+        let (code, message) = (self.code.as_deref(), self.message.as_deref());
+        dialect.failures.kind(code, message, &self.sent)
+    }
+
+    /// As the failure of a task, if the dialect knows its kind.
     pub(crate) fn failure(self, dialect: &ServerDialect) -> Option<RemoteError> {
-        let kind = dialect
-            .failures
-            .kind(self.code.as_deref(), self.message.as_deref())?;
+        let rule = dialect.answer.success.as_ref();
+        let broken = rule.filter(|rule| rule.broken(&self.sent).is_some());
+        let by_rule = || Some(broken?.failure?.0);
+        let kind = self.kind(dialect).or_else(by_rule)?;
         Some(self.with(kind))
     }
 
-    /// As the failure of a task, of an unknown kind if the dialect does not know its words.
+    /// As the failure of a task, of an unknown kind if the dialect does not know it.
     pub(crate) fn failed(self, dialect: &ServerDialect) -> RemoteError {
-        let kind = dialect
-            .failures
-            .kind(self.code.as_deref(), self.message.as_deref());
+        let kind = self.kind(dialect);
         self.with(kind.unwrap_or(FailureCode::GenerationFailed))
     }
 
@@ -207,14 +230,13 @@ impl ServerDialect {
     }
 }
 
-fn phase(sent: &Value, dialect: &ServerDialect) -> Result<(UpstreamPhase, String), AnswerError> {
-    let shape = &dialect.answer;
+fn phase(told: &Refusal, dialect: &ServerDialect) -> Result<(UpstreamPhase, String), AnswerError> {
+    let (shape, sent) = (&dialect.answer, &told.sent);
     if let Some(done) = &shape.done {
         let is_done = done.find(sent, Value::as_bool).unwrap_or_default();
-        let told = Refusal::of(sent, dialect);
         let phase = match is_done {
             false => UpstreamPhase::Running,
-            true if told.code.is_some() || told.message.is_some() => UpstreamPhase::Failed,
+            true if told.is_told() => UpstreamPhase::Failed,
             true => UpstreamPhase::Completed,
         };
         return Ok((phase, is_done.to_string()));
@@ -257,16 +279,15 @@ fn fraction(value: &Value, whole: f64) -> Option<f64> {
     fraction.is_finite().then(|| fraction.clamp(0.0, 1.0))
 }
 
-fn cost(sent: &Value, dialect: &ServerDialect) -> Option<ReportedCost> {
+fn cost(sent: &Value, dialect: &ServerDialect) -> Option<Money> {
     let rule = dialect.answer.cost.as_ref()?;
     let units = rule.pointer.find(sent, |value| match value {
         Value::String(text) => text.trim().parse().ok(),
         value => value.as_f64(),
     })?;
-    let amount = units * rule.per_unit;
-    (amount.is_finite() && amount >= 0.0).then(|| ReportedCost {
-        amount,
-        currency: rule.currency.clone(),
+    Some(Money {
+        amount: Amount::from_units(units * rule.per_unit)?,
+        currency: rule.currency,
     })
 }
 

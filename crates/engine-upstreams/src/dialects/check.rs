@@ -3,7 +3,8 @@
 
 use hyper::header::{HeaderName, HeaderValue};
 
-use super::dialect::{BodyForm, DialectError, HttpMethod, InputKind, RepeatRule, ServerDialect};
+use super::calls::{BodyForm, HttpMethod, InputKind, RepeatRule};
+use super::dialect::{DialectError, ServerDialect};
 use super::template::{EachReference, Placeholder, Template, ValueForm, ValueName};
 use crate::servers::base_url;
 
@@ -294,14 +295,6 @@ impl ServerDialect {
             );
         }
         if let Some(cost) = &answer.cost {
-            let is_currency = cost.currency.len() == 3
-                && cost.currency.bytes().all(|byte| byte.is_ascii_uppercase());
-            if !is_currency {
-                return wrong(
-                    "answer.cost.currency",
-                    "must be three capitals, such as \"USD\"",
-                );
-            }
             if !(cost.per_unit.is_finite() && cost.per_unit > 0.0) {
                 return wrong("answer.cost.per_unit", "must be larger than zero");
             }

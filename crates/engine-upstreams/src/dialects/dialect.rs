@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
-use kinora_contract::{FailureCode, Features};
+use kinora_contract::Features;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::address::{OriginPattern, PathTemplate};
-use super::pointer::Pointers;
-use super::template::{EachReference, Placeholder, Template, TextTemplate, ValueName};
+use super::calls::{
+    CancelCall, InputKind, PollCall, ProbeCall, RepeatRule, SubmitCall, UploadCall,
+};
+use super::shape::{AnswerShape, FailureWords, StatusWords};
+use super::template::{EachReference, Template, TextTemplate, ValueName};
 use crate::servers::{AuthScheme, KeySigner};
 
 /// Larger files are not dialects.
@@ -45,7 +46,7 @@ pub struct ServerDialect {
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) submit: SubmitCall,
-    pub(crate) poll: JobCall,
+    pub(crate) poll: PollCall,
     pub(crate) cancel: Option<CancelCall>,
     pub(crate) probe: Option<ProbeCall>,
     pub(crate) uploads: Option<UploadCall>,
@@ -93,433 +94,6 @@ fn authorization() -> String {
 
 fn bearer() -> TextTemplate {
     "Bearer {key}".parse().unwrap_or_default()
-}
-
-/// The methods of calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub(crate) enum HttpMethod {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl From<HttpMethod> for Method {
-    fn from(method: HttpMethod) -> Self {
-        match method {
-            HttpMethod::Get => Self::GET,
-            HttpMethod::Post => Self::POST,
-            HttpMethod::Put => Self::PUT,
-            HttpMethod::Patch => Self::PATCH,
-            HttpMethod::Delete => Self::DELETE,
-        }
-    }
-}
-
-const fn get() -> HttpMethod {
-    HttpMethod::Get
-}
-
-const fn post() -> HttpMethod {
-    HttpMethod::Post
-}
-
-/// The form of a submit's body.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum BodyForm {
-    /// One JSON object.
-    #[default]
-    Json,
-    /// `multipart/form-data`.
-    Multipart,
-    /// JSON, unless the request has a file.
-    JsonUnlessFile,
-}
-
-/// What to do when it is unknown whether a submit was accepted: the connection broke before the
-/// answer, or a gateway answered instead of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RepeatRule {
-    /// Give up: a second run may be charged twice.
-    Never,
-    /// Submit again: a second run only costs time on our own accelerator.
-    Freely,
-    /// Repeat the submit at the same upstream with the same key: the server returns the same task.
-    WithKey,
-}
-
-/// A submit.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SubmitCall {
-    path: PathTemplate,
-    #[serde(default = "post")]
-    pub(crate) method: HttpMethod,
-    #[serde(default)]
-    pub(crate) form: BodyForm,
-    #[serde(default)]
-    pub(crate) headers: BTreeMap<String, TextTemplate>,
-    pub(crate) idempotency_header: Option<String>,
-    pub(crate) repeat: Option<RepeatRule>,
-    pub(crate) auto_seconds: Option<Value>,
-    body: Template,
-    #[serde(default)]
-    inputs: InputCalls,
-}
-
-/// What differs by the kind of input.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InputCalls {
-    text: Option<InputCall>,
-    first_frame: Option<InputCall>,
-    frames: Option<InputCall>,
-    references: Option<InputCall>,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InputCall {
-    path: Option<PathTemplate>,
-    body: Option<Template>,
-}
-
-/// The kind of a request's input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InputKind {
-    Text,
-    /// A first frame alone.
-    FirstFrame,
-    /// A first and a last frame.
-    Frames,
-    References,
-}
-
-impl InputKind {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Text, Self::FirstFrame, Self::Frames, Self::References];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::FirstFrame => "first_frame",
-            Self::Frames => "frames",
-            Self::References => "references",
-        }
-    }
-}
-
-impl SubmitCall {
-    fn input(&self, kind: InputKind) -> Option<&InputCall> {
-        let inputs = &self.inputs;
-        let input = match kind {
-            InputKind::Text => &inputs.text,
-            InputKind::FirstFrame => &inputs.first_frame,
-            InputKind::Frames => &inputs.frames,
-            InputKind::References => &inputs.references,
-        };
-        input.as_ref()
-    }
-
-    /// The path of a submit with this kind of input.
-    pub(crate) fn path(&self, kind: InputKind) -> &PathTemplate {
-        let own = self.input(kind).and_then(|input| input.path.as_ref());
-        own.unwrap_or(&self.path)
-    }
-
-    /// The body of a submit with this kind of input.
-    pub(crate) fn body(&self, kind: InputKind) -> &Template {
-        let own = self.input(kind).and_then(|input| input.body.as_ref());
-        own.unwrap_or(&self.body)
-    }
-
-    /// Every placeholder of a submit with this kind of input, and the repetition that it is in.
-    pub(crate) fn visit<'t>(
-        &'t self,
-        kind: InputKind,
-        visit: &mut dyn FnMut(&str, &'t Placeholder, Option<EachReference>),
-    ) {
-        let input = self.input(kind);
-        let place = |own: bool, part: &str| match own {
-            true => format!("submit.inputs.{}.{part}", kind.name()),
-            false => format!("submit.{part}"),
-        };
-        let path = place(input.is_some_and(|input| input.path.is_some()), "path");
-        self.path(kind)
-            .holes()
-            .for_each(|hole| visit(&path, hole, None));
-        for (name, value) in &self.headers {
-            let place = format!("submit.headers.{name}");
-            value.holes().for_each(|hole| visit(&place, hole, None));
-        }
-        let body = place(input.is_some_and(|input| input.body.is_some()), "body");
-        self.body(kind).visit(&body, None, visit);
-    }
-
-    /// Whether a submit with this kind of input names this value.
-    pub(crate) fn names(&self, kind: InputKind, name: ValueName) -> bool {
-        let mut is_named = false;
-        self.visit(kind, &mut |_, hole, _| is_named |= hole.name == name);
-        is_named
-    }
-}
-
-/// A call about a job.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct JobCall {
-    pub(crate) path: PathTemplate,
-    #[serde(default = "get")]
-    pub(crate) method: HttpMethod,
-    pub(crate) body: Option<Template>,
-}
-
-/// The call that stops a job.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CancelCall {
-    pub(crate) path: PathTemplate,
-    #[serde(default = "post")]
-    pub(crate) method: HttpMethod,
-    pub(crate) body: Option<Template>,
-}
-
-/// The call that costs nothing and shows whether a server would serve us.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ProbeCall {
-    pub(crate) path: PathTemplate,
-}
-
-/// The endpoint that stores a reference.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct UploadCall {
-    pub(crate) path: PathTemplate,
-    /// The name of the form's part.
-    #[serde(default = "file")]
-    pub(crate) field: String,
-    /// Where its answer has the address.
-    pub(crate) url: Pointers,
-}
-
-fn file() -> String {
-    "file".to_owned()
-}
-
-/// Where an answer has what.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct AnswerShape {
-    pub(crate) id: Pointers,
-    pub(crate) status: Option<Pointers>,
-    pub(crate) done: Option<Pointers>,
-    pub(crate) progress: Pointers,
-    pub(crate) progress_max: f64,
-    pub(crate) result: Pointers,
-    pub(crate) error_code: Pointers,
-    pub(crate) error_message: Pointers,
-    pub(crate) success: Option<SuccessRule>,
-    pub(crate) cost: Option<CostRule>,
-}
-
-impl Default for AnswerShape {
-    fn default() -> Self {
-        Self {
-            id: Pointers::one("/id"),
-            status: None,
-            done: None,
-            progress: Pointers::default(),
-            progress_max: 100.0,
-            result: Pointers::default(),
-            error_code: Pointers::default(),
-            error_message: Pointers::default(),
-            success: None,
-            cost: None,
-        }
-    }
-}
-
-impl AnswerShape {
-    /// Where the status word is; `None` with `done` alone.
-    pub(crate) fn status(&self) -> Option<Pointers> {
-        match (&self.status, &self.done) {
-            (Some(pointers), _) => Some(pointers.clone()),
-            (None, None) => Some(Pointers::one("/status")),
-            (None, Some(_)) => None,
-        }
-    }
-}
-
-/// An answer with another value there is a refusal, whatever its HTTP status.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SuccessRule {
-    pub(crate) pointer: Pointers,
-    pub(crate) equals: Value,
-    /// Values that mean what the status 429 means: later.
-    #[serde(default)]
-    pub(crate) busy: Vec<String>,
-    /// Values that mean what the status 403 means: a wrong key, or no credit.
-    #[serde(default)]
-    pub(crate) denied: Vec<String>,
-}
-
-/// What the server says that it charged.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CostRule {
-    pub(crate) pointer: Pointers,
-    pub(crate) currency: String,
-    #[serde(default = "one")]
-    pub(crate) per_unit: f64,
-}
-
-const fn one() -> f64 {
-    1.0
-}
-
-/// The state of a task at its upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpstreamPhase {
-    /// Waiting.
-    Queued,
-    /// In progress.
-    Running,
-    /// Done, with a result.
-    Completed,
-    /// Ended without a result.
-    Failed,
-    /// Ended without a result, and nobody's fault.
-    Cancelled,
-    /// A status word that the dialect does not know.
-    Unknown,
-}
-
-/// The words of a status. Others do not count as a sign of life.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct StatusWords {
-    queued: Vec<String>,
-    running: Vec<String>,
-    completed: Vec<String>,
-    failed: Vec<String>,
-    cancelled: Vec<String>,
-}
-
-impl StatusWords {
-    pub(crate) fn all(&self) -> [(&'static str, &[String], UpstreamPhase); 5] {
-        [
-            ("queued", &self.queued, UpstreamPhase::Queued),
-            ("running", &self.running, UpstreamPhase::Running),
-            ("completed", &self.completed, UpstreamPhase::Completed),
-            ("failed", &self.failed, UpstreamPhase::Failed),
-            ("cancelled", &self.cancelled, UpstreamPhase::Cancelled),
-        ]
-    }
-
-    /// The phase that `word` means.
-    pub(crate) fn phase(&self, word: &str) -> UpstreamPhase {
-        let rows = self.all();
-        let row = rows
-            .iter()
-            .find(|(_, words, _)| words.iter().any(|one| one == word));
-        row.map_or(UpstreamPhase::Unknown, |(_, _, phase)| *phase)
-    }
-}
-
-/// The words of a failure's code or message that tell its kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "BTreeMap<String, FailureEntry>")]
-pub(crate) struct FailureWords {
-    /// Whether the server's codes are ours.
-    pub(crate) shares_codes: bool,
-    words: Vec<(FailureCode, Vec<String>)>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum FailureEntry {
-    Shares(bool),
-    Words(Vec<String>),
-}
-
-impl TryFrom<BTreeMap<String, FailureEntry>> for FailureWords {
-    type Error = String;
-
-    fn try_from(entries: BTreeMap<String, FailureEntry>) -> Result<Self, String> {
-        let mut failures = Self::default();
-        for (key, entry) in entries {
-            match (key.as_str(), entry) {
-                ("shares_codes", FailureEntry::Shares(shares)) => failures.shares_codes = shares,
-                (code, FailureEntry::Words(words)) => {
-                    let found = FailureCode::from_code(code).filter(|code| is_the_request_s(*code));
-                    let Some(code) = found else {
-                        let known: Vec<&str> = FailureCode::ALL
-                            .iter()
-                            .filter(|code| is_the_request_s(**code))
-                            .map(|code| code.as_str())
-                            .collect();
-                        return Err(format!(
-                            "failures.{code}: not a failure code of a request; use one of: {}",
-                            known.join(", ")
-                        ));
-                    };
-                    if words.iter().any(|word| word.trim().is_empty()) {
-                        return Err(format!(
-                            "failures.{key}: an empty word would fit everything"
-                        ));
-                    }
-                    failures.words.push((code, words));
-                }
-                (key, FailureEntry::Shares(_)) => {
-                    return Err(format!("failures.{key}: must be a list of words"));
-                }
-            }
-        }
-        Ok(failures)
-    }
-}
-
-impl FailureWords {
-    /// The kind of failure that these texts, a server's code and message, tell.
-    pub(crate) fn kind(&self, code: Option<&str>, message: Option<&str>) -> Option<FailureCode> {
-        if let Some(shared) = code
-            .filter(|_| self.shares_codes)
-            .and_then(FailureCode::from_code)
-            && is_the_request_s(shared)
-        {
-            return Some(shared);
-        }
-        let texts: Vec<String> = [code, message]
-            .into_iter()
-            .flatten()
-            .map(str::to_lowercase)
-            .collect();
-        let is_told = |words: &[String]| {
-            words.iter().any(|word| {
-                let word = word.to_lowercase();
-                texts.iter().any(|text| text.contains(&word))
-            })
-        };
-        let row = self.words.iter().find(|(_, words)| is_told(words));
-        row.map(|(code, _)| *code)
-    }
-}
-
-/// Whether a failure at the upstream is about the request rather than about the upstream.
-const fn is_the_request_s(code: FailureCode) -> bool {
-    !matches!(
-        code,
-        FailureCode::Cancelled
-            | FailureCode::WorkerLost
-            | FailureCode::StorageFailed
-            | FailureCode::TaskExpired
-    )
 }
 
 /// Where the film is.
@@ -674,20 +248,7 @@ impl ServerDialect {
         lookup: &LookupTables,
     ) -> Result<Self, DialectError> {
         let mut changed = self.clone();
-        let submit = &mut changed.submit;
-        submit.body.merge(body);
-        let inputs = &mut submit.inputs;
-        let inputs = [
-            &mut inputs.text,
-            &mut inputs.first_frame,
-            &mut inputs.frames,
-            &mut inputs.references,
-        ];
-        let bodies = inputs
-            .into_iter()
-            .flatten()
-            .filter_map(|input| input.body.as_mut());
-        bodies.for_each(|own| own.merge(body));
+        changed.submit.merge(body);
         changed.lookup.extend(lookup.clone());
         changed.check()?;
         Ok(changed)
@@ -700,6 +261,48 @@ impl ServerDialect {
             (None, Some(_)) => RepeatRule::WithKey,
             (None, None) => RepeatRule::Never,
         }
+    }
+
+    /// Whether each submit may be charged, so that none is repeated without need.
+    pub fn is_paid(&self) -> bool {
+        self.repeat() != RepeatRule::Freely && !self.failures.shares_codes
+    }
+
+    /// Whether a job can be stopped at the server.
+    pub const fn can_cancel(&self) -> bool {
+        self.cancel.is_some()
+    }
+
+    /// Whether answers say how far a job is.
+    pub const fn tells_progress(&self) -> bool {
+        !self.answer.progress.is_empty()
+    }
+
+    /// Whether answers say what a job cost.
+    pub const fn tells_cost(&self) -> bool {
+        self.answer.cost.is_some()
+    }
+
+    /// Whether answers have the address of the film, which may be at another origin.
+    pub const fn tells_result(&self) -> bool {
+        !self.answer.result.is_empty()
+    }
+
+    /// The origins of films besides the server's own.
+    pub fn result_origins(&self) -> &[OriginPattern] {
+        &self.result.origins
+    }
+
+    /// Whether a submit names the upstream's model; in a path, it must.
+    pub(crate) fn names_model(&self) -> (bool, bool) {
+        let is_named = InputKind::ALL
+            .iter()
+            .any(|kind| self.submit.names(*kind, ValueName::Model));
+        let mut paths = InputKind::ALL
+            .iter()
+            .flat_map(|kind| self.submit.path(*kind).holes());
+        let in_path = paths.any(|hole| hole.name == ValueName::Model);
+        (is_named, in_path || self.needs_later(ValueName::Model))
     }
 
     /// The features that a model behind this dialect can offer; a model card is restricted to
@@ -802,5 +405,219 @@ impl ServerDialect {
         self.headers
             .iter()
             .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SMALL: &str = r#"
+title = "A server"
+source = "this test"
+submit = { path = "videos", body = { prompt = "{prompt}" } }
+poll = { path = "videos/{id}" }
+statuses = { completed = ["done"] }
+answer = { result = "/url" }
+"#;
+
+    /// What is wrong with [`SMALL`] after `from` became `to`.
+    fn problem(from: &str, to: &str) -> String {
+        assert!(SMALL.contains(from), "{from}");
+        ServerDialect::read(&SMALL.replace(from, to))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn every_built_in_dialect_is_read_and_says_where_it_is_from() {
+        for dialect in ServerDialect::built_in().unwrap() {
+            assert!(!dialect.title.is_empty() && !dialect.source.is_empty());
+            assert_eq!(ServerDialect::named(&dialect.name).unwrap(), dialect);
+            let features = dialect.features();
+            assert!(!features.draft && !features.edit);
+        }
+        let unknown = ServerDialect::named("esperanto").unwrap_err().to_string();
+        assert!(
+            unknown.contains("kinora, openai") && unknown.contains(".toml"),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn features_follow_from_the_templates() {
+        let features = |name| ServerDialect::named(name).unwrap().features();
+        let all = features("kinora");
+        assert!(all.first_frame && all.last_frame && all.audio_output && all.auto_duration);
+        assert_eq!((all.reference_images_max, all.reference_audios_max), (9, 3));
+        let one = features("vllm-omni");
+        assert_eq!((one.reference_images_max, one.reference_audios_max), (1, 1));
+        let few = features("sglang");
+        assert!(few.first_frame && !few.last_frame && !few.audio_output);
+        assert_eq!((few.reference_images_max, few.reference_audios_max), (0, 0));
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_key_and_with_what_is_right() {
+        ServerDialect::read(SMALL).unwrap();
+        for (from, to, told) in [
+            ("\"{prompt}\"", "\"{promt}\"", "line 4"),
+            (
+                "\"{prompt}\"",
+                "\"{promt}\"",
+                "unknown placeholder {promt}; use one of: model, prompt",
+            ),
+            ("\"{prompt}\"", "\"{prompt\"", "not closed"),
+            ("\"{prompt}\"", "\"{seed:hex}\"", "it takes :text or :31"),
+            (
+                "\"{prompt}\"",
+                "\"{prompt}{id}\"",
+                "submit.body.prompt: {id} has a value only after the submit",
+            ),
+            ("\"{prompt}\"", "\"a\"", "submit.body: must name {prompt}"),
+            (
+                "\"{prompt}\"",
+                "[\"{prompt}\", \"{size@s}\"]",
+                "submit.body.prompt[1]: {size@s}: there is no [lookup.s]",
+            ),
+            (
+                "\"{prompt}\"",
+                "\"{prompt}\", a = { for_each = \"images\" }",
+                "submit.body.a.for_each",
+            ),
+            (
+                "\"{prompt}\"",
+                "\"{prompt}\", a = [{ for_each = \"frames\" }]",
+                "for_each must be \"images\"",
+            ),
+            (
+                "\"{prompt}\"",
+                "\"{prompt}\", a = [{ for_each = \"images\", b = \"{sound}\" }]",
+                "for_each = \"audios\"",
+            ),
+            (
+                "\"{prompt}\"",
+                "\"{prompt}\", a = \"{images}\"",
+                "limits.images",
+            ),
+            (
+                "\"{prompt}\"",
+                "\"{prompt}\", a = { b = \"{first_frame:file}\" }",
+                "submit.body.a.b: :file",
+            ),
+            ("\"videos\"", "\"/videos\"", "relative to base_url"),
+            ("\"videos\"", "\"a/../videos\"", "relative to base_url"),
+            ("\"videos\"", "\"https://h/videos\"", "relative to base_url"),
+            (
+                "\"videos\"",
+                "\"videos/{image}\"",
+                "submit.path: {image} belongs into the body",
+            ),
+            ("videos/{id}", "videos", "poll: must name {id}"),
+            (
+                "videos/{id}",
+                "videos/{id}/{seed}",
+                "poll: {seed} has no value after the submit",
+            ),
+            ("[\"done\"]", "[]", "statuses.completed"),
+            (
+                "[\"done\"]",
+                "[\"done\"], failed = [\"done\"]",
+                "statuses.completed as well",
+            ),
+            ("\"/url\"", "\"url\"", "begins with a slash"),
+            ("answer = { result = \"/url\" }", "", "answer.result"),
+            (
+                "answer = {",
+                "failures = { odd = [\"a\"] }\nanswer = {",
+                "failures.odd: not a failure code",
+            ),
+            (
+                "answer = {",
+                "result = { origins = [\"*.e.org\"] }\nanswer = {",
+                "https://*.example.com",
+            ),
+            (
+                "answer = {",
+                "auth = { value = \"Bearer\" }\nanswer = {",
+                "auth.value: must have {key} once",
+            ),
+            (
+                "answer = {",
+                "auth = { signer = \"rsa\" }\nanswer = {",
+                "jwt-hs256",
+            ),
+            ("answer = {", "base_url = \"e.org\"\nanswer = {", "base_url"),
+            (
+                "answer = {",
+                "colour = 1\nanswer = {",
+                "unknown field `colour`",
+            ),
+            ("title = \"A server\"\n", "", "title"),
+        ] {
+            let problem = problem(from, to);
+            assert!(problem.contains(told), "{told:?} in: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_one_is_an_error_with_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.toml");
+        let told = |path: &Path| ServerDialect::load(path).unwrap_err().to_string();
+        assert!(told(&file).contains("a.toml: cannot be read"));
+        std::fs::write(&file, SMALL).unwrap();
+        let text = file.to_str().unwrap();
+        let loaded = ServerDialect::find(text).unwrap();
+        assert_eq!(
+            (loaded.name.as_str(), loaded.title.as_str()),
+            (text, "A server")
+        );
+        assert!(told(&folder.path().join("b/../a.toml")).contains("without '..'"));
+        std::fs::write(&file, "title = 3").unwrap();
+        assert!(told(&file).contains("a.toml: TOML parse error at line 1"));
+        std::fs::write(&file, [0xff; 8]).unwrap();
+        assert!(told(&file).contains("cannot be read"));
+        std::fs::write(&file, vec![b'#'; 300 * 1024]).unwrap();
+        assert!(told(&file).contains("larger than any dialect"));
+    }
+
+    #[test]
+    fn a_body_of_an_engine_is_merged_into_every_kind_of_submit() {
+        let text = format!(
+            "{SMALL}\n[submit.inputs.first_frame.body]\nprompt = \"{{prompt}}\"\nimage = 1\n"
+        );
+        let text = text
+            .replace("submit = {", "submit.path = \"videos\"\nsubmit.body = {")
+            .replace(
+                " path = \"videos\", body = { prompt = \"{prompt}\" } }",
+                " prompt = \"{prompt}\" }",
+            );
+        let dialect = ServerDialect::read(&text).unwrap();
+        assert!(!dialect.features().first_frame);
+        let body: toml::Table = toml::from_str("image = { url = \"{first_frame}\" }").unwrap();
+        let body = Template::deserialize(toml::Value::Table(body)).unwrap();
+        let merged = dialect.with_body(&body, &LookupTables::new()).unwrap();
+        assert!(merged.features().first_frame);
+        let wrong: toml::Table = toml::from_str("prompt = \"always the same\"").unwrap();
+        let wrong = Template::deserialize(toml::Value::Table(wrong)).unwrap();
+        assert!(dialect.with_body(&wrong, &LookupTables::new()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_reader(text in ".{0,200}") {
+            let _ = ServerDialect::read(&text);
+            let _ = ServerDialect::read(&format!("{SMALL}\n{text}"));
+        }
+
+        #[test]
+        fn no_template_breaks_the_reader(text in "[a-z{}:@_ 0-9/?&=.]{0,40}") {
+            let quoted = serde_json::to_string(&text).unwrap();
+            let _ = ServerDialect::read(&SMALL.replace("\"{prompt}\"", &quoted));
+            let _ = ServerDialect::read(&SMALL.replace("\"videos/{id}\"", &quoted));
+        }
     }
 }

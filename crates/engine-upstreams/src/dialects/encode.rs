@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::address::EncodedPath;
-use super::dialect::{BodyForm, InputKind, ServerDialect};
+use super::calls::{BodyForm, InputKind};
+use super::dialect::ServerDialect;
 use super::error::RemoteError;
 use super::template::{EachReference, Placeholder, TemplateScope, ValueForm, ValueName, text_of};
 use crate::servers::{EncodedBody, FormPart, PartContent, encode_form, file_ending, is_media_type};
@@ -439,6 +440,7 @@ pub(crate) fn written(
     };
     let value = match placeholder.form {
         ValueForm::Text => Value::String(text_of(value)),
+        ValueForm::Bits31 => json!(value.as_u64().unwrap_or_default() & 0x7fff_ffff),
         ValueForm::Upper => Value::String(text_of(value).to_uppercase()),
         ValueForm::Segments(count) => {
             let text = text_of(value);

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, FailureCode, Features, VideoSpec, Warning, WarningCode};
+use kinora_contract::{Clock, FailureCode, Features, Money, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
     EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmEngineSummary,
@@ -235,6 +235,11 @@ impl JobWatcher for EventRelay<'_> {
         // A cancel arrives through the job's token.
         let _ = self.control.report(WorkStage::Generating, fraction);
     }
+
+    fn charged(&mut self, charged: Money) {
+        tracing::info!(%charged, "upstream charged the task");
+        self.control.report_cost(charged);
+    }
 }
 
 /// A run ends after `silence_seconds`. Its last call may take this much longer.
@@ -367,6 +372,7 @@ impl RemoteKind {
             if let Some(body) = &self.body {
                 dialect = Arc::new(dialect.with_body(body, &self.lookup)?);
             }
+            self.check_model(&dialect)?;
             let mut base_urls = self.base_urls.clone();
             if base_urls.is_empty() {
                 base_urls.extend(dialect.base_url.clone());
@@ -383,6 +389,18 @@ impl RemoteKind {
             )));
         }
         Ok(opened)
+    }
+
+    fn check_model(&self, dialect: &ServerDialect) -> Result<(), DialectError> {
+        let problem = match (dialect.names_model(), self.model.is_empty()) {
+            ((_, true), true) => "name it: the dialect has it in its paths",
+            ((false, _), false) => "remove it: the dialect never sends it",
+            _ => return Ok(()),
+        };
+        Err(DialectError::Value {
+            key: "model".to_owned(),
+            problem: problem.to_owned(),
+        })
     }
 
     /// The engine, of which `watcher` is shown every exchange.

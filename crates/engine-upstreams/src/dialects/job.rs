@@ -9,17 +9,18 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::header::LOCATION;
 use hyper::{Method, Response};
-use kinora_contract::Clock;
+use kinora_contract::{Clock, FailureCode};
 use kinora_engine::places::{PlaceVisit, Places};
 use serde_json::{Value, json};
 use url::Url;
 
 use super::address::{OriginPattern, PathTemplate, is_path, is_private_address};
 use super::answer::{AnswerError, Refusal, TaskSnapshot, object, result_url};
-use super::dialect::{ServerDialect, UpstreamPhase};
+use super::dialect::ServerDialect;
 use super::encode::{RemoteTicket, written};
 use super::error::RemoteError;
 use super::options::RemoteOptions;
+use super::shape::UpstreamPhase;
 use super::template::{Placeholder, Template, TemplateScope, ValueName};
 use crate::servers::{
     CallError, EncodedBody, ResultError, ResultTarget, ServerAnswer, ServerCall, UpstreamServer,
@@ -134,21 +135,45 @@ impl RemoteJob {
             _ => Ok(seen),
         });
         match seen {
+            Ok(snapshot) if dialect.poll.forgotten.contains(&snapshot.word) => {
+                Err(self.forgotten())
+            }
             // Some servers answer for a failed task with the status of its failure; others' errors have no id.
             Ok(snapshot)
                 if reply.is_success()
                     || (snapshot.phase == UpstreamPhase::Failed && snapshot.id.is_some()) =>
             {
-                self.shared.places.record_answer(self.visit.index);
-                let after = options.poll_wait(poll_after(&reply.headers));
-                Ok(PollAnswer { snapshot, after })
+                Ok(self.seen(snapshot, &reply))
             }
+            // Accepted, and nothing to say yet.
+            Err(_) if reply.status == 202 => Ok(self.seen(TaskSnapshot::silent(), &reply)),
             Err(error) if reply.is_success() => Err(later(CallError::Answer(error.into()))),
-            _ if matches!(reply.status, 404 | 410) => {
-                Err(RemoteError::Forgotten(self.ticket.upstream.clone()))
-            }
-            _ => Err(self.refused(&reply)),
+            _ => Err(self.poll_refused(&reply)),
         }
+    }
+
+    fn seen(&self, snapshot: TaskSnapshot, reply: &ServerAnswer) -> PollAnswer {
+        self.shared.places.record_answer(self.visit.index);
+        let after = self.shared.options.poll_wait(poll_after(&reply.headers));
+        PollAnswer { snapshot, after }
+    }
+
+    fn poll_refused(&self, reply: &ServerAnswer) -> RemoteError {
+        let dialect = self.dialect();
+        let told = Refusal::read(reply, dialect);
+        if told.has_any(&dialect.poll.forgotten) {
+            return self.forgotten();
+        }
+        let failure = told.failure(dialect);
+        match (failure, reply.status) {
+            (Some(failure), 400..=428 | 430..=499) => failure,
+            (_, 404 | 410) => self.forgotten(),
+            _ => self.refused(reply),
+        }
+    }
+
+    fn forgotten(&self) -> RemoteError {
+        RemoteError::Forgotten(self.ticket.upstream.clone())
     }
 
     /// The upstream's place, by its index.
@@ -309,14 +334,12 @@ impl RemoteJob {
 
     /// The failure that `snapshot` reports.
     pub(crate) fn failure(&self, snapshot: &TaskSnapshot) -> RemoteError {
-        let told = Refusal {
-            code: snapshot
-                .error_code
-                .clone()
-                .or_else(|| Some(snapshot.word.clone())),
-            message: snapshot.error_message.clone(),
-        };
-        told.failed(self.dialect())
+        let code = snapshot.error_code.as_ref().unwrap_or(&snapshot.word);
+        RemoteError::Failed {
+            code: snapshot.failure.unwrap_or(FailureCode::GenerationFailed),
+            upstream_code: code.clone(),
+            text: snapshot.error_message.clone().unwrap_or_default(),
+        }
     }
 
     /// No answer to a poll: the upstream is at fault.

@@ -2,7 +2,7 @@
 //! them, and saves their results. The modules in the order in which a task passes them:
 //!
 //! 1. `options`: the upstreams of one engine; [`dialect`]: the protocol of each kind of server, a record that is
-//!    read from a TOML file and checked (`check`); `template`: its placeholders; `address`: its paths and the
+//!    read from a TOML file and checked (`check`), with its `calls` and the `shape` of its answers; `template`: its placeholders; `address`: its paths and the
 //!    origins of results; `pointer`: where an answer has what.
 //! 2. `encode`: encodes a [`RemoteRequest`] in a dialect. What a dialect cannot say is refused, never dropped.
 //! 3. `run`: everything from submit to file ([`RemoteServers::run`]), with back-off; a saved ticket is polled and
@@ -14,6 +14,7 @@
 
 mod address;
 mod answer;
+mod calls;
 mod check;
 mod describe;
 pub mod dialect;
@@ -25,6 +26,7 @@ mod options;
 mod pointer;
 mod remote;
 mod run;
+mod shape;
 mod template;
 
 pub use crate::servers::{
@@ -32,9 +34,10 @@ pub use crate::servers::{
     WatchedExchange,
 };
 pub use address::OriginPattern;
-pub use answer::{AnswerError, ReportedCost, TaskSnapshot};
 pub use describe::describe_answer;
-pub use dialect::{DialectError, RepeatRule, ServerDialect, UpstreamPhase};
+pub use answer::{AnswerError, TaskSnapshot};
+pub use calls::RepeatRule;
+pub use dialect::{DialectError, ServerDialect};
 pub use encode::{RemoteRequest, RemoteTicket};
 pub use engine::{EngineOptions, RemoteEngine, RemoteKind};
 pub use error::RemoteError;
@@ -43,3 +46,4 @@ pub use kinora_engine::ReferenceFile;
 pub use options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
 pub use remote::{DISK_THREADS, RemoteServers};
 pub use run::JobWatcher;
+pub use shape::UpstreamPhase;

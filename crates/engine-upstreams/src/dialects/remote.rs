@@ -9,7 +9,8 @@ use kinora_contract::Clock;
 use kinora_engine::places::Places;
 use serde_json::Value;
 
-use super::dialect::{RepeatRule, ServerDialect};
+use super::calls::RepeatRule;
+use super::dialect::ServerDialect;
 use super::encode::RemoteTicket;
 use super::error::RemoteError;
 use super::job::{RemoteJob, RemoteShared};

@@ -9,18 +9,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hyper::Method;
+use kinora_contract::Money;
 use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish, Places};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{Refusal, ReportedCost, TaskSnapshot, object, submitted_id};
-use super::dialect::{RepeatRule, UpstreamPhase};
+use super::answer::{Refusal, TaskSnapshot, object, submitted_id};
+use super::calls::RepeatRule;
 use super::encode::{EncodedRequest, RemoteRequest, RemoteTicket, encode};
 use super::error::RemoteError;
 use super::job::RemoteJob;
 use super::options::RemoteOptions;
 use super::pointer::text;
 use super::remote::{NoJob, RemoteServers};
+use super::shape::UpstreamPhase;
 use crate::servers::{
     CallError, EncodedBody, PatienceError, PatienceLimits, ServerAnswer, ServerCall, TaskPatience,
     chain, retry_after,
@@ -50,7 +52,7 @@ pub trait JobWatcher: Send + Sync {
     fn alive(&mut self, fraction: f64);
 
     /// The upstream said what it charged for the task, which has ended.
-    fn charged(&mut self, _cost: &ReportedCost) {}
+    fn charged(&mut self, _charged: Money) {}
 }
 
 impl RemoteServers {
@@ -215,9 +217,8 @@ impl RemoteRun<'_> {
                 Ok(poll) => {
                     (failures, missing) = (0, 0);
                     let snapshot = poll.snapshot;
-                    if let Some(cost) = snapshot.cost.as_ref().filter(|_| has_ended(snapshot.phase))
-                    {
-                        self.watcher.charged(cost);
+                    if let Some(charged) = snapshot.cost.filter(|_| has_ended(snapshot.phase)) {
+                        self.watcher.charged(charged);
                     }
                     match snapshot.phase {
                         UpstreamPhase::Completed => return self.fetch(job, &snapshot, to).await,

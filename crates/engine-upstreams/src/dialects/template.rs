@@ -41,6 +41,7 @@ pub(crate) enum ValueName {
 enum ValueKind {
     Text,
     Number,
+    Seed,
     Tier,
     Slashed,
     Reference,
@@ -51,7 +52,7 @@ impl ValueName {
         (Self::Model, "model", ValueKind::Slashed),
         (Self::Prompt, "prompt", ValueKind::Text),
         (Self::NegativePrompt, "negative_prompt", ValueKind::Text),
-        (Self::Seed, "seed", ValueKind::Number),
+        (Self::Seed, "seed", ValueKind::Seed),
         (Self::Seconds, "seconds", ValueKind::Number),
         (Self::Size, "size", ValueKind::Text),
         (Self::Width, "width", ValueKind::Number),
@@ -90,6 +91,8 @@ pub(crate) enum ValueForm {
     Plain,
     /// `:text`: a number or flag as text.
     Text,
+    /// `:31`: the low 31 bits of a number, for servers with signed ones.
+    Bits31,
     /// `:upper`: in capitals.
     Upper,
     /// `:path`: its slashes separate segments of a path.
@@ -136,7 +139,8 @@ impl FromStr for Placeholder {
         };
         let form = match (form, kind) {
             ("", _) => Some(ValueForm::Plain),
-            ("text", ValueKind::Number) => Some(ValueForm::Text),
+            ("text", ValueKind::Number | ValueKind::Seed) => Some(ValueForm::Text),
+            ("31", ValueKind::Seed) => Some(ValueForm::Bits31),
             ("upper", ValueKind::Tier) => Some(ValueForm::Upper),
             ("path", ValueKind::Slashed) => Some(ValueForm::Path),
             (count, ValueKind::Slashed) => count
@@ -155,6 +159,7 @@ impl FromStr for Placeholder {
             let forms = match kind {
                 ValueKind::Text => "no form after a colon",
                 ValueKind::Number => ":text",
+                ValueKind::Seed => ":text or :31",
                 ValueKind::Tier => ":upper",
                 ValueKind::Slashed => ":path or a number of segments from :1 to :9",
                 ValueKind::Reference => ":url, :data_url, :base64, :media_type or :file",
@@ -178,6 +183,7 @@ impl fmt::Display for Placeholder {
         match self.form {
             ValueForm::Plain => {}
             ValueForm::Text => f.write_str(":text")?,
+            ValueForm::Bits31 => f.write_str(":31")?,
             ValueForm::Upper => f.write_str(":upper")?,
             ValueForm::Path => f.write_str(":path")?,
             ValueForm::Segments(count) => write!(f, ":{count}")?,
@@ -588,5 +594,153 @@ fn take_each(template: &mut Template) -> Result<Option<EachReference>, String> {
         Some("images") => Ok(Some(EachReference::Image)),
         Some("audios") => Ok(Some(EachReference::Sound)),
         _ => Err("for_each must be \"images\" or \"audios\"".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Some placeholders have values, and the values look like placeholders.
+    struct Some3 {
+        has: [bool; 3],
+        images: usize,
+    }
+
+    impl TemplateScope for Some3 {
+        fn value(
+            &self,
+            hole: &Placeholder,
+            item: Option<usize>,
+        ) -> Result<Option<Value>, RemoteError> {
+            let [prompt, seed, frame] = self.has;
+            Ok(match hole.name {
+                ValueName::Prompt => prompt.then(|| json!("{seed}")),
+                ValueName::Seed => seed.then(|| json!(7)),
+                ValueName::FirstFrame => frame.then(|| json!("https://e.org/{prompt}")),
+                ValueName::Image => item.map(|item| json!(item)),
+                _ => None,
+            })
+        }
+
+        fn count(&self, _each: EachReference) -> usize {
+            self.images
+        }
+    }
+
+    fn template(text: &str) -> Template {
+        let table: toml::Table = toml::from_str(&format!("a = {text}")).unwrap();
+        Template::deserialize(table["a"].clone()).unwrap()
+    }
+
+    fn filled(text: &str, has: [bool; 3], images: usize) -> Option<Value> {
+        template(text).value(&Some3 { has, images }).unwrap()
+    }
+
+    #[test]
+    fn what_has_no_value_is_left_out_and_constants_go_with_it() {
+        let nothing = [false; 3];
+        let text = r#"{ a = 1, b = "{prompt}", c = { type = "x", u = { v = "{first_frame}" } }, d = { e = 2 } }"#;
+        assert_eq!(
+            filled(text, [true, false, true], 0),
+            Some(json!({
+                "a": 1, "b": "{seed}", "c": {"type": "x", "u": {"v": "https://e.org/{prompt}"}}, "d": {"e": 2},
+            }))
+        );
+        assert_eq!(
+            filled(text, [true, false, false], 0),
+            Some(json!({"a": 1, "b": "{seed}", "d": {"e": 2}}))
+        );
+        assert_eq!(filled(text, nothing, 0), None);
+        assert_eq!(
+            filled("{ a = 1, b = [true, 2.5] }", nothing, 0),
+            Some(json!({"a": 1, "b": [true, 2.5]}))
+        );
+        assert_eq!(
+            filled(r#"["{prompt}", "{seed}", "c"]"#, [false, true, false], 0),
+            Some(json!([7, "c"]))
+        );
+        assert_eq!(filled(r#"["{prompt}", "c"]"#, nothing, 0), None);
+    }
+
+    #[test]
+    fn a_text_is_typed_alone_and_joined_with_others() {
+        assert_eq!(filled(r#""{seed}""#, [true; 3], 0), Some(json!(7)));
+        assert_eq!(filled(r#""{seed}s""#, [true; 3], 0), Some(json!("7s")));
+        assert_eq!(filled(r#""{seed}s""#, [false; 3], 0), None);
+        assert_eq!(
+            filled(r#""{{seed}} } {prompt}""#, [true; 3], 0),
+            Some(json!("{seed} } {seed}"))
+        );
+    }
+
+    #[test]
+    fn a_table_is_repeated_for_each_reference() {
+        let text = r#"[{ type = "t", t = "{prompt}" }, { for_each = "images", role = "r", n = { m = "{image}" } }]"#;
+        let item = |n| json!({"role": "r", "n": {"m": n}});
+        let text_item = json!({"type": "t", "t": "{seed}"});
+        assert_eq!(
+            filled(text, [true; 3], 2),
+            Some(json!([text_item, item(0), item(1)]))
+        );
+        assert_eq!(filled(text, [true; 3], 0), Some(json!([text_item])));
+        assert_eq!(
+            filled(r#"[{ for_each = "images", n = "{image}" }]"#, [true; 3], 0),
+            None
+        );
+    }
+
+    /// Whether a value has an empty table or list, or a text of ours that was not filled.
+    fn is_unclean(value: &Value) -> bool {
+        match value {
+            Value::Object(entries) => entries.is_empty() || entries.values().any(is_unclean),
+            Value::Array(items) => items.is_empty() || items.iter().any(is_unclean),
+            Value::String(text) => {
+                text.is_empty() || text.contains("{first_frame}") || text.contains("{image}")
+            }
+            value => value.is_null(),
+        }
+    }
+
+    fn any_template() -> impl Strategy<Value = Template> {
+        let leaf = prop_oneof![
+            Just("\"{prompt}\""),
+            Just("\"{seed}\""),
+            Just("\"{first_frame}\""),
+            Just("\"x{first_frame}\""),
+            Just("1"),
+        ];
+        let leaf = leaf.prop_map(template);
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let item = (any::<bool>(), inner.clone()).prop_map(|(each, template)| ListItem {
+                each: each.then_some(EachReference::Image),
+                template,
+            });
+            prop_oneof![
+                prop::collection::vec(("[a-c]", inner), 1..4).prop_map(Template::Table),
+                prop::collection::vec(item, 1..4).prop_map(Template::List),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_empty_and_no_placeholder_is_sent(
+            template in any_template(), has in any::<[bool; 3]>(), images in 0_usize..3,
+        ) {
+            if let Some(value) = template.value(&Some3 { has, images }).unwrap() {
+                prop_assert!(!is_unclean(&value), "{value}");
+            }
+        }
+
+        #[test]
+        fn a_placeholder_is_shown_as_it_is_written(text in "\\{[a-z_]{2,15}(:[a-z0-9_]{1,10})?(@[a-z]{1,5})?\\}") {
+            if let Ok(template) = text.parse::<TextTemplate>() {
+                prop_assert_eq!(template.single().unwrap().to_string(), text);
+            }
+        }
     }
 }
