@@ -3,21 +3,18 @@
 
 use kinora_engine::FilmEngineSummary;
 
-use super::answer::{TaskSnapshot, submitted_id};
-use super::dialect::{RepeatRule, ServerDialect, UpstreamPhase};
+use super::answer::{AnswerError, TaskSnapshot, object, submitted_id};
+use super::calls::RepeatRule;
+use super::dialect::ServerDialect;
+use super::pointer::text;
+use super::shape::UpstreamPhase;
 
 /// What `dialect` understands of the JSON in `body`, in a line.
 pub fn describe_answer(body: &str, dialect: &ServerDialect) -> String {
     let body = body.as_bytes();
     let seen = match TaskSnapshot::read(body, dialect) {
         Ok(seen) => seen,
-        // The answer to a submit needs no status.
-        Err(error) => {
-            return match submitted_id(body, dialect) {
-                Ok(id) => format!("id {id}"),
-                Err(_) => format!("nothing: {error}"),
-            };
-        }
+        Err(error) => return describe_other(body, &error, dialect),
     };
     let phase = match seen.phase {
         UpstreamPhase::Queued => "queued".to_owned(),
@@ -36,10 +33,27 @@ pub fn describe_answer(body: &str, dialect: &ServerDialect) -> String {
         seen.error_code.map(|code| format!("error code {code}")),
         seen.error_message
             .map(|text| format!("error message {text}")),
-        seen.cost
-            .map(|cost| format!("cost {} {}", cost.amount, cost.currency)),
+        seen.failure
+            .map(|code| format!("the task fails with {code}")),
+        seen.cost.map(|cost| format!("cost {cost}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// An answer without a status: that to a submit, or a refusal.
+fn describe_other(body: &[u8], error: &AnswerError, dialect: &ServerDialect) -> String {
+    if let Ok(id) = submitted_id(body, dialect) {
+        return format!("id {id}");
+    }
+    let Ok(sent) = object(body) else {
+        return format!("nothing: {error}");
+    };
+    let words = [&dialect.answer.error_code, &dialect.answer.error_message];
+    let words: Vec<&str> = words.iter().filter_map(|at| at.find(&sent, text)).collect();
+    match words[..] {
+        [] => format!("nothing: {error}"),
+        _ => format!("error {}", words.join(": ")),
+    }
 }
 
 /// What `dialect` offers to an engine with these further origins of results, and what may be missing in it.

@@ -15,8 +15,9 @@ use kinora_engine::{
 };
 use serde::Deserialize;
 
+use super::calls::RepeatRule;
 use super::describe;
-use super::dialect::{DialectError, LookupTables, RepeatRule, ServerDialect};
+use super::dialect::{DialectError, LookupTables, ServerDialect};
 use super::encode::{RemoteRequest, RemoteTicket};
 use super::error::RemoteError;
 use super::options::{RemoteOptions, UpstreamOptions};
