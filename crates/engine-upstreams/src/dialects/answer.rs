@@ -9,6 +9,7 @@ use super::dialect::ServerDialect;
 use super::error::RemoteError;
 use super::pointer::text;
 use super::shape::UpstreamPhase;
+use super::template::text_of;
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;
@@ -181,9 +182,7 @@ impl Refusal {
 
     /// As the failure of a task, if the dialect knows its kind.
     pub(crate) fn failure(self, dialect: &ServerDialect) -> Option<RemoteError> {
-        let rule = dialect.answer.success.as_ref();
-        let broken = rule.filter(|rule| rule.broken(&self.sent).is_some());
-        let by_rule = || Some(broken?.failure?.0);
+        let by_rule = || dialect.answer.success.as_ref()?.failure(&self.sent);
         let kind = self.kind(dialect).or_else(by_rule)?;
         Some(self.with(kind))
     }
@@ -219,7 +218,7 @@ impl ServerDialect {
         if *value == rule.equals {
             return reply;
         }
-        let code = word_of(value).unwrap_or_default();
+        let code = text_of(value.clone());
         let status = match reply.status {
             _ if rule.busy.contains(&code) => 429,
             _ if rule.denied.contains(&code) => 403,

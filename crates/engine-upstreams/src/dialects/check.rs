@@ -258,16 +258,15 @@ impl ServerDialect {
         if poll.body.is_some() && poll.method == HttpMethod::Get {
             return wrong("poll.method", "must be one with a body, such as \"POST\"");
         }
-        let fixed = [
-            ("probe.path", self.probe.as_ref().map(|call| &call.path)),
-            ("uploads.path", self.uploads.as_ref().map(|call| &call.path)),
-        ];
-        for (key, path) in fixed {
-            if path.is_some_and(|path| path.holes().next().is_some()) {
-                return wrong(key, "takes no placeholder");
-            }
+        let mut holes = self.probe.iter().flat_map(|call| call.path.holes());
+        if holes.any(|hole| hole.name != ValueName::Model) {
+            return wrong("probe.path", "takes no placeholder but {model}");
         }
-        Ok(())
+        let mut holes = self.uploads.iter().flat_map(|call| call.path.holes());
+        match holes.next() {
+            Some(_) => wrong("uploads.path", "takes no placeholder"),
+            None => Ok(()),
+        }
     }
 
     fn check_answer(&self) -> Checked {

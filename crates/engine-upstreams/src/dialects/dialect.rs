@@ -26,6 +26,21 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("openai", include_str!("../../dialects/openai.toml")),
     ("vllm-omni", include_str!("../../dialects/vllm-omni.toml")),
     ("sglang", include_str!("../../dialects/sglang.toml")),
+    ("ark", include_str!("../../dialects/ark.toml")),
+    ("dashscope", include_str!("../../dialects/dashscope.toml")),
+    ("fal", include_str!("../../dialects/fal.toml")),
+    (
+        "gemini-omni",
+        include_str!("../../dialects/gemini-omni.toml"),
+    ),
+    ("kling", include_str!("../../dialects/kling.toml")),
+    ("luma", include_str!("../../dialects/luma.toml")),
+    ("minimax", include_str!("../../dialects/minimax.toml")),
+    ("openrouter", include_str!("../../dialects/openrouter.toml")),
+    ("replicate", include_str!("../../dialects/replicate.toml")),
+    ("runway", include_str!("../../dialects/runway.toml")),
+    ("veo", include_str!("../../dialects/veo.toml")),
+    ("vidu", include_str!("../../dialects/vidu.toml")),
 ];
 
 /// A protocol of servers that make videos.
@@ -308,35 +323,52 @@ impl ServerDialect {
     /// The features that a model behind this dialect can offer; a model card is restricted to
     /// these. Drafts and edits refer to earlier tasks, which an upstream does not have.
     pub fn features(&self) -> Features {
+        let has_sound = self.submit.names(InputKind::Text, ValueName::Audio);
+        Features {
+            audio_output: has_sound,
+            ..self.features_with(false)
+        }
+    }
+
+    /// The features of a model whose sound is switched or not: with a switch, only the kinds of input whose
+    /// submit can say it.
+    pub(crate) fn features_with(&self, sound: bool) -> Features {
         let submit = &self.submit;
-        let names = |kind, name| submit.names(kind, name);
+        let sound = sound && submit.names(InputKind::Text, ValueName::Audio);
+        let names = |kind, name: ValueName| {
+            submit.names(kind, name) && (!sound || submit.names(kind, ValueName::Audio))
+        };
         let first_frame = names(InputKind::FirstFrame, ValueName::FirstFrame);
-        let last_frame = names(InputKind::Frames, ValueName::FirstFrame)
+        let last_frame = first_frame
+            && names(InputKind::Frames, ValueName::FirstFrame)
             && names(InputKind::Frames, ValueName::LastFrame);
-        let images = self.references_max(EachReference::Image);
-        let offered: Vec<InputKind> = InputKind::ALL
-            .into_iter()
-            .filter(|kind| match kind {
-                InputKind::Text => true,
-                InputKind::FirstFrame => first_frame,
-                InputKind::Frames => first_frame && last_frame,
-                InputKind::References => images > 0,
-            })
-            .collect();
-        // A model has sound or not, whatever the input: what one kind of submit cannot say is not offered.
-        let everywhere = |name| offered.iter().all(|kind| submit.names(*kind, name));
+        let has_references = names(InputKind::References, ValueName::Prompt);
+        let images = match has_references {
+            true => self.references_max(EachReference::Image),
+            false => 0,
+        };
+        let offered = [
+            (InputKind::Text, true),
+            (InputKind::FirstFrame, first_frame),
+            (InputKind::Frames, last_frame),
+            (InputKind::References, images > 0),
+        ];
+        // What one kind of submit cannot say is not offered: a model takes it with any input, or never.
+        let mut offered = offered.into_iter().filter(|(_, is_offered)| *is_offered);
+        let negative_prompt =
+            offered.all(|(kind, _)| submit.names(kind, ValueName::NegativePrompt));
         Features {
             text_to_video: true,
             first_frame,
-            last_frame: first_frame && last_frame,
+            last_frame,
             reference_images_max: images,
             reference_audios_max: match images {
                 0 => 0,
                 _ => self.references_max(EachReference::Sound),
             },
-            audio_output: everywhere(ValueName::Audio),
+            audio_output: sound,
             auto_duration: submit.auto_seconds.is_some(),
-            negative_prompt: everywhere(ValueName::NegativePrompt),
+            negative_prompt,
             draft: false,
             edit: false,
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, FailureCode, Features, Money, VideoSpec, Warning, WarningCode};
+use kinora_contract::{Clock, FailureCode, Money, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
     EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmEngineSummary,
@@ -58,12 +58,8 @@ pub struct RemoteEngine {
 impl RemoteEngine {
     /// An engine that uses `remote`.
     pub fn new(remote: RemoteServers, options: EngineOptions) -> Self {
-        let can = remote.dialect().features();
-        let sound = options.sound && can.audio_output;
-        let features = Features {
-            audio_output: sound,
-            ..can
-        };
+        let features = remote.dialect().features_with(options.sound);
+        let sound = features.audio_output;
         let description = EngineDescription {
             // Unknown, so assume a trained model.
             is_trained: true,
@@ -392,6 +388,10 @@ impl RemoteKind {
         Ok(opened)
     }
 
+    fn model(&self) -> Option<String> {
+        Some(self.model.clone()).filter(|model| !model.is_empty())
+    }
+
     fn check_model(&self, dialect: &ServerDialect) -> Result<(), DialectError> {
         let problem = match (dialect.names_model(), self.model.is_empty()) {
             ((_, true), true) => "name it: the dialect has it in its paths",
@@ -423,7 +423,7 @@ impl RemoteKind {
         let remote = remote.map_err(|error| KindError(error.to_string()))?;
         let options = EngineOptions {
             name: name.to_owned(),
-            model: Some(self.model.clone()).filter(|model| !model.is_empty()),
+            model: self.model(),
             sound: self.sound,
             keeps_undecodable: self.undecodable == UnfitFilm::Keep,
             keeps_mismatched: self.mismatched.map(|one| one == UnfitFilm::Keep),
@@ -463,6 +463,7 @@ impl RemoteKind {
             silence_max: seconds(self.silence_seconds),
             run_max: seconds(self.run_seconds),
             retry_failed_jobs: self.retry_failed_jobs,
+            model: self.model(),
             ..RemoteOptions::new(dialect.clone(), upstreams)
         })
     }

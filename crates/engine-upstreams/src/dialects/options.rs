@@ -13,6 +13,8 @@ use super::dialect::ServerDialect;
 pub struct RemoteOptions {
     /// Their common dialect.
     pub dialect: Arc<ServerDialect>,
+    /// The upstreams' name of the model, for probes whose path names it.
+    pub model: Option<String>,
     /// The upstreams; at least one.
     pub upstreams: Vec<UpstreamOptions>,
     /// Additional trusted certificate authorities, as PEM.
@@ -116,6 +118,7 @@ impl RemoteOptions {
     pub fn new(dialect: Arc<ServerDialect>, upstreams: Vec<UpstreamOptions>) -> Self {
         Self {
             dialect,
+            model: None,
             upstreams,
             extra_roots_pem: None,
             result_origins: Vec::new(),

@@ -9,13 +9,12 @@ use kinora_contract::Clock;
 use kinora_engine::places::Places;
 use serde_json::Value;
 
-use super::calls::RepeatRule;
 use super::dialect::ServerDialect;
 use super::encode::RemoteTicket;
 use super::error::RemoteError;
 use super::job::{RemoteJob, RemoteShared};
 use super::options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
-use super::template::{Placeholder, TemplateScope};
+use super::template::{Placeholder, TemplateScope, ValueName};
 use crate::servers::{
     CallError, ServerAnswer, ServerCall, ServerClient, ServerClientOptions, ServerKey,
     SpreadBackoff, UpstreamServer, WaitTimer, base_url, chain, places_of, retry_after,
@@ -97,8 +96,7 @@ impl RemoteServers {
     /// Whether a job that failed at one upstream is submitted to another. Not by default where each
     /// submit may be charged.
     pub(crate) fn repeats_failed_jobs(&self) -> bool {
-        let is_free = self.dialect().repeat() != RepeatRule::Never;
-        is_free || self.0.options.retry_failed_jobs
+        !self.dialect().is_paid() || self.0.options.retry_failed_jobs
     }
 
     /// The task of `ticket`, ready to poll. Makes no calls yet.
@@ -194,8 +192,9 @@ impl RemoteServers {
             .probe
             .as_ref()
             .map_or(&dialect.poll.path, |probe| &probe.path);
+        let model = self.0.options.model.as_deref();
         // Every placeholder has a value.
-        let path = path.expand(&NoJob).unwrap_or_default();
+        let path = path.expand(&NoJob { model }).unwrap_or_default();
         let call = ServerCall {
             method: Method::GET,
             url: upstream.url_below(&path.path, path.query.as_deref()),
@@ -209,15 +208,18 @@ impl RemoteServers {
 }
 
 /// The values of a job that does not exist: a server that would serve us does not know it.
-pub(crate) struct NoJob;
+pub(crate) struct NoJob<'a> {
+    pub(crate) model: Option<&'a str>,
+}
 
-impl TemplateScope for NoJob {
+impl TemplateScope for NoJob<'_> {
     fn value(
         &self,
-        _hole: &Placeholder,
+        hole: &Placeholder,
         _item: Option<usize>,
     ) -> Result<Option<Value>, RemoteError> {
-        Ok(Some("none".into()))
+        let model = self.model.filter(|_| hole.name == ValueName::Model);
+        Ok(Some(model.unwrap_or("none").into()))
     }
 }
 

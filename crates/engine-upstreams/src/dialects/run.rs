@@ -463,7 +463,10 @@ impl RemoteServers {
             let what = "an uploaded file as a URL".into();
             return Err(SubmitMiss::Final(RemoteError::Unsupported(what)));
         };
-        let path = uploads.path.expand(&NoJob).map_err(SubmitMiss::Final)?;
+        let path = uploads
+            .path
+            .expand(&NoJob { model: None })
+            .map_err(SubmitMiss::Final)?;
         let header = options.dialect.submit.idempotency_header.as_deref();
         let headers: Vec<(&str, &str)> = header.map(|name| (name, key)).into_iter().collect();
         let call = ServerCall {

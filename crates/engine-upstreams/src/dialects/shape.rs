@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::pointer::Pointers;
+use super::template::text_of;
 
 /// Where an answer has what.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -69,6 +70,15 @@ pub(crate) struct SuccessRule {
 }
 
 impl SuccessRule {
+    /// The failure that the value of an answer means, if it is another one and says nothing about us.
+    pub(crate) fn failure(&self, sent: &Value) -> Option<FailureCode> {
+        let code = self.broken(sent).map(|value| text_of(value.clone()))?;
+        let is_about_us = self.busy.contains(&code) || self.denied.contains(&code);
+        self.failure
+            .filter(|_| !is_about_us)
+            .map(|failure| failure.0)
+    }
+
     /// The value of an answer, if it is another one.
     pub(crate) fn broken<'v>(&self, sent: &'v Value) -> Option<&'v Value> {
         let found = self.pointer.find(sent, Some);

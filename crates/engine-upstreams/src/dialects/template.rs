@@ -570,7 +570,11 @@ impl<'de> Visitor<'de> for TemplateVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Template, A::Error> {
         let mut table = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
+        while let Some(entry) = entries.next_entry::<String, Template>()? {
+            // The name by which `toml` passes a date.
+            if entry.0.starts_with("$__") {
+                return Err(A::Error::custom("JSON has no dates; write it as a text"));
+            }
             table.push(entry);
         }
         Ok(Template::Table(table))

@@ -95,6 +95,21 @@ impl ServerKey {
         self.scheme.header(key.as_deref()?, self.clock.now_ms())
     }
 
+    /// Removes the key from a text that a server sent back.
+    pub(crate) fn conceal(&self, text: &mut String) {
+        let key = self.key.read().unwrap_or_else(PoisonError::into_inner);
+        // Of a pair, the second is secret; a short one would fit everywhere.
+        let parts = key.iter().flat_map(|key| {
+            [
+                Some(key.as_str()),
+                key.split_once(':').map(|(_, secret)| secret),
+            ]
+        });
+        for part in parts.flatten().filter(|part| part.len() >= 8) {
+            *text = text.replace(part, "***");
+        }
+    }
+
     /// Reloads the key; returns whether it changed. Blocks while reading a small file.
     pub(crate) fn reload(&self) -> bool {
         let Ok(fresh) = read(&self.source) else {

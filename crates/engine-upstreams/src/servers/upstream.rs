@@ -139,10 +139,14 @@ impl UpstreamServer {
         let watched = WatchedExchange::begin(&request);
         let replied = self.http.exchange(request, call).await;
         let shown = replied.as_ref();
-        watcher.exchanged(
-            &watched.end(shown.map(|reply| (reply.status, &reply.headers, &*reply.body))),
-        );
+        let shown = shown.map(|reply| (reply.status, &reply.headers, &*reply.body));
+        self.show(watcher, watched.end(shown));
         replied
+    }
+
+    fn show(&self, watcher: &Arc<dyn ExchangeWatcher>, mut watched: WatchedExchange) {
+        watched.texts_mut().for_each(|text| self.key.conceal(text));
+        watcher.exchanged(&watched);
     }
 
     /// Makes the call, and leaves the body of the answer unread.
@@ -170,7 +174,7 @@ impl UpstreamServer {
         if let Some((watcher, watched)) = watched {
             let shown = response.as_ref();
             let shown = shown.map(|one| (one.status().as_u16(), one.headers(), &[][..]));
-            watcher.exchanged(&watched.end(shown));
+            self.show(watcher, watched.end(shown));
         }
         response
     }

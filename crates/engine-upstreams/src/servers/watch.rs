@@ -63,6 +63,22 @@ impl WatchedExchange {
         }
     }
 
+    /// Every text that a server or a client wrote.
+    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let (answer, error) = match &mut self.answer {
+            Ok(answer) => (Some(answer), None),
+            Err(error) => (None, Some(error)),
+        };
+        let answer = answer.into_iter().flat_map(|answer| {
+            let headers = answer.headers.iter_mut().map(|(_, value)| value);
+            headers.chain([&mut answer.body])
+        });
+        [&mut self.url, &mut self.body]
+            .into_iter()
+            .chain(answer)
+            .chain(error)
+    }
+
     /// The same with its answer.
     pub(crate) fn end(mut self, answer: Result<(u16, &HeaderMap, &[u8]), &CallError>) -> Self {
         self.answer = match answer {

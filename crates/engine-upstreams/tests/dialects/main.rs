@@ -6,6 +6,7 @@
 
 mod dialects;
 mod engine;
+mod files;
 mod results;
 mod resume;
 mod server;

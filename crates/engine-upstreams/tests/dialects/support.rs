@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::{FrameSize, Money, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine_upstreams::dialects::{
     JobWatcher, ReferenceFile, RemoteError, RemoteOptions, RemoteRequest, RemoteServers,
     RemoteTicket, ServerDialect, WaitTimer,
@@ -59,6 +59,7 @@ impl WaitTimer for JumpTimer {
 pub(crate) struct Notes {
     pub(crate) tickets: Vec<RemoteTicket>,
     pub(crate) fractions: Vec<f64>,
+    pub(crate) charged: Option<Money>,
     pub(crate) refuses: bool,
     pub(crate) cancels: Option<(f64, CancellationToken)>,
 }
@@ -74,6 +75,10 @@ impl JobWatcher for Notes {
             return Err("the store is away".into());
         }
         Ok(())
+    }
+
+    fn charged(&mut self, charged: Money) {
+        assert_eq!(self.charged.replace(charged), None, "told once");
     }
 
     fn alive(&mut self, fraction: f64) {
@@ -106,9 +111,17 @@ impl Stage {
         servers: &[&Server],
         change: impl FnOnce(&mut RemoteOptions),
     ) -> Self {
+        Self::of(built_in(dialect), servers, change)
+    }
+
+    pub(crate) fn of(
+        dialect: Arc<ServerDialect>,
+        servers: &[&Server],
+        change: impl FnOnce(&mut RemoteOptions),
+    ) -> Self {
         let named = servers.iter().zip(["a", "b", "c"]);
         let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
-        let mut options = RemoteOptions::new(built_in(dialect), upstreams);
+        let mut options = RemoteOptions::new(dialect, upstreams);
         change(&mut options);
         let timer = Arc::new(JumpTimer::default());
         Self {

@@ -7,14 +7,13 @@
 
 mod behaviour;
 mod classes;
-mod http;
 mod jobs;
 mod routes;
 mod server;
 mod socket;
 mod workflow;
 
+pub use crate::http::Request;
 pub use behaviour::{Behaviour, Works};
-pub use http::Request;
 pub use server::TestComfy;
 pub use workflow::{edit_workflow, workflow};

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::comfyui::behaviour::Behaviour;
 use crate::comfyui::classes;
-use crate::comfyui::http::{Answer, Request};
 use crate::comfyui::jobs::Jobs;
 use crate::comfyui::socket::Sockets;
+use crate::http::{Answer, Request};
 
 /// Everything that a server knows.
 #[derive(Default)]
@@ -235,6 +235,7 @@ impl State {
             true => Answer {
                 status: 200,
                 kind: "video/mp4",
+                headers: String::new(),
                 body: self.behaviour.film.clone(),
             },
             false => Answer::no_route("GET"),

@@ -8,10 +8,10 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::comfyui::behaviour::Behaviour;
-use crate::comfyui::http::{self, Request};
 use crate::comfyui::jobs::Jobs;
 use crate::comfyui::routes::State;
 use crate::comfyui::socket;
+use crate::http::{self, Request};
 
 /// A server on a port of its own, until it is dropped.
 pub struct TestComfy {

@@ -24,6 +24,14 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// Whether any header or parameter has a part of this key in it, or is one that keys are sent in.
+    #[cfg(feature = "providers")]
+    pub(crate) fn shows(&self, key: &str) -> bool {
+        let mut pairs = self.headers.iter().chain(&self.query);
+        let has = |value: &str| key.split(':').any(|part| value.contains(part));
+        pairs.any(|(name, value)| name.contains("authorization") || has(value))
+    }
+
     /// The value of a parameter.
     pub fn parameter(&self, name: &str) -> String {
         let found = self.query.iter().find(|(one, _)| one == name);
@@ -109,9 +117,12 @@ pub(crate) fn read(stream: &TcpStream) -> Option<Request> {
 }
 
 /// An answer to a request.
-pub(crate) struct Answer {
+#[derive(Clone, Debug)]
+pub struct Answer {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
+    /// Further headers, each line with its end.
+    pub(crate) headers: String,
     pub(crate) body: Vec<u8>,
 }
 
@@ -120,7 +131,19 @@ impl Answer {
         Self {
             status,
             kind: "application/json",
+            headers: String::new(),
             body: body.to_string().into_bytes(),
+        }
+    }
+
+    /// An answer without a body.
+    #[cfg(feature = "providers")]
+    pub(crate) fn empty(status: u16) -> Self {
+        Self {
+            status,
+            kind: "text/plain",
+            headers: String::new(),
+            body: Vec::new(),
         }
     }
 
@@ -133,15 +156,17 @@ impl Answer {
         Self {
             status,
             kind: "text/plain",
+            headers: String::new(),
             body: body.into(),
         }
     }
 
     pub(crate) fn write(&self, mut stream: &TcpStream) {
         let head = format!(
-            "HTTP/1.1 {} Said\r\ncontent-type: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            "HTTP/1.1 {} Said\r\ncontent-type: {}\r\n{}content-length: {}\r\nconnection: close\r\n\r\n",
             self.status,
             self.kind,
+            self.headers,
             self.body.len()
         );
         let _ = stream.write_all(head.as_bytes());
