@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hyper::Method;
+use kinora_contract::VideoInputs;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -117,6 +118,16 @@ pub(crate) enum InputKind {
 impl InputKind {
     pub(crate) const ALL: [Self; 4] =
         [Self::Text, Self::FirstFrame, Self::Frames, Self::References];
+
+    /// The kind of these inputs.
+    pub(crate) const fn of(inputs: &VideoInputs) -> Self {
+        match inputs {
+            VideoInputs::Text => Self::Text,
+            VideoInputs::Frames { last: None, .. } => Self::FirstFrame,
+            VideoInputs::Frames { .. } => Self::Frames,
+            VideoInputs::References { .. } => Self::References,
+        }
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -293,10 +293,10 @@ impl ServerDialect {
                 "must say where the answer to result.lookup has the address",
             );
         }
-        if let Some(cost) = &answer.cost {
-            if !(cost.per_unit.is_finite() && cost.per_unit > 0.0) {
-                return wrong("answer.cost.per_unit", "must be larger than zero");
-            }
+        if let Some(cost) = &answer.cost
+            && !(cost.per_unit.is_finite() && cost.per_unit > 0.0)
+        {
+            return wrong("answer.cost.per_unit", "must be larger than zero");
         }
         Ok(())
     }

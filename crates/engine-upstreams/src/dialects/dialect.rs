@@ -492,104 +492,111 @@ answer = { result = "/url" }
         assert_eq!((few.reference_images_max, few.reference_audios_max), (0, 0));
     }
 
+    type Mistake = (&'static str, &'static str, &'static str);
+
+    const MISTAKES_IN_TEMPLATES: &[Mistake] = &[
+        ("\"{prompt}\"", "\"{promt}\"", "line 4"),
+        (
+            "\"{prompt}\"",
+            "\"{promt}\"",
+            "unknown placeholder {promt}; use one of: model, prompt",
+        ),
+        ("\"{prompt}\"", "\"{prompt\"", "not closed"),
+        ("\"{prompt}\"", "\"{seed:hex}\"", "it takes :text or :31"),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}{id}\"",
+            "submit.body.prompt: {id} has a value only after the submit",
+        ),
+        ("\"{prompt}\"", "\"a\"", "submit.body: must name {prompt}"),
+        (
+            "\"{prompt}\"",
+            "[\"{prompt}\", \"{size@s}\"]",
+            "submit.body.prompt[1]: {size@s}: there is no [lookup.s]",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = { for_each = \"images\" }",
+            "submit.body.a.for_each",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = [{ for_each = \"frames\" }]",
+            "for_each must be \"images\"",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = [{ for_each = \"images\", b = \"{sound}\" }]",
+            "for_each = \"audios\"",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = \"{images}\"",
+            "limits.images",
+        ),
+        (
+            "\"{prompt}\"",
+            "\"{prompt}\", a = { b = \"{first_frame:file}\" }",
+            "submit.body.a.b: :file",
+        ),
+    ];
+
+    const OTHER_MISTAKES: &[Mistake] = &[
+        ("\"videos\"", "\"/videos\"", "relative to base_url"),
+        ("\"videos\"", "\"a/../videos\"", "relative to base_url"),
+        ("\"videos\"", "\"https://h/videos\"", "relative to base_url"),
+        (
+            "\"videos\"",
+            "\"videos/{image}\"",
+            "submit.path: {image} belongs into the body",
+        ),
+        ("videos/{id}", "videos", "poll: must name {id}"),
+        (
+            "videos/{id}",
+            "videos/{id}/{seed}",
+            "poll: {seed} has no value after the submit",
+        ),
+        ("[\"done\"]", "[]", "statuses.completed"),
+        (
+            "[\"done\"]",
+            "[\"done\"], failed = [\"done\"]",
+            "statuses.completed as well",
+        ),
+        ("\"/url\"", "\"url\"", "begins with a slash"),
+        ("answer = { result = \"/url\" }", "", "answer.result"),
+        (
+            "answer = {",
+            "failures = { odd = [\"a\"] }\nanswer = {",
+            "failures.odd: not a failure code",
+        ),
+        (
+            "answer = {",
+            "result = { origins = [\"*.e.org\"] }\nanswer = {",
+            "https://*.example.com",
+        ),
+        (
+            "answer = {",
+            "auth = { value = \"Bearer\" }\nanswer = {",
+            "auth.value: must have {key} once",
+        ),
+        (
+            "answer = {",
+            "auth = { signer = \"rsa\" }\nanswer = {",
+            "jwt-hs256",
+        ),
+        ("answer = {", "base_url = \"e.org\"\nanswer = {", "base_url"),
+        (
+            "answer = {",
+            "colour = 1\nanswer = {",
+            "unknown field `colour`",
+        ),
+        ("title = \"A server\"\n", "", "title"),
+    ];
+
     #[test]
     fn a_mistake_is_named_with_its_key_and_with_what_is_right() {
         ServerDialect::read(SMALL).unwrap();
-        for (from, to, told) in [
-            ("\"{prompt}\"", "\"{promt}\"", "line 4"),
-            (
-                "\"{prompt}\"",
-                "\"{promt}\"",
-                "unknown placeholder {promt}; use one of: model, prompt",
-            ),
-            ("\"{prompt}\"", "\"{prompt\"", "not closed"),
-            ("\"{prompt}\"", "\"{seed:hex}\"", "it takes :text or :31"),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}{id}\"",
-                "submit.body.prompt: {id} has a value only after the submit",
-            ),
-            ("\"{prompt}\"", "\"a\"", "submit.body: must name {prompt}"),
-            (
-                "\"{prompt}\"",
-                "[\"{prompt}\", \"{size@s}\"]",
-                "submit.body.prompt[1]: {size@s}: there is no [lookup.s]",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = { for_each = \"images\" }",
-                "submit.body.a.for_each",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = [{ for_each = \"frames\" }]",
-                "for_each must be \"images\"",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = [{ for_each = \"images\", b = \"{sound}\" }]",
-                "for_each = \"audios\"",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = \"{images}\"",
-                "limits.images",
-            ),
-            (
-                "\"{prompt}\"",
-                "\"{prompt}\", a = { b = \"{first_frame:file}\" }",
-                "submit.body.a.b: :file",
-            ),
-            ("\"videos\"", "\"/videos\"", "relative to base_url"),
-            ("\"videos\"", "\"a/../videos\"", "relative to base_url"),
-            ("\"videos\"", "\"https://h/videos\"", "relative to base_url"),
-            (
-                "\"videos\"",
-                "\"videos/{image}\"",
-                "submit.path: {image} belongs into the body",
-            ),
-            ("videos/{id}", "videos", "poll: must name {id}"),
-            (
-                "videos/{id}",
-                "videos/{id}/{seed}",
-                "poll: {seed} has no value after the submit",
-            ),
-            ("[\"done\"]", "[]", "statuses.completed"),
-            (
-                "[\"done\"]",
-                "[\"done\"], failed = [\"done\"]",
-                "statuses.completed as well",
-            ),
-            ("\"/url\"", "\"url\"", "begins with a slash"),
-            ("answer = { result = \"/url\" }", "", "answer.result"),
-            (
-                "answer = {",
-                "failures = { odd = [\"a\"] }\nanswer = {",
-                "failures.odd: not a failure code",
-            ),
-            (
-                "answer = {",
-                "result = { origins = [\"*.e.org\"] }\nanswer = {",
-                "https://*.example.com",
-            ),
-            (
-                "answer = {",
-                "auth = { value = \"Bearer\" }\nanswer = {",
-                "auth.value: must have {key} once",
-            ),
-            (
-                "answer = {",
-                "auth = { signer = \"rsa\" }\nanswer = {",
-                "jwt-hs256",
-            ),
-            ("answer = {", "base_url = \"e.org\"\nanswer = {", "base_url"),
-            (
-                "answer = {",
-                "colour = 1\nanswer = {",
-                "unknown field `colour`",
-            ),
-            ("title = \"A server\"\n", "", "title"),
-        ] {
+        for (from, to, told) in [MISTAKES_IN_TEMPLATES, OTHER_MISTAKES].concat() {
             let problem = problem(from, to);
             assert!(problem.contains(told), "{told:?} in: {problem}");
         }

@@ -149,68 +149,20 @@ struct LoadedReference {
 }
 
 impl RequestValues {
-    /// Checks that the dialect can say all of `request`.
+    /// # Errors
+    /// [`RemoteError::Unsupported`] if the dialect cannot say all of `request`.
     fn new(request: &RemoteRequest, dialect: &Arc<ServerDialect>) -> Result<Self, RemoteError> {
-        let (spec, submit) = (&request.spec, &dialect.submit);
-        refuse_chains(spec)?;
+        let spec = &request.spec;
+        let kind = InputKind::of(&spec.inputs);
+        check_said(request, dialect, kind)?;
         let [first_frame, last_frame, images, audios] = references_of(request)?;
-        let kind = match spec.inputs {
-            VideoInputs::Text => InputKind::Text,
-            VideoInputs::Frames { last: None, .. } => InputKind::FirstFrame,
-            VideoInputs::Frames { .. } => InputKind::Frames,
-            VideoInputs::References { .. } => InputKind::References,
-        };
-        let counts = [
-            (
-                images.len(),
-                EachReference::Image,
-                "so many reference images",
-            ),
-            (
-                audios.len(),
-                EachReference::Sound,
-                "so much reference sound",
-            ),
-        ];
-        for (count, each, what) in counts {
-            if count > 0 && count > dialect.references_max(each) as usize {
-                return Err(RemoteError::Unsupported(what.into()));
-            }
-        }
         let seconds = match spec.seconds {
             VideoLength::Fixed(seconds) => json!(seconds),
             VideoLength::Auto => {
-                let auto = submit.auto_seconds.clone();
+                let auto = dialect.submit.auto_seconds.clone();
                 auto.ok_or(RemoteError::Unsupported("an automatic length".into()))?
             }
         };
-        let needed = [
-            (request.model.is_some(), ValueName::Model, "a model name"),
-            (
-                spec.negative_prompt.is_some(),
-                ValueName::NegativePrompt,
-                "a negative prompt",
-            ),
-            (
-                spec.generate_audio || request.audio_switch,
-                ValueName::Audio,
-                "sound",
-            ),
-            (
-                !first_frame.is_empty(),
-                ValueName::FirstFrame,
-                "a first frame",
-            ),
-            (!last_frame.is_empty(), ValueName::LastFrame, "a last frame"),
-        ];
-        for (is_needed, name, what) in needed {
-            if is_needed && !submit.names(kind, name) {
-                return Err(RemoteError::Unsupported(what.into()));
-            }
-        }
-        if spec.generate_audio && !request.audio_switch {
-            return Err(RemoteError::Unsupported("sound".into()));
-        }
         let size = spec.render_size();
         Ok(Self {
             dialect: dialect.clone(),
@@ -547,18 +499,50 @@ impl ReferenceReader {
     }
 }
 
-/// Refuses references to earlier tasks, which upstreams do not have.
-fn refuse_chains(spec: &VideoSpec) -> Result<(), RemoteError> {
-    for (is_asked, what) in [
+/// Refuses what the submit of this kind does not name, and references to earlier tasks, which upstreams do not have.
+fn check_said(
+    request: &RemoteRequest,
+    dialect: &ServerDialect,
+    kind: InputKind,
+) -> Result<(), RemoteError> {
+    let (spec, names) = (&request.spec, |name| dialect.submit.names(kind, name));
+    let (has_first, has_last, images, audios) = match &spec.inputs {
+        VideoInputs::Text => (false, false, 0, 0),
+        VideoInputs::Frames { last, .. } => (true, last.is_some(), 0, 0),
+        VideoInputs::References { images, audios } => (false, false, images.len(), audios.len()),
+    };
+    let lacks = |is_asked: bool, name| is_asked && !names(name);
+    let exceeds = |count: usize, each| count > dialect.references_max(each) as usize;
+    let has_sound = spec.generate_audio || request.audio_switch;
+    let refusals = [
         (spec.draft, "a draft"),
         (spec.final_of.is_some(), "the final of a draft"),
         (spec.edit.is_some(), "an edit"),
-    ] {
-        if is_asked {
-            return Err(RemoteError::Unsupported(what.into()));
-        }
+        (
+            lacks(request.model.is_some(), ValueName::Model),
+            "a model name",
+        ),
+        (
+            lacks(spec.negative_prompt.is_some(), ValueName::NegativePrompt),
+            "a negative prompt",
+        ),
+        (lacks(has_sound, ValueName::Audio), "sound"),
+        (spec.generate_audio && !request.audio_switch, "sound"),
+        (lacks(has_first, ValueName::FirstFrame), "a first frame"),
+        (lacks(has_last, ValueName::LastFrame), "a last frame"),
+        (
+            exceeds(images, EachReference::Image),
+            "so many reference images",
+        ),
+        (
+            exceeds(audios, EachReference::Sound),
+            "so much reference sound",
+        ),
+    ];
+    match refusals.into_iter().find(|(is_refused, _)| *is_refused) {
+        Some((_, what)) => Err(RemoteError::Unsupported(what.into())),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn text_part(name: String, value: Value) -> FormPart {

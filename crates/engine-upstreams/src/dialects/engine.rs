@@ -326,9 +326,10 @@ const fn run_seconds() -> u32 {
 impl EngineKind for RemoteKind {
     fn check(&self, _confined: bool) -> Result<(), KindError> {
         check_each_once(&self.base_urls).map_err(unusable)?;
+        self.key()?;
         // A file is read when the engine is made: a process that runs no engines need not have it.
         match ServerDialect::path_of(&self.dialect) {
-            Some(_) => self.key().map(drop),
+            Some(_) => Ok(()),
             None => self.options().map(drop),
         }
     }

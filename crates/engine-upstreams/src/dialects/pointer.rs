@@ -51,7 +51,7 @@ impl Pointers {
         read: impl Fn(&'v Value) -> Option<T>,
     ) -> Option<T> {
         let found = self.0.iter().filter_map(|pointer| answer.pointer(pointer));
-        found.filter_map(|value| read(value)).next()
+        found.filter_map(read).next()
     }
 }
 

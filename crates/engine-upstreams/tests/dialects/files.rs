@@ -560,7 +560,7 @@ async fn every_exchange_is_shown_without_the_key_and_without_the_bytes_of_media(
     let server = tasks(done(&json!({"film": "/v1/film"}))).await;
     let shown = watcher.clone();
     let mut stage = with_key(TASKS, &server, "sk-marked", |options| {
-        options.watcher = Some(shown)
+        options.watcher = Some(shown);
     });
     let mut framed = request();
     framed.spec.inputs = VideoInputs::Frames {
