@@ -295,3 +295,92 @@ impl TicketStore for NoTickets {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kinora_engine_upstreams::dialects::ServerDialect;
+    use kinora_worker::AnyEngine;
+
+    use super::*;
+    use crate::catalog;
+
+    /// The configuration in `text`, in which each path of `folder` begins with `FOLDER`.
+    fn config(folder: &Path, text: &str) -> Config {
+        std::fs::write(folder.join("key"), "secret").unwrap();
+        let file = folder.join("kinora.toml");
+        let text = text.replace("FOLDER", folder.to_str().unwrap());
+        std::fs::write(&file, text).unwrap();
+        let config = Config::read(Some(&file), &[]).unwrap();
+        config.check().unwrap();
+        config
+    }
+
+    fn unsendable(config: &Config) -> Vec<String> {
+        let engine = &config.engines[0];
+        let AnyEngine::Film(films) = catalog::open_engine(engine, Path::new("/nowhere")).unwrap()
+        else {
+            panic!("a server makes films");
+        };
+        let runtime = store_access::runtime().unwrap();
+        runtime.block_on(catalog::unsendable(config, &engine.name, &*films))
+    }
+
+    #[test]
+    fn the_examples_of_the_page_on_dialects_can_be_used() {
+        let page = include_str!("../../../docs/dialects.md");
+        let blocks = page.split("```toml\n").skip(1);
+        let blocks = blocks.filter_map(|rest| Some(rest.split_once("```")?.0));
+        let (configurations, dialects): (Vec<&str>, Vec<&str>) =
+            blocks.partition(|block| block.contains("[[engines]]"));
+        assert_eq!((configurations.len(), dialects.len()), (1, 2));
+        for dialect in &dialects {
+            ServerDialect::read(dialect).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("my-provider.toml"), dialects[0]).unwrap();
+        let text = configurations[0]
+            .replace("./my-provider.toml", "FOLDER/my-provider.toml")
+            .replace(
+                "key_variable = \"EXAMPLE_KEY\"",
+                "key_file = \"FOLDER/key\"",
+            );
+        let config = config(folder.path(), &text);
+        let (catalog, _) = catalog::models(&config).unwrap();
+        let can = &catalog.find("clip-1").unwrap().capabilities.features;
+        assert!(can.first_frame && !can.last_frame && !can.negative_prompt && !can.audio_output);
+        assert_eq!(unsendable(&config), [""; 0]);
+    }
+
+    #[test]
+    fn a_size_that_a_dialect_has_no_word_for_is_found_before_a_client_asks_for_it() {
+        let dialect = "title = \"t\"\nsource = \"s\"\nbase_url = \"https://api.example.com\"\n\
+                       [submit]\npath = \"jobs\"\nbody = { text = \"{prompt}\", shape = \"{size@shapes}\" }\n\
+                       [poll]\npath = \"jobs/{id}\"\n[answer]\nresult = \"/url\"\n\
+                       [statuses]\ncompleted = [\"done\"]\n[lookup.shapes]\n\"1280x720\" = \"wide\"\n";
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("d.toml"), dialect).unwrap();
+        let text = "[[engines]]\nname = \"far\"\nkind = \"remote\"\ndialect = \"FOLDER/d.toml\"\n\
+                    key_file = \"FOLDER/key\"\n\
+                    [[models]]\nid = \"m\"\nengine = \"far\"\nsizes = [\"1280x720\", \"720x1280\"]\nseconds = [5]\n";
+        let problems = unsendable(&config(folder.path(), text));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].starts_with("the model 'm' promises 720x1280: "),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn only_servers_with_a_dialect_are_tried() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[[engines]]\nname = \"near\"\nkind = \"process\"\ncommand = [\"true\"]\n\
+                    describe = { fps = 8, features = { text_to_video = true } }\n";
+        let config = config(folder.path(), text);
+        let error = remote_kind(&config.engines[0]).unwrap_err().to_string();
+        assert!(error.contains("kinora engine check"), "{error}");
+        let built_in = config.engine("storyboard").unwrap();
+        assert!(remote_kind(&built_in).is_err());
+    }
+}

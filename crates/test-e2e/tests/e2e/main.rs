@@ -80,6 +80,7 @@ mod syncs;
 mod terminal;
 mod top;
 mod traces;
+mod trials;
 mod uploads;
 mod upstreams;
 mod usage;
