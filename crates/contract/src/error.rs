@@ -393,6 +393,12 @@ pub enum WarningCode {
     CharactersNotSet,
     /// The colour profile of a picture was not applied.
     ColourProfileIgnored,
+    /// The video has another size than requested.
+    SizeDiffers,
+    /// The video has another length than requested.
+    LengthDiffers,
+    /// The video has sound although none was requested, or lacks it.
+    SoundDiffers,
 }
 
 impl WarningCode {
@@ -404,6 +410,9 @@ impl WarningCode {
         Self::StyleNotDrawn,
         Self::CharactersNotSet,
         Self::ColourProfileIgnored,
+        Self::SizeDiffers,
+        Self::LengthDiffers,
+        Self::SoundDiffers,
     ];
 
     /// The code as sent.
@@ -415,6 +424,9 @@ impl WarningCode {
             Self::StyleNotDrawn => "style_not_drawn",
             Self::CharactersNotSet => "characters_not_set",
             Self::ColourProfileIgnored => "colour_profile_ignored",
+            Self::SizeDiffers => "size_differs",
+            Self::LengthDiffers => "length_differs",
+            Self::SoundDiffers => "sound_differs",
         }
     }
 
@@ -435,6 +447,9 @@ impl WarningCode {
             Self::ColourProfileIgnored => {
                 "The colour profile of a picture cannot be converted: its colours may look different."
             }
+            Self::SizeDiffers => "The video has another size than requested.",
+            Self::LengthDiffers => "The video has another length than requested.",
+            Self::SoundDiffers => "The video's sound is not as requested.",
         }
     }
 }

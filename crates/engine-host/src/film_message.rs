@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use kinora_media::{FilmFormat, MediaError, ProbeInfo, UndecodablePolicy};
+use kinora_media::{FilmFormat, MediaError, MismatchPolicy, ProbeInfo, UndecodablePolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Confinement;
@@ -60,6 +60,7 @@ pub(crate) struct FilmFormatHead {
     seconds_max: u32,
     audio: Option<bool>,
     keep_undecodable: bool,
+    keep_mismatched: bool,
 }
 
 /// [`ProbeInfo`] in serialisable form.
@@ -94,6 +95,7 @@ impl From<&FilmFormat> for FilmFormatHead {
             seconds_max: asked.seconds_max,
             audio: asked.audio,
             keep_undecodable: asked.undecodable == UndecodablePolicy::Keep,
+            keep_mismatched: asked.mismatched == MismatchPolicy::Keep,
         }
     }
 }
@@ -110,6 +112,11 @@ impl From<FilmFormatHead> for FilmFormat {
                 UndecodablePolicy::Keep
             } else {
                 UndecodablePolicy::Refuse
+            },
+            mismatched: if head.keep_mismatched {
+                MismatchPolicy::Keep
+            } else {
+                MismatchPolicy::Refuse
             },
         }
     }

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch};
-use kinora_media::{FilmFormat, FilmOpener, MediaError, PlayedFilm, ProbeInfo, Recording};
+use kinora_media::{
+    FilmFormat, FilmOpener, MediaError, MismatchPolicy, PlayedFilm, ProbeInfo, Recording,
+};
 
 use crate::film_message::{FilmFormatHead, FilmOrder, FilmResponse, ProbeInfoHead};
 use crate::process::{ChildProcess, Received};
@@ -279,6 +281,9 @@ fn frame_bytes(info: &ProbeInfo) -> Option<u32> {
 
 /// Maximum size of a frame as JPEG, in bytes.
 fn frame_jpeg_bytes_max(asked: &FilmFormat) -> u32 {
+    if asked.mismatched == MismatchPolicy::Keep {
+        return FRAME_BYTES_MAX as u32;
+    }
     // A film may be up to 31 pixels wider and higher than requested. Noise takes 2.4 bytes a pixel
     // as JPEG.
     let sides = [asked.width, asked.height].map(|side| side.saturating_add(32));

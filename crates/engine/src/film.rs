@@ -34,6 +34,11 @@ pub trait FilmEngine: Send + Sync {
         false
     }
 
+    /// Whether to keep films of another size, length or sound than requested, with a warning.
+    fn keeps_mismatched(&self) -> bool {
+        false
+    }
+
     /// Makes the film of `job` and writes it to the new file `job.to`, which is not synced. Ends
     /// within 2 s of `job.cancel`, and the server stops too, as far as that is possible. Dropping
     /// the future stops nothing elsewhere: a later attempt follows the ticket, unless another kind
@@ -70,10 +75,33 @@ pub trait FilmEngine: Send + Sync {
         true
     }
 
+    /// What the servers can be asked for, in words for an operator. `None`: not known.
+    fn summary(&self) -> Option<FilmEngineSummary> {
+        None
+    }
+
+    /// Checks that a request for `spec`, without the files of its references, can be written for the servers. Calls
+    /// none of them.
+    ///
+    /// # Errors
+    /// What cannot be said.
+    async fn check_spec(&self, _spec: &VideoSpec) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Checks whether each server would accept films, at no cost.
     async fn ask_servers(&self) -> Vec<ServerReport> {
         Vec::new()
     }
+}
+
+/// What an engine's servers can be asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilmEngineSummary {
+    /// The protocol and what it offers.
+    pub offers: String,
+    /// What an operator may want to change.
+    pub advice: Vec<String>,
 }
 
 /// A server's answer.

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_contract::{CardRecord, Clock, Features, ModelCard, ModelCatalog};
-use kinora_engine::{Engine as Opened, EngineOutput};
+use kinora_contract::{
+    CardRecord, Clock, Features, FrameSize, ModelCard, ModelCatalog, SPEC_VERSION, Size,
+    VideoInputs, VideoLength, VideoSpec,
+};
+use kinora_engine::{Engine as Opened, EngineOutput, FilmEngine};
 use kinora_worker::{
     AnyEngine, DevicePatience, EngineDevice, EngineLineup, ServedEngine, SharingEngine,
 };
@@ -123,6 +126,52 @@ fn features(engine: &EngineSettings) -> Option<Features> {
             Some(opened.describe().features)
         }
     }
+}
+
+/// What the models of the engine `name` promise and `films` cannot ask its servers for: sizes and lengths. Calls no
+/// server.
+pub(crate) async fn unsendable(config: &Config, name: &str, films: &dyn FilmEngine) -> Vec<String> {
+    let mut problems = Vec::new();
+    for model in config.models.iter().filter(|model| model.engine == name) {
+        // The check of the models reports a card that is wrong.
+        let Ok(card) = card(model, films.describe().features) else {
+            continue;
+        };
+        for (what, spec) in promised(&card) {
+            if let Err(error) = films.check_spec(&spec).await {
+                problems.push(format!("the model '{}' promises {what}: {error}", card.id));
+            }
+        }
+    }
+    problems
+}
+
+/// Each size of a card with its default length, and each length with its first size.
+fn promised(card: &ModelCard) -> Vec<(String, VideoSpec)> {
+    let can = &card.capabilities;
+    let spec = |size: Size, seconds: u32| VideoSpec {
+        version: SPEC_VERSION,
+        model: card.id.clone(),
+        prompt: "A lighthouse".to_owned(),
+        negative_prompt: None,
+        seconds: VideoLength::Fixed(seconds),
+        frame: FrameSize::Fixed(size),
+        seed: 1,
+        generate_audio: can.features.audio_output,
+        inputs: VideoInputs::Text,
+        draft: false,
+        final_of: None,
+        edit: None,
+    };
+    let sizes = can.sizes.iter();
+    let mut all: Vec<_> = sizes
+        .map(|size| (size.to_string(), spec(*size, can.seconds_default)))
+        .collect();
+    if let Some(size) = can.sizes.first() {
+        let lengths = (can.seconds_min..=can.seconds_max).filter(|seconds| can.makes(*seconds));
+        all.extend(lengths.map(|seconds| (format!("{seconds} s"), spec(*size, seconds))));
+    }
+    all
 }
 
 fn catalog(cards: Vec<ModelCard>, config: &Config) -> Result<ModelCatalog, Failure> {

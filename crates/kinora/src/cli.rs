@@ -22,7 +22,7 @@ pub(crate) use keys::{
 };
 pub(crate) use models::{
     ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs, EngineCommand,
-    ModelsArgs, ModelsCommand, NamedArgs,
+    EngineTryArgs, ModelsArgs, ModelsCommand, NamedArgs,
 };
 pub(crate) use service::{
     CommandHostArgs, HomeArgs, MigrateArgs, OrphansArgs, PauseArgs, ResumeArgs, ServeArgs, TopArgs,
@@ -99,7 +99,7 @@ pub(crate) enum CliCommand {
     Webhooks(WebhooksArgs),
     /// Download, list, check and remove the weights of configured models.
     Models(ModelsArgs),
-    /// Check a command that speaks the engine protocol.
+    /// Check a command that speaks the engine protocol, or try a server.
     Engine(EngineArgs),
     /// Make engines of ComfyUI workflows.
     Comfy(ComfyArgs),
@@ -177,6 +177,7 @@ impl CliCommand {
             | Self::Man(_) => true,
             // The service's user may be another one.
             Self::Models(args) => matches!(args.command, ModelsCommand::Pull(_)),
+            Self::Engine(args) => matches!(args.command, EngineCommand::Try(_)),
             _ => false,
         }
     }

@@ -369,7 +369,7 @@ fn worker_name(origin: &WorkerOrigin) -> Result<String, Failure> {
 }
 
 /// A fetcher with all checks, for references or webhooks.
-fn fetcher(config: &Config) -> Result<ReferenceFetcher, Failure> {
+pub(crate) fn fetcher(config: &Config) -> Result<ReferenceFetcher, Failure> {
     let references = &config.references;
     let per_hour = references.project_bytes_per_hour;
     let options = kinora_http_fetch::FetchOptions {

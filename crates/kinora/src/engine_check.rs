@@ -21,7 +21,7 @@ use kinora_engine_host::{
     EngineIntroduction, HostOptions, HostedEngine, OpenRequest, ProcessMisconduct, PromisedPlanner,
 };
 
-use crate::cli::{EngineArgs, EngineCheckArgs, EngineCommand};
+use crate::cli::EngineCheckArgs;
 use crate::engine_host::{clock, program_command};
 use crate::failure::{ExitKind, Failure};
 use crate::output::{count, print};
@@ -31,13 +31,8 @@ use cases::{ClipShape, EngineCase, FRAMES_MIN, StoppedJobs};
 /// Frames per second for an engine that takes any.
 const FPS: u32 = 8;
 
-/// Runs a command about engines.
-pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
-    let EngineCommand::Check(args) = &args.command;
-    check(args)
-}
-
-fn check(args: &EngineCheckArgs) -> Result<(), Failure> {
+/// Checks a command.
+pub(crate) fn run(args: &EngineCheckArgs) -> Result<(), Failure> {
     let settings = settings(args)?;
     let introduction = introduction(args, &settings)?;
     print(&introduction_text(&introduction));

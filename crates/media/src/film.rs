@@ -19,6 +19,8 @@ const SIDE_GRID: u32 = 32;
 /// Lengths may differ by less than this: models make frames in multiples of four or eight plus one,
 /// which at 8 to 16 frames per second amounts to at most a second.
 const SECONDS_GRID: f64 = 1.0;
+/// Maximum length of a film that is kept whatever was requested.
+const KEPT_SECONDS_MAX: f64 = 3_600.0;
 /// Grey level of the stills for a film that cannot be decoded here.
 const GREY_LEVEL: u8 = 0x30;
 
@@ -32,14 +34,24 @@ pub enum UndecodablePolicy {
     Keep,
 }
 
+/// Policy for a film whose size, length or sound is not the requested one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MismatchPolicy {
+    /// Refuse it.
+    #[default]
+    Refuse,
+    /// Accept it, because it has been paid for. [`FilmFormat::mismatches`] lists the differences.
+    Keep,
+}
+
 /// The requested properties of a film.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilmFormat {
-    /// Picture width in pixels; the film may differ by less than 32.
+    /// Picture width in pixels; the film matches if it differs by less than 32.
     pub width: u32,
     /// Picture height in pixels, with the same tolerance.
     pub height: u32,
-    /// Length in seconds; the film may differ by less than a second. `None` if the request left it
+    /// Length in seconds; the film matches if it differs by less than a second. `None` if the request left it
     /// open.
     pub seconds: Option<u32>,
     /// Maximum length of a film in seconds, with the same tolerance.
@@ -48,14 +60,47 @@ pub struct FilmFormat {
     pub audio: Option<bool>,
     /// Whether its pictures must be decodable here: progressive, 8 bit, 4:2:0.
     pub undecodable: UndecodablePolicy,
+    /// Whether it must have the requested size, length and sound.
+    pub mismatched: MismatchPolicy,
+}
+
+impl FilmFormat {
+    /// How a film with this index differs from the request, beyond the tolerances.
+    pub fn mismatches(&self, info: &ProbeInfo) -> Vec<FormatMismatch> {
+        let mut found = Vec::new();
+        if info.width.abs_diff(self.width) >= SIDE_GRID
+            || info.height.abs_diff(self.height) >= SIDE_GRID
+        {
+            found.push(FormatMismatch::Size {
+                width: self.width,
+                height: self.height,
+                actual_width: info.width,
+                actual_height: info.height,
+            });
+        }
+        let actual = info.duration_seconds;
+        let expected = f64::from(self.seconds.unwrap_or(self.seconds_max));
+        let is_long_enough = self.seconds.is_none() || actual > expected - SECONDS_GRID;
+        // NaN fails both.
+        if !(is_long_enough && actual < expected + SECONDS_GRID) {
+            found.push(FormatMismatch::Duration { expected, actual });
+        }
+        if let Some(expected) = self.audio.filter(|expected| *expected != info.has_audio) {
+            found.push(FormatMismatch::Audio {
+                expected,
+                actual: info.has_audio,
+            });
+        }
+        found
+    }
 }
 
 /// Examines the film at `path`: an MP4 with one H.264 track, and sound if expected. Checks the
 /// tables of every track and decodes every frame; the stills come from these frames. Calls `go_on`
 /// for every frame, and stops if it returns false.
 ///
-/// [`MediaError::Malformed`], [`MediaError::NotAsAsked`] and [`MediaError::InvalidFormat`] for a
-/// film that does not match, [`MediaError::Decode`] for undecodable pictures unless they are
+/// [`MediaError::Malformed`] and [`MediaError::InvalidFormat`] for an unusable film,
+/// [`MediaError::NotAsAsked`] for one that does not match unless it is kept, [`MediaError::Decode`] for undecodable pictures unless they are
 /// accepted, [`MediaError::Stopped`], and read errors.
 pub fn examine(
     path: &Path,
@@ -110,30 +155,19 @@ fn check_tracks(movie: &MovieIndex) -> Result<(), MediaError> {
     }
 }
 
-fn check_request(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), FormatMismatch> {
-    if info.width.abs_diff(asked.width) >= SIDE_GRID
-        || info.height.abs_diff(asked.height) >= SIDE_GRID
-    {
-        return Err(FormatMismatch::Size {
-            width: asked.width,
-            height: asked.height,
-            actual_width: info.width,
-            actual_height: info.height,
-        });
-    }
-    let actual = info.duration_seconds;
-    let expected = f64::from(asked.seconds.unwrap_or(asked.seconds_max));
-    let is_long_enough = asked.seconds.is_none() || actual > expected - SECONDS_GRID;
-    // NaN fails both.
-    if !(is_long_enough && actual < expected + SECONDS_GRID) {
-        return Err(FormatMismatch::Duration { expected, actual });
-    }
-    match asked.audio {
-        Some(expected) if info.has_audio != expected => Err(FormatMismatch::Audio {
-            expected,
-            actual: info.has_audio,
-        }),
-        _ => Ok(()),
+fn check_request(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), MediaError> {
+    let found = asked.mismatches(info);
+    match (asked.mismatched, found.first()) {
+        (MismatchPolicy::Refuse, Some(mismatch)) => Err((*mismatch).into()),
+        (MismatchPolicy::Refuse, None) => Ok(()),
+        // Whatever was requested. NaN fails both.
+        (MismatchPolicy::Keep, _) => {
+            if info.duration_seconds > 0.0 && info.duration_seconds <= KEPT_SECONDS_MAX {
+                Ok(())
+            } else {
+                Err(MediaError::InvalidFormat("a film lasts at most an hour"))
+            }
+        }
     }
 }
 

@@ -32,7 +32,9 @@ mod written;
 
 pub use defragment::defragment;
 pub use error::{FormatMismatch, MediaError};
-pub use film::{FilmFormat, FilmOpener, InProcessFilms, PlayedFilm, UndecodablePolicy, examine};
+pub use film::{
+    FilmFormat, FilmOpener, InProcessFilms, MismatchPolicy, PlayedFilm, UndecodablePolicy, examine,
+};
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, check, probe};
 pub use provenance::{DigitalSource, ParentVideo, Provenance, label};

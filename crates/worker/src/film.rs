@@ -9,10 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::limits::SECONDS_MAX;
-use kinora_contract::{VideoLength, VideoSpec};
+use kinora_contract::limits::{SECONDS_MAX, WARNINGS_MAX};
+use kinora_contract::{VideoLength, VideoSpec, Warning, WarningCode};
 use kinora_engine::{FilmEngine, FilmJob, JobControl, ReferenceFile, TicketStore, WorkStage};
-use kinora_media::{FilmFormat, FilmOpener, MediaError, Provenance, UndecodablePolicy};
+use kinora_media::{
+    FilmFormat, FilmOpener, FormatMismatch, MediaError, MismatchPolicy, Provenance,
+    UndecodablePolicy,
+};
 use kinora_store::{LeaseLost, StoreError};
 use kinora_system::scratch::ScratchFile;
 use tokio::time::timeout;
@@ -31,6 +34,8 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct FilmOrder {
     pub(crate) engine: Arc<dyn FilmEngine>,
     pub(crate) spec: VideoSpec,
+    /// The warnings that the task already has.
+    pub(crate) warnings: Vec<Warning>,
     pub(crate) references: Vec<OpenedReference>,
     /// The video that the spec edits.
     pub(crate) source: Option<ScratchFile>,
@@ -46,16 +51,29 @@ impl TaskRun<'_> {
     /// Orders the film or follows it, and checks it, while the lease is held.
     pub(crate) async fn make_film(&self, order: FilmOrder) -> Result<RecordedVideo, RunEnd> {
         order_film(&order, self).await?;
-        let spec = order.spec.clone();
+        let (spec, warnings) = (order.spec.clone(), order.warnings.clone());
+        let asked = format(&spec, &*order.engine)?;
         // Examining a long film takes seconds on a thread that no drop can end. A flag, set when
         // this future ends or is dropped, ends it at its next frame.
         let stopped = StopOnDrop::default();
         let (stop, films) = (stopped.0.clone(), self.worker.films.clone());
         let files = &self.worker.pools.files;
-        let looking = files.run(move || examine(order, &*films, &stop));
+        let looking = files.run(move || examine(order, &asked, &*films, &stop));
         let silence_max = Some(self.served.progress_timeout);
         let looked = self.unless_stopped(silence_max, looking).await?;
         let recorded = looked.unwrap_or(Err(RecordError::Panicked))?;
+        let mismatches = asked.mismatches(&recorded.recording.info);
+        if !mismatches.is_empty() {
+            tracing::warn!(
+                ?mismatches,
+                "film kept although it does not match the request"
+            );
+            // First, because the list is bounded.
+            let mut all: Vec<_> = mismatches.iter().map(mismatch_warning).collect();
+            all.extend(warnings);
+            all.truncate(WARNINGS_MAX);
+            self.store_warnings(&all).await;
+        }
         if spec.seconds == VideoLength::Auto {
             // Lengths are in whole seconds; the exact length is measured on the file.
             let exact = recorded.recording.info.duration_seconds;
@@ -138,12 +156,42 @@ impl TicketStore for TaskRun<'_> {
     }
 }
 
+/// Tells the client how the video differs from the request.
+fn mismatch_warning(mismatch: &FormatMismatch) -> Warning {
+    let (code, message) = match *mismatch {
+        FormatMismatch::Size {
+            width,
+            height,
+            actual_width,
+            actual_height,
+        } => (
+            WarningCode::SizeDiffers,
+            format!("The video is {actual_width}x{actual_height}; {width}x{height} was requested."),
+        ),
+        FormatMismatch::Duration { expected, actual } => (
+            WarningCode::LengthDiffers,
+            format!("The video lasts {actual:.1} s; {expected} s was requested."),
+        ),
+        FormatMismatch::Audio { actual: true, .. } => (
+            WarningCode::SoundDiffers,
+            "The video has sound, although none was requested.".to_owned(),
+        ),
+        FormatMismatch::Audio { actual: false, .. } => (
+            WarningCode::SoundDiffers,
+            "The video has no sound, although it was requested.".to_owned(),
+        ),
+        // Other differences are those of recordings, and not of films.
+        _ => (WarningCode::LengthDiffers, mismatch.to_string()),
+    };
+    Warning::new(code, message)
+}
+
 fn examine(
     order: FilmOrder,
+    asked: &FilmFormat,
     films: &dyn FilmOpener,
     stopped: &AtomicBool,
 ) -> Result<RecordedVideo, RecordError> {
-    let asked = format(&order.spec, &*order.engine)?;
     let control = &order.control;
     let mut go_on = || {
         // The film is complete: only report that the run is alive.
@@ -154,7 +202,7 @@ fn examine(
     if films.defragment(path)? {
         tracing::info!("fragmented film rewritten with one index");
     }
-    let mut recording = films.examine(path, &asked, &mut go_on)?;
+    let mut recording = films.examine(path, asked, &mut go_on)?;
     let is_labelled = films.label(path, &mut recording, &order.provenance)?;
     if !is_labelled {
         tracing::info!("film left without a label: its maker has signed it, or it has no room");
@@ -189,6 +237,11 @@ fn format(spec: &VideoSpec, engine: &dyn FilmEngine) -> Result<FilmFormat, Recor
             UndecodablePolicy::Keep
         } else {
             UndecodablePolicy::Refuse
+        },
+        mismatched: if engine.keeps_mismatched() {
+            MismatchPolicy::Keep
+        } else {
+            MismatchPolicy::Refuse
         },
     })
 }

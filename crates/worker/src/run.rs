@@ -131,7 +131,7 @@ impl TaskRun<'_> {
             spec,
             work,
             provenance,
-            ..
+            warnings,
         } = prepared;
         let (worker, control) = (self.worker, self.control.clone());
         let lease = &self.claim.lease;
@@ -176,6 +176,7 @@ impl TaskRun<'_> {
                 let order = FilmOrder {
                     engine,
                     spec,
+                    warnings,
                     references,
                     source,
                     ticket: self.engine_ticket(),

@@ -14,7 +14,9 @@ use kinora_engine::{
 };
 use kinora_engine_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms, OpenRequest};
 use kinora_engine_storyboard::Storyboard;
-use kinora_media::{FilmFormat, FilmOpener, MediaError, ProbeInfo, UndecodablePolicy};
+use kinora_media::{
+    FilmFormat, FilmOpener, MediaError, MismatchPolicy, ProbeInfo, UndecodablePolicy,
+};
 
 use crate::support::{clock, spec};
 
@@ -288,6 +290,7 @@ const ASKED: FilmFormat = FilmFormat {
     seconds_max: 15,
     audio: None,
     undecodable: UndecodablePolicy::Refuse,
+    mismatched: MismatchPolicy::Refuse,
 };
 
 fn film() -> &'static Path {

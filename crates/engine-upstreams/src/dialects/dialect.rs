@@ -41,6 +41,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("runway", include_str!("../../dialects/runway.toml")),
     ("veo", include_str!("../../dialects/veo.toml")),
     ("vidu", include_str!("../../dialects/vidu.toml")),
+    ("xai", include_str!("../../dialects/xai.toml")),
 ];
 
 /// A protocol of servers that make videos.

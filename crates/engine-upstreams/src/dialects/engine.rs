@@ -10,11 +10,13 @@ use async_trait::async_trait;
 use kinora_contract::{Clock, FailureCode, Money, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
-    EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmJob, FilmKind,
-    JobControl, KindError, ServerReport, TicketStore, WorkStage,
+    EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmEngineSummary,
+    FilmJob, FilmKind, JobControl, KindError, ServerReport, TicketStore, WorkStage,
 };
 use serde::Deserialize;
 
+use super::calls::RepeatRule;
+use super::describe;
 use super::dialect::{DialectError, LookupTables, ServerDialect};
 use super::encode::{RemoteRequest, RemoteTicket};
 use super::error::RemoteError;
@@ -37,6 +39,9 @@ pub struct EngineOptions {
     pub sound: bool,
     /// Whether to accept films that cannot be decoded here.
     pub keeps_undecodable: bool,
+    /// Whether to keep films of another size, length or sound than requested. `None`: where each
+    /// submit costs money.
+    pub keeps_mismatched: Option<bool>,
 }
 
 /// An engine whose films come from upstreams.
@@ -47,6 +52,7 @@ pub struct RemoteEngine {
     model: Option<String>,
     sound: bool,
     keeps_undecodable: bool,
+    keeps_mismatched: bool,
 }
 
 impl RemoteEngine {
@@ -62,7 +68,9 @@ impl RemoteEngine {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             features,
         };
+        let is_paid = remote.dialect().repeat() == RepeatRule::Never;
         Self {
+            keeps_mismatched: options.keeps_mismatched.unwrap_or(is_paid),
             remote,
             description,
             model: options.model,
@@ -92,6 +100,10 @@ impl FilmEngine for RemoteEngine {
 
     fn keeps_undecodable(&self) -> bool {
         self.keeps_undecodable
+    }
+
+    fn keeps_mismatched(&self) -> bool {
+        self.keeps_mismatched
     }
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
@@ -138,6 +150,24 @@ impl FilmEngine for RemoteEngine {
             Ok(()) | Err(RemoteError::Forgotten(_)) => Ok(()),
             Err(error) => Err(engine_error(&error)),
         }
+    }
+
+    fn summary(&self) -> Option<FilmEngineSummary> {
+        let origins = &self.remote.0.options.result_origins;
+        Some(describe::summary(self.remote.dialect(), origins))
+    }
+
+    async fn check_spec(&self, spec: &VideoSpec) -> Result<(), EngineError> {
+        let request = RemoteRequest {
+            model: self.model.clone(),
+            spec: spec.clone(),
+            references: Vec::new(),
+            audio_switch: self.sound,
+            key: "check".to_owned(),
+            avoid: Vec::new(),
+        };
+        let encoded = self.remote.encode(&request).await;
+        encoded.map(drop).map_err(|error| engine_error(&error))
     }
 
     async fn ask_servers(&self) -> Vec<ServerReport> {
@@ -238,7 +268,10 @@ pub struct RemoteKind {
     #[serde(default)]
     sound: bool,
     #[serde(default)]
-    undecodable: UndecodableFilm,
+    undecodable: UnfitFilm,
+    /// Absent: by dialect.
+    #[serde(default)]
+    mismatched: Option<UnfitFilm>,
     #[serde(default)]
     result_origins: Vec<String>,
     #[serde(default = "poll_milliseconds")]
@@ -263,14 +296,14 @@ struct OpenedDialect {
     base_urls: Vec<String>,
 }
 
-/// What to do with a film that cannot be decoded here.
+/// What to do with a film that cannot be decoded here, or does not match the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum UndecodableFilm {
+enum UnfitFilm {
     /// Fail its task.
     #[default]
     Refuse,
-    /// Serve it unchecked.
+    /// Serve it all the same.
     Keep,
 }
 
@@ -393,7 +426,8 @@ impl RemoteKind {
             name: name.to_owned(),
             model: self.model(),
             sound: self.sound,
-            keeps_undecodable: self.undecodable == UndecodableFilm::Keep,
+            keeps_undecodable: self.undecodable == UnfitFilm::Keep,
+            keeps_mismatched: self.mismatched.map(|one| one == UnfitFilm::Keep),
         };
         Ok(RemoteEngine::new(remote, options))
     }

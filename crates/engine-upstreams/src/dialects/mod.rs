@@ -17,6 +17,7 @@ mod address;
 mod answer;
 mod calls;
 mod check;
+mod describe;
 pub mod dialect;
 mod encode;
 mod engine;
@@ -37,6 +38,7 @@ pub use crate::servers::{
 pub use address::OriginPattern;
 pub use answer::{AnswerError, TaskSnapshot};
 pub use calls::RepeatRule;
+pub use describe::describe_answer;
 pub use dialect::{DialectError, ServerDialect};
 pub use encode::{RemoteRequest, RemoteTicket};
 pub use engine::{EngineOptions, RemoteEngine, RemoteKind};

@@ -133,6 +133,7 @@ fn studio(sound: bool) -> EngineOptions {
         model: Some("wan-2.2".to_owned()),
         sound,
         keeps_undecodable: false,
+        keeps_mismatched: None,
     }
 }
 

@@ -1,7 +1,9 @@
-//! Runway, Luma, Vidu, Replicate, fal and OpenRouter.
+//! Runway, Luma, Vidu, Replicate, fal, OpenRouter and xAI.
 
 use kinora_contract::VideoInputs;
-use kinora_testkit::providers::{Fal, Luma, OpenRouter, Replicate, Runway, TestProvider, Vidu};
+use kinora_testkit::providers::{
+    Fal, Luma, OpenRouter, Replicate, Runway, TestProvider, Vidu, Xai,
+};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -87,7 +89,52 @@ pub(crate) const ALL: &[ProviderCase] = &[
         takes_data: true,
         links_films: false,
     },
+    ProviderCase {
+        name: "xai",
+        engine: "grok-imagine-1.5",
+        start: |key| TestProvider::start(Xai, key),
+        fit: |_| {},
+        requests: xai,
+        cancels: (false, false),
+        reports_progress: true,
+        moderates_submits: true,
+        tells_wrong_keys: false,
+        takes_data: true,
+        links_films: true,
+    },
 ];
+
+fn xai() -> Requests {
+    let base = json!({
+        "model": "grok-imagine-video-1.5", "prompt": PROMPT, "duration": 5, "aspect_ratio": "16:9",
+        "resolution": "720p", "generate_audio": false,
+    });
+    let line = "POST /v1/videos/generations";
+    let shown = json!({
+        "reference_images": [{"url": FACE}, {"url": PLACE}], "reference_audios": [{"url": VOICE}],
+    });
+    vec![
+        (VideoInputs::Text, line, base.clone()),
+        (
+            frames(FIRST, None),
+            line,
+            and(&base, json!({"image": {"url": FIRST}})),
+        ),
+        (
+            frames(FIRST, Some(LAST)),
+            line,
+            and(
+                &base,
+                json!({"image": {"url": FIRST}, "last_frame": {"url": LAST}}),
+            ),
+        ),
+        (
+            references(&[FACE, PLACE], &[VOICE]),
+            line,
+            and(&base, shown),
+        ),
+    ]
+}
 
 fn runway() -> Requests {
     let base = json!({

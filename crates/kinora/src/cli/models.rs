@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use kinora_contract::Size;
 
+use super::client::{Reference, reference};
 use super::service::HomeArgs;
 use crate::home_path::path;
 
@@ -81,7 +82,8 @@ pub(crate) struct NamedArgs {
 #[derive(Debug, Args)]
 #[command(
     subcommand_required = true,
-    after_help = "For example:\n  kinora engine check -- python -m kinora_engine fade.py:Fade"
+    after_help = "For example:\n  kinora engine check -- python -m kinora_engine fade.py:Fade\n  \
+                  kinora engine try seedance-lite \"A red balloon drifts over the sea\" --config kinora.toml"
 )]
 pub(crate) struct EngineArgs {
     #[command(subcommand)]
@@ -99,6 +101,62 @@ pub(crate) enum EngineCommand {
                       /srv/venvs/wan/bin/python -m kinora_engine kinora_engine.diffusers:Pipeline"
     )]
     Check(EngineCheckArgs),
+    /// Make one video at the servers of a model's engine and show each request and answer, without
+    /// a service and a store.
+    #[command(
+        after_help = "For engines of the kind \"remote\". It shows no keys, asks before it spends money, and says whether the video \
+                      fits the model's card. For example:\n  \
+                      kinora engine try seedance-lite \"A red balloon drifts over the sea\" --config kinora.toml\n  \
+                      kinora engine try seedance-lite \"It turns its head\" --first-frame fox.jpg --config kinora.toml\n\n\
+                      Ctrl-C cancels the job at its server. Exit codes: 0 the service would serve this video, 1 it would not, \
+                      130 interrupted."
+    )]
+    Try(Box<EngineTryArgs>),
+}
+
+/// Arguments of `kinora engine try`.
+#[derive(Debug, Args)]
+pub(crate) struct EngineTryArgs {
+    /// The model, by id or alias
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: String,
+    /// Description of the video
+    pub(crate) prompt: String,
+    /// Picture that the video starts with: a file or a URL
+    #[arg(long, value_name = "FILE|URL", value_parser = reference)]
+    pub(crate) first_frame: Option<Reference>,
+    /// Picture that the video ends with
+    #[arg(long, value_name = "FILE|URL", value_parser = reference, requires = "first_frame")]
+    pub(crate) last_frame: Option<Reference>,
+    /// Picture to show; repeat for more
+    #[arg(long, value_name = "FILE|URL", value_parser = reference)]
+    pub(crate) image: Vec<Reference>,
+    /// Sound to hear; repeat for more
+    #[arg(long, value_name = "FILE|URL", value_parser = reference)]
+    pub(crate) audio: Vec<Reference>,
+    /// One of the model's sizes, such as 1280x720 [default: the model's]
+    #[arg(long, value_name = "WxH")]
+    pub(crate) size: Option<String>,
+    /// Length in seconds [default: the model's]
+    #[arg(long)]
+    pub(crate) seconds: Option<u32>,
+    /// Seed [default: a random one]
+    #[arg(long)]
+    pub(crate) seed: Option<u32>,
+    /// Things to avoid
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) negative_prompt: Option<String>,
+    /// Without a sound track
+    #[arg(long)]
+    pub(crate) no_sound: bool,
+    /// File for the video, which must not exist [default: try-ID.mp4 in this folder]
+    #[arg(short, long, value_name = "FILE", value_parser = path())]
+    pub(crate) output: Option<PathBuf>,
+    /// Do not ask before money is spent
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
 }
 
 /// Arguments of `kinora engine check`.

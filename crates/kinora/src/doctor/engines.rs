@@ -1,7 +1,6 @@
 //! Checks the models and their engines: whether each can make a frame, whether its processes are
 //! sandboxed, whether all its seats get tasks, and which devices or servers are in quarantine.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use super::report::Finding;
 use crate::catalog;
 use crate::config::{Config, EngineSettings, SeatSurplus};
 use crate::output::printable;
+use crate::store_access;
 use crate::system::{self, SystemClock};
 
 pub(super) fn models(config: &Config) -> Finding {
@@ -37,38 +37,53 @@ pub(super) fn models(config: &Config) -> Finding {
 /// of the models reports engines that do not open.
 pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
     let engines = config.serving_engines();
-    let findings = engines.flat_map(|engine| check_engine(&engine, &config.data));
+    let findings = engines.flat_map(|engine| check_engine(&engine, config));
     findings.map(|finding| ("engine", finding)).collect()
 }
 
-fn check_engine(engine: &EngineSettings, data: &Path) -> Vec<Finding> {
+fn check_engine(engine: &EngineSettings, config: &Config) -> Vec<Finding> {
     if let EngineOutput::Frames(frames) = engine.settings.output()
         && let Some(found) = check_weights(&engine.name, frames)
     {
         return vec![found];
     }
-    match catalog::open_engine(engine, data) {
+    match catalog::open_engine(engine, &config.data) {
         Ok(AnyEngine::Frames(opened)) => vec![first_frame(&engine.name, &*opened)],
-        Ok(AnyEngine::Film(films)) => check_servers(&engine.name, &*films),
+        Ok(AnyEngine::Film(films)) => match store_access::runtime() {
+            Ok(runtime) => runtime.block_on(check_films(engine, config, &*films)),
+            Err(failure) => vec![Finding::Bad(failure.to_string())],
+        },
         Err(_) => Vec::new(),
     }
 }
 
+/// What an engine's servers can be asked for, what the models promise beyond that, and what the servers answer.
+async fn check_films(
+    engine: &EngineSettings,
+    config: &Config,
+    films: &dyn FilmEngine,
+) -> Vec<Finding> {
+    let name = &engine.name;
+    let mut findings = Vec::new();
+    if let Some(summary) = films.summary() {
+        findings.push(Finding::Good(format!("{name}: {}", summary.offers)));
+        let advice = summary.advice.into_iter();
+        findings.extend(advice.map(|text| Finding::Note(format!("{name}: {text}"))));
+    }
+    for problem in catalog::unsendable(config, name, films).await {
+        findings.push(Finding::Bad(format!("{name}: {problem}")));
+    }
+    findings.extend(check_servers(name, films).await);
+    findings
+}
+
 /// Checks that each server of an engine would accept our jobs.
-fn check_servers(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let asked = match runtime {
-        Ok(runtime) => runtime.block_on(engine.ask_servers()),
-        Err(error) => return vec![Finding::Bad(error.to_string())],
-    };
-    let told = asked
-        .into_iter()
-        .map(|ServerReport { server, refusal }| match refusal {
-            None => Finding::Good(format!("{name}: {server} answers")),
-            Some(error) => Finding::Bad(format!("{name}: {server} does not serve us: {error}")),
-        });
+async fn check_servers(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
+    let asked = engine.ask_servers().await.into_iter();
+    let told = asked.map(|ServerReport { server, refusal }| match refusal {
+        None => Finding::Good(format!("{name}: {server} answers")),
+        Some(error) => Finding::Bad(format!("{name}: {server} does not serve us: {error}")),
+    });
     told.collect()
 }
 

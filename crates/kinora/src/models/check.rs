@@ -14,7 +14,7 @@ use crate::cli::HomeArgs;
 use crate::config::{Config, EngineSettings, HostSettings, MemoryNeeds, WeightPlacement};
 use crate::failure::Failure;
 use crate::output::print;
-use crate::{engine_host, system, weights};
+use crate::{catalog, engine_host, store_access, system, weights};
 
 /// Checks the files of every engine that has some, and loads those that pass. Checks the servers of
 /// the other engines.
@@ -23,7 +23,9 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
     let mut outcomes = Vec::new();
     for engine in &config.engines {
         match (engine.settings.output(), engine.host) {
-            (EngineOutput::Films(films), _) => outcomes.push(check_servers(engine, films)?),
+            (EngineOutput::Films(films), _) => {
+                outcomes.push(check_servers(&config, engine, films)?);
+            }
             (EngineOutput::Frames(frames), Some(host)) => {
                 let Some(found) = frames.check_files() else {
                     continue;
@@ -65,15 +67,24 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
 }
 
 /// Checks every server of an engine, and prints the results. One usable server is enough.
-fn check_servers(engine: &EngineSettings, films: &dyn FilmKind) -> Result<bool, Failure> {
+fn check_servers(
+    config: &Config,
+    engine: &EngineSettings,
+    films: &dyn FilmKind,
+) -> Result<bool, Failure> {
     let connected = films.engine(&engine.name, engine_host::clock());
     let connected = connected.map_err(|error| engine.kind_failure(&error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(error.to_string()))?;
+    let runtime = store_access::runtime()?;
     print(&format!("{}\n", engine.name));
+    if let Some(summary) = connected.summary() {
+        let lines = std::iter::once(&summary.offers).chain(&summary.advice);
+        lines.for_each(|line| print(&format!("  {line}\n")));
+    }
+    let problems = runtime.block_on(catalog::unsendable(config, &engine.name, &*connected));
     let mut is_served = false;
+    for problem in &problems {
+        print(&format!("  {problem}\n"));
+    }
     for ServerReport { server, refusal } in runtime.block_on(connected.ask_servers()) {
         match refusal {
             None => {
@@ -86,7 +97,7 @@ fn check_servers(engine: &EngineSettings, films: &dyn FilmKind) -> Result<bool, 
             )),
         }
     }
-    Ok(is_served)
+    Ok(is_served && problems.is_empty())
 }
 
 /// Loads an engine in a separate process, if this executable can, and prints the result.

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use kinora_media::{FilmFormat, FormatMismatch, MediaError, Recording, UndecodablePolicy, examine};
+use kinora_media::{
+    FilmFormat, FormatMismatch, MediaError, MismatchPolicy, Recording, UndecodablePolicy, examine,
+};
 
 const ASKED: FilmFormat = FilmFormat {
     width: 320,
@@ -11,6 +13,7 @@ const ASKED: FilmFormat = FilmFormat {
     seconds_max: 15,
     audio: Some(false),
     undecodable: UndecodablePolicy::Refuse,
+    mismatched: MismatchPolicy::Refuse,
 };
 const X264: &[&str] = &["-c:v", "libx264", "-pix_fmt", "yuv420p"];
 
@@ -89,6 +92,41 @@ fn a_film_of_another_size_length_or_sound_is_refused() {
         &[&sound, X264].concat(),
     );
     assert!(look(&path, &unasked).unwrap().info.has_audio);
+}
+
+#[test]
+fn a_film_that_does_not_match_is_kept_if_it_is_to_be_and_the_differences_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = FilmFormat {
+        audio: Some(true),
+        mismatched: MismatchPolicy::Keep,
+        ..ASKED
+    };
+    let path = film(folder.path(), "testsrc2=s=416x240:r=16:d=5", X264);
+    let recording = look(&path, &keep).unwrap();
+    assert_eq!((recording.info.width, recording.info.height), (416, 240));
+    assert!(recording.first_frame_jpeg.is_some());
+    let found = keep.mismatches(&recording.info);
+    assert!(
+        matches!(
+            found[..],
+            [
+                FormatMismatch::Size {
+                    actual_width: 416,
+                    ..
+                },
+                FormatMismatch::Duration { .. },
+                FormatMismatch::Audio { actual: false, .. },
+            ]
+        ),
+        "{found:?}"
+    );
+    // More than an hour, at a frame every five minutes.
+    let slow = film(folder.path(), "testsrc2=s=64x64:r=1/300:d=4200", X264);
+    assert!(matches!(
+        look(&slow, &keep),
+        Err(MediaError::InvalidFormat(_))
+    ));
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use kinora_media::{FilmFormat, MediaError, UndecodablePolicy, defragment, examine, probe};
+use kinora_media::{
+    FilmFormat, MediaError, MismatchPolicy, UndecodablePolicy, defragment, examine, probe,
+};
 
 use crate::support::{
     decode_frames, decode_sound, decodes_cleanly, ffprobe, read_all, run, top_level_boxes,
@@ -34,6 +36,7 @@ fn asked() -> FilmFormat {
         seconds_max: 15,
         audio: Some(true),
         undecodable: UndecodablePolicy::Refuse,
+        mismatched: MismatchPolicy::Refuse,
     }
 }
 

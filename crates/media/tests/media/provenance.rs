@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kinora_media::{
-    DigitalSource, FilmFormat, MediaError, ParentVideo, Provenance, Recorder, RecorderOptions,
-    Recording, UndecodablePolicy, examine, label,
+    DigitalSource, FilmFormat, MediaError, MismatchPolicy, ParentVideo, Provenance, Recorder,
+    RecorderOptions, Recording, UndecodablePolicy, examine, label,
 };
 use serde_json::Value;
 
@@ -114,6 +114,7 @@ const ASKED: FilmFormat = FilmFormat {
     seconds_max: 15,
     audio: Some(false),
     undecodable: UndecodablePolicy::Refuse,
+    mismatched: MismatchPolicy::Refuse,
 };
 
 /// A film made by ffmpeg, without the word that ffmpeg writes about it.

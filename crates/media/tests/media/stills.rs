@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use kinora_media::{FilmFormat, RecorderOptions, UndecodablePolicy, examine};
+use kinora_media::{FilmFormat, MismatchPolicy, RecorderOptions, UndecodablePolicy, examine};
 
 use crate::support::{clip, decode_frames, ffprobe, frame, psnr, read_all, record, run};
 
@@ -48,6 +48,7 @@ fn a_film_has_its_own_frames_and_none_if_it_cannot_be_decoded() {
         seconds_max: 15,
         audio: Some(false),
         undecodable: UndecodablePolicy::Keep,
+        mismatched: MismatchPolicy::Refuse,
     };
     for (pixel_format, is_decoded) in [("yuv420p", true), ("yuv444p", false)] {
         // With B pictures: the last one decoded is not the last one shown.

@@ -84,6 +84,7 @@ mod terminal;
 mod third_party;
 mod top;
 mod traces;
+mod trials;
 mod uploads;
 mod upstreams;
 mod usage;

@@ -20,6 +20,7 @@ mod runway;
 mod shape;
 mod veo;
 mod vidu;
+mod xai;
 
 pub use crate::http::Request;
 pub use ark::Ark;
@@ -37,3 +38,4 @@ pub use replicate::Replicate;
 pub use runway::Runway;
 pub use veo::Veo;
 pub use vidu::Vidu;
+pub use xai::Xai;

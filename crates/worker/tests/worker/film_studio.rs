@@ -31,6 +31,7 @@ pub(crate) struct Studio {
     pub(crate) description: EngineDescription,
     pub(crate) film: Film,
     pub(crate) keeps_undecodable: bool,
+    pub(crate) keeps_mismatched: bool,
     pub(crate) seen: Mutex<Seen>,
     pub(crate) open: tokio::sync::watch::Sender<bool>,
 }
@@ -55,6 +56,7 @@ impl Studio {
     pub(crate) fn of(film: Film) -> Self {
         Self {
             keeps_undecodable: false,
+            keeps_mismatched: false,
             description: EngineDescription {
                 is_trained: true,
                 final_from_video: false,
@@ -110,6 +112,10 @@ impl FilmEngine for Studio {
 
     fn keeps_undecodable(&self) -> bool {
         self.keeps_undecodable
+    }
+
+    fn keeps_mismatched(&self) -> bool {
+        self.keeps_mismatched
     }
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {

@@ -213,6 +213,7 @@ async fn a_film_that_is_not_what_was_asked_for_is_not_believed() {
             },
         ),
     ];
+    let wrong_everywhere = [wrong[3], wrong[4]];
     for (what, film) in wrong {
         let studio = Studio::delivers(film);
         let running = Running::start(worker(&bench, &studio));
@@ -220,6 +221,19 @@ async fn a_film_that_is_not_what_was_asked_for_is_not_believed() {
         let (code, message) = bench.fails(id).await;
         assert_eq!(code, FailureCode::GenerationFailed.as_str(), "{what}");
         assert_eq!(message, FailureCode::GenerationFailed.sentence(), "{what}");
+        running.drained().await;
+    }
+    // Even if it has been paid for.
+    for (what, film) in wrong_everywhere {
+        let studio = Arc::new(Studio {
+            keeps_mismatched: true,
+            ..Studio::of(film)
+        });
+        studio.open.send_replace(true);
+        let running = Running::start(worker(&bench, &studio));
+        let id = bench.submit_spec(small()).await;
+        let (code, _) = bench.fails(id).await;
+        assert_eq!(code, FailureCode::GenerationFailed.as_str(), "{what}");
         running.drained().await;
     }
     bench.holds_only(&[]).await;
@@ -245,6 +259,55 @@ async fn a_film_that_cannot_be_decoded_is_kept_where_the_operator_wants_it() {
     assert_eq!(
         (&artifact.first_frame, &artifact.last_frame),
         (&None, &None)
+    );
+    running.drained().await;
+    bench.holds_only(&[artifact]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_film_that_was_paid_for_is_kept_as_it_is_and_the_task_says_what_differs() {
+    let bench = Bench::new();
+    let film = Film {
+        size: (96, 64),
+        frames: 32,
+        ..GOOD
+    };
+    let studio = Arc::new(Studio {
+        keeps_mismatched: true,
+        ..Studio::of(film)
+    });
+    studio.open.send_replace(true);
+    let running = Running::start(worker(&bench, &studio));
+    let loud = VideoSpec {
+        generate_audio: true,
+        ..small()
+    };
+    let id = bench.submit_spec(loud).await;
+    let artifact = bench.completes(id).await;
+    assert_eq!((artifact.width, artifact.height), film.size);
+    assert!((artifact.duration_seconds - 4.0).abs() < 0.01);
+    assert!(artifact.first_frame.is_some() && !artifact.has_audio);
+    let task = bench.task(id).await;
+    let told: Vec<_> = task
+        .warnings
+        .iter()
+        .map(|one| (&*one.code, &*one.message))
+        .collect();
+    let seed = WarningCode::SeedIgnored;
+    assert_eq!(
+        told,
+        [
+            ("size_differs", "The video is 96x64; 64x64 was requested."),
+            (
+                "length_differs",
+                "The video lasts 4.0 s; 2 s was requested."
+            ),
+            (
+                "sound_differs",
+                "The video has no sound, although it was requested."
+            ),
+            (seed.as_str(), seed.sentence()),
+        ]
     );
     running.drained().await;
     bench.holds_only(&[artifact]).await;

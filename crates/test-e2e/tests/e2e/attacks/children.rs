@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use kinora_engine_host::{FilmOptions, HostedFilms};
 use kinora_media::{
-    ClipFormat, FilmFormat, FilmOpener, InProcessFilms, MediaError, Recorder, RecorderOptions,
-    UndecodablePolicy,
+    ClipFormat, FilmFormat, FilmOpener, InProcessFilms, MediaError, MismatchPolicy, Recorder,
+    RecorderOptions, UndecodablePolicy,
 };
 use kinora_test_e2e::{DataFolder, Setup, kinora, run, until};
 
@@ -115,6 +115,7 @@ fn asked((width, height): (u32, u32), seconds: u32) -> FilmFormat {
         seconds_max: 15,
         audio: None,
         undecodable: UndecodablePolicy::Refuse,
+        mismatched: MismatchPolicy::Refuse,
     }
 }
 
