@@ -201,13 +201,14 @@ async fn validate_task(
         priority,
     } = submission;
     named.resolve(&mut intent);
+    let callback = find_callback(api, &key.project, callback_url).await?;
     let spec = resolve_spec(api, &key.project, intent).await?;
     let card = api.catalog.find(&spec.model);
     let new = NewTask {
         cost: card.and_then(|card| card.estimate(&spec, api.catalog.currency())),
         budgets: api.budgets(key),
         files: named.ids(),
-        callback: find_callback(api, &key.project, callback_url).await?,
+        callback,
         id: api.new_task_id()?,
         spec,
         project: key.project.clone(),

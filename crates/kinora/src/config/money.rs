@@ -1,6 +1,6 @@
 //! `[money]`: the currency of all prices, and what the tasks of projects may cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kinora_api::ProjectBudgets;
 use kinora_contract::{Amount, Currency};
@@ -34,7 +34,7 @@ struct ProjectBudget {
 impl MoneySettings {
     /// Refuses two budgets of one project.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         match self.projects.iter().find(|one| !seen.insert(&one.name)) {
             Some(twice) => Err(Failure::new(format!(
                 "[[money.projects]] names the project '{}' twice.",
