@@ -11,7 +11,7 @@ fn of_page<const N: usize>(language: &str) -> [String; N] {
     let own = blocks(PAGE).into_iter();
     let own = own.filter(|block: &Block| block.language == language);
     let texts: Vec<String> = own.map(|block| block.text).collect();
-    texts.try_into().expect("the page has other blocks")
+    texts.try_into().unwrap()
 }
 
 /// What LiteLLM makes of OpenAI's fields: all of them in a form, the picture as a file.
