@@ -16,7 +16,7 @@ from openai import OpenAI
 BASE_URL, KEY = os.environ["KINORA_BASE_URL"], os.environ["KINORA_API_KEY"]
 PROXY_KEY = "sk-proxy"
 # Its start alone takes ten seconds of a processor, most of it imports.
-START_SECONDS_MAX = 300
+START_SECONDS_MAX = 200
 CONFIG = {
     "model_list": [
         {
