@@ -168,6 +168,7 @@ mod tests {
             engine: None,
             warnings: Vec::new(),
             trace: None,
+            cost: None,
         })
     }
 

@@ -666,6 +666,7 @@ async fn what_a_provider_charged_reaches_the_worker() {
         model: Some("m".to_owned()),
         sound: false,
         keeps_undecodable: false,
+        keeps_mismatched: false,
     };
     let engine = RemoteEngine::new(stage.remote.clone(), options);
     let control = JobControl::default();
