@@ -38,7 +38,7 @@ fn the_example_of_the_page_on_providers_is_an_engine() {
     let folder = tempfile::tempdir().unwrap();
     set_for_test(&mut settings, "http://127.0.0.1:1", folder.path(), KEY);
     let can = connect(settings).describe().features;
-    assert!(can.first_frame && can.last_frame && can.negative_prompt);
+    assert!(can.first_frame && !can.last_frame && !can.negative_prompt);
     assert_eq!((can.reference_images_max, can.audio_output), (0, false));
 }
 
