@@ -8,11 +8,12 @@ use kinora_engine::conformance::film;
 use kinora_engine::{EngineError, JobControl};
 use kinora_testkit::providers::{Fate, Submit};
 use serde_json::Value;
+use toml::Table;
 
 use crate::logs::Logs;
 use crate::support::{
-    FACE, FIRST, KEY, LAST, ProviderCase, Studio, VOICE, configuration, engines, frames,
-    references, spec,
+    FACE, FIRST, KEY, LAST, ProviderCase, Studio, VOICE, configuration, connect, engines, frames,
+    references, set_for_test, spec,
 };
 use crate::{cases_a, cases_b};
 
@@ -26,6 +27,19 @@ fn code(failed: Result<(), EngineError>) -> FailureCode {
         EngineError::CodedFailure { code, .. } | EngineError::JobFailed { code, .. } => code,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn the_example_of_the_page_on_providers_is_an_engine() {
+    let page = include_str!("../../../../docs/providers.md");
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next();
+    let example: Table = example.unwrap().parse().unwrap();
+    let mut settings = example["engines"][0].as_table().unwrap().clone();
+    let folder = tempfile::tempdir().unwrap();
+    set_for_test(&mut settings, "http://127.0.0.1:1", folder.path(), KEY);
+    let can = connect(settings).describe().features;
+    assert!(can.first_frame && !can.last_frame && !can.negative_prompt);
+    assert_eq!((can.reference_images_max, can.audio_output), (0, false));
 }
 
 /// Every kind of input that a model takes.
