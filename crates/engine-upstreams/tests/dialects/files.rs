@@ -666,7 +666,7 @@ async fn what_a_provider_charged_reaches_the_worker() {
         model: Some("m".to_owned()),
         sound: false,
         keeps_undecodable: false,
-        keeps_mismatched: false,
+        keeps_mismatched: None,
     };
     let engine = RemoteEngine::new(stage.remote.clone(), options);
     let control = JobControl::default();
