@@ -8,7 +8,8 @@
 //! 3. `run`: everything from submit to file ([`RemoteServers::run`]), with back-off; a saved ticket is polled and
 //!    never submitted again.
 //! 4. [`RemoteJob`]: a task at its upstream, by its [`RemoteTicket`]; `answer` parses its answers.
-//! 5. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings.
+//! 5. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings; `describe`: words about a
+//!    dialect and its answers for an operator.
 //!
 //! It dials no unknown origin named in an answer.
 
@@ -34,9 +35,9 @@ pub use crate::servers::{
     WatchedExchange,
 };
 pub use address::OriginPattern;
-pub use describe::describe_answer;
 pub use answer::{AnswerError, TaskSnapshot};
 pub use calls::RepeatRule;
+pub use describe::describe_answer;
 pub use dialect::{DialectError, ServerDialect};
 pub use encode::{RemoteRequest, RemoteTicket};
 pub use engine::{EngineOptions, RemoteEngine, RemoteKind};
