@@ -2,11 +2,20 @@
 # What the tests need and the machine lacks: packages of Debian by apt, and inside of the checkout those of Python and Node.
 # Sourced by ./test.
 
-# The SDK, the reference verifier of webhook signatures, the messages of OpenTelemetry, the reader that judges signed
-# videos, what the examples of engines need, the builder of their package, and the checker of its types.
-readonly PYTHON_PACKAGES=(openai==3.52.0 standardwebhooks==1.1.0 opentelemetry-proto==1.45.2 c2pa-python==0.38.1 numpy==2.4.6 hatchling==1.33.0
-  mypy==2.4.1)
+# The SDKs of OpenAI and of the Model Context Protocol, the reference verifier of webhook signatures, the messages of OpenTelemetry, the
+# reader that judges signed videos, what the examples of engines need, the builder of their package, and the checker of its types.
+readonly PYTHON_PACKAGES=(openai==3.52.0 mcp==2.3.0 standardwebhooks==1.1.0 opentelemetry-proto==1.45.2 c2pa-python==0.38.1 numpy==2.4.6
+  hatchling==1.33.0 mypy==2.4.1)
+# Clients of other makers. LiteLLM's proxy imports the packages from fastapi on; its extra `proxy` would bring 200 MB more.
+readonly PYTHON_CLIENTS=(openrouter==1.3.84 portkey-ai==2.3.4 litellm==1.110.2 fastapi==0.165.0 fastapi-sso==0.23.0 uvicorn==0.54.0
+  uvloop==0.23.0 orjson==3.13.0 python-multipart==0.0.34 apscheduler==3.11.3 pyjwt==2.15.1 backoff==2.2.1 rich==15.0.0 websockets==15.0.1
+  cryptography==50.0.2 redis==8.1.0 semver==3.1.2 expression==5.8.0 soundfile==0.14.0)
 readonly OPENAI_NODE=6.49.0
+# Clients of other makers, and what n8n's node sends forms with.
+readonly NODE_CLIENTS=(@openrouter/sdk@1.3.19 ai@7.0.173 @openrouter/ai-sdk-provider@3.1.0 @tanstack/ai@0.52.3 @tanstack/ai-openai@0.22.4
+  @tanstack/ai-openrouter@0.19.6 portkey-ai@3.1.0 form-data@4.0.6)
+# The package with n8n's OpenAI node, without what it depends on: several hundred megabytes.
+readonly N8N_NODES=@n8n/n8n-nodes-langchain@2.41.1
 # The generator of typed clients, what its clients call, and their compiler.
 readonly TYPED_CLIENT=(openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3)
 # They drive the web page in Chromium, and judge it for assistive technology.
@@ -83,20 +92,24 @@ rust_components() {
 }
 
 python_packages() {
-  local python=.venv/bin/python wanted missing=()
+  local python=.venv/bin/python wanted missing=() alone=()
   [ -x $python ] || python3 -m venv .venv || return
-  for wanted in "${PYTHON_PACKAGES[@]}"; do
-    $python -c "from importlib.metadata import version; assert version('${wanted%%==*}') == '${wanted##*==}'" 2>/dev/null || missing+=("$wanted")
-  done
-  [ ${#missing[@]} -eq 0 ] && return
-  echo "pip installs ${missing[*]} into .venv (about 270 MB)" >&3
-  for wanted in "${missing[@]}"; do
+  for wanted in "${PYTHON_PACKAGES[@]}" "${PYTHON_CLIENTS[@]}"; do
+    $python -c "from importlib.metadata import version; assert version('${wanted%%==*}') == '${wanted##*==}'" 2>/dev/null && continue
     # What the reader depends on is for building it.
     case "$wanted" in
-      c2pa-python*) $python -m pip install --disable-pip-version-check --no-deps "$wanted" || return ;;
-      *) $python -m pip install --disable-pip-version-check "$wanted" || return ;;
+      c2pa-python*) alone+=("$wanted") ;;
+      *) missing+=("$wanted") ;;
     esac
   done
+  [ $((${#missing[@]} + ${#alone[@]})) -eq 0 ] && return
+  echo "pip installs ${missing[*]} ${alone[*]} into .venv (about 760 MB)" >&3
+  if [ ${#alone[@]} -gt 0 ]; then
+    $python -m pip install --disable-pip-version-check --no-deps "${alone[@]}" || return
+  fi
+  if [ ${#missing[@]} -gt 0 ]; then
+    $python -m pip install --disable-pip-version-check "${missing[@]}"
+  fi
 }
 
 # Debian 12 ships Node 18; the SDK needs a newer one, which npm itself carries.
@@ -107,12 +120,19 @@ node_runtime() {
 }
 
 node_sdk() {
-  local wanted missing=0
-  for wanted in "openai@$OPENAI_NODE" "${TYPED_CLIENT[@]}" "${BROWSER_TOOLS[@]}"; do
-    grep -qs "\"version\": \"${wanted#*@}\"" "$NODE_FOLDER/node_modules/${wanted%@*}/package.json" || missing=1
+  local wanted missing=0 all=("openai@$OPENAI_NODE" "${TYPED_CLIENT[@]}" "${BROWSER_TOOLS[@]}" "${NODE_CLIENTS[@]}")
+  for wanted in "${all[@]}" "$N8N_NODES"; do
+    grep -qs "\"version\": \"${wanted##*@}\"" "$NODE_FOLDER/node_modules/${wanted%@*}/package.json" || missing=1
   done
   [ "$missing" = 0 ] && return
-  echo "npm installs openai@$OPENAI_NODE ${TYPED_CLIENT[*]} ${BROWSER_TOOLS[*]} into $NODE_FOLDER (about 80 MB)" >&3
+  echo "npm installs ${all[*]} $N8N_NODES into $NODE_FOLDER (about 180 MB)" >&3
   mkdir -p "$NODE_FOLDER"
-  npm install --prefix "$NODE_FOLDER" --no-save --no-package-lock "openai@$OPENAI_NODE" "${TYPED_CLIENT[@]}" "${BROWSER_TOOLS[@]}"
+  npm install --prefix "$NODE_FOLDER" --no-save --no-package-lock "${all[@]}" && n8n_nodes
+}
+
+# After npm, which removes what it has not installed itself.
+n8n_nodes() {
+  local folder="$NODE_FOLDER/node_modules/${N8N_NODES%@*}" packed
+  mkdir -p "$folder" && packed=$(npm pack --silent --pack-destination "$TARGET" "$N8N_NODES") &&
+    tar --extract --file "$TARGET/$packed" --directory "$folder" --strip-components 1 && rm "$TARGET/$packed"
 }

@@ -43,6 +43,7 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
     params(
         ("id" = String, Path, description = "Task identifier."),
         ("variant" = Option<String>, Query, description = "`video`, `thumbnail`, `spritesheet`, `first_frame` or `last_frame`."),
+        ("index" = Option<u64>, Query, description = "`0`, which OpenRouter's clients send: a task has one video."),
         ("expires" = Option<u64>, Query, description = "Part of a signed URL."),
         ("signature" = Option<String>, Query, description = "Part of a signed URL."),
     ),
@@ -102,7 +103,7 @@ fn no_preview() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// The requested variant. All other parameters belong to the signature.
+/// The requested variant. Other parameters belong to the signature, or change nothing.
 fn variant(query: &str) -> Result<ResultVariant, ApiError> {
     let mut variant = None;
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -123,6 +124,16 @@ fn variant(query: &str) -> Result<ResultVariant, ApiError> {
                 ));
             }
             "expires" | "signature" => {}
+            // OpenRouter's clients number the videos of a task.
+            "index" if value == "0" => {}
+            "index" => {
+                let message = "'index' must be 0: a task has one video.";
+                return Err(ApiError::for_param(
+                    ErrorCode::InvalidValue,
+                    "index",
+                    message,
+                ));
+            }
             other => {
                 let shown: String = other.chars().take(64).collect();
                 let message = format!("Unknown parameter: '{shown}'.");

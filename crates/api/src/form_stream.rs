@@ -131,18 +131,24 @@ impl<'a> FormStream<'a> {
         let filename = file_name(part.file_name().unwrap_or_default());
         let storage = |error| ApiError::storage(&error);
         let mut file = File::create_new(staged.path()).await.map_err(storage)?;
-        let mut bytes = 0;
+        let (mut bytes, mut failure) = (0, None);
         while let Some(piece) = self.pace.next(part).await? {
             bytes += piece.len() as u64;
             if bytes > REFERENCE_IMAGE_BYTES_MAX {
                 return Err(too_large(param, REFERENCE_IMAGE_BYTES_MAX));
             }
-            file.write_all(&piece).await.map_err(storage)?;
+            // On a full disk the rest is read and thrown away: a client that is still sending when the connection
+            // closes does not see the refusal.
+            if failure.is_none() {
+                failure = file.write_all(&piece).await.err();
+            }
             if let Some(memory) = &self.memory {
                 memory.release();
             }
         }
-        file.flush().await.map_err(storage)?;
+        if let Some(error) = failure.or(file.flush().await.err()) {
+            return Err(storage(error));
+        }
         Ok(ReceivedFile {
             id,
             filename,

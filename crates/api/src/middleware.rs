@@ -19,6 +19,7 @@ use tower_service::Service;
 use crate::cors::CorsPolicy;
 use crate::error::{ApiError, ServiceFault};
 use crate::memory::{ConnectionMemory, MemoryBudget};
+use crate::openrouter;
 use crate::rates::{RateLimits, RequestMeter};
 use crate::request_id::{RequestId, RequestIds};
 use crate::responses::add_security_headers;
@@ -54,6 +55,7 @@ impl Middleware {
             client,
         });
         let granted = self.cors.granted(request.headers());
+        let is_openrouter = openrouter::is_client(request.headers());
         request.extensions_mut().insert(context.clone());
         let checked = match refused {
             Some(error) => Err(error),
@@ -68,6 +70,9 @@ impl Middleware {
                 None => id.scope(guarded(self.router.clone(), request)).await,
             },
         };
+        if is_openrouter {
+            response = openrouter::adapt(&method, response).await;
+        }
         // A submit that was stored must be answered even if memory is short: without an answer, the
         // client would not know whether it has a task.
         let has_changed_something = !method.is_safe() && response.status().is_success();

@@ -1,7 +1,7 @@
 //! `GET /v1/models`: OpenAI's list of models, each with its capabilities.
 
 use axum::extract::State;
-use kinora_contract::{Capabilities, ErrorCode, ModelCard};
+use kinora_contract::{Capabilities, Currency, ErrorCode, ModelCard, Prices};
 use kinora_store::{ApiKey, Pause};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -41,6 +41,20 @@ pub(crate) struct Model {
     engine: String,
     /// The model's capabilities.
     capabilities: Capabilities,
+    /// What videos of the model cost; absent if they cost nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prices: Option<ModelPrices>,
+}
+
+/// The prices of a model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelPrices {
+    /// The currency, by its code of ISO 4217.
+    #[schema(value_type = String, example = "USD")]
+    currency: Currency,
+    /// The prices.
+    #[serde(flatten)]
+    prices: Prices,
 }
 
 /// The pause of a model.
@@ -87,6 +101,10 @@ impl Model {
             available: api.availability.serves(&card.id).await,
             paused: api.availability.pause(&card.id).await.map(ModelPause::from),
             capabilities: card.capabilities.clone(),
+            prices: card.prices.clone().map(|prices| ModelPrices {
+                currency: api.catalog.currency(),
+                prices,
+            }),
         }
     }
 }

@@ -35,6 +35,7 @@ mod exact;
         (name = "videos", description = "Video tasks."),
         (name = "files", description = "Uploaded pictures and sounds."),
         (name = "models", description = "The served models."),
+        (name = "usage", description = "Usage, costs and budgets."),
         (name = "operations", description = "For operators of the service."),
         (name = "webhooks", description = "What the service posts to its receivers."),
         (name = "health", description = "For load balancers; without a key.")

@@ -57,6 +57,8 @@ const TASK: &[ErrorCode] = &[
     IdempotencyKeyReused,
     QueueFull,
     StorageQuotaExceeded,
+    BudgetExceeded,
+    BudgetTooSmall,
     ContentPolicy,
     PolicyUnavailable,
     ShuttingDown,
@@ -131,6 +133,8 @@ refusals! {
     OfModels = ANY, KEY;
     /// `GET /v1/models/{id}`.
     OfModel = ANY, KEY, &[NotFound];
+    /// `GET /v1/usage`.
+    OfUsage = ANY, KEY, &[UnknownParameter];
     /// `GET /v1/operations`.
     OfOperations = ANY, KEY;
     /// `POST /v1/operations/pause` and `POST /v1/operations/resume`.

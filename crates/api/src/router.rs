@@ -15,7 +15,7 @@ use crate::health::HealthState;
 use crate::state::{Api, SharedApi};
 use crate::{
     cancel, content, create_file, delete, edit, events, files, health, list, models, openapi,
-    operations, read, studio, submit,
+    operations, read, studio, submit, usage,
 };
 
 /// The routes in the OpenAPI document.
@@ -35,6 +35,7 @@ fn described() -> OpenApiRouter<SharedApi> {
         .routes(routes!(files::content))
         .routes(routes!(models::list))
         .routes(routes!(models::read))
+        .routes(routes!(usage::read))
         .routes(routes!(operations::read))
         .routes(routes!(operations::pause))
         .routes(routes!(operations::resume))

@@ -164,6 +164,7 @@ mod tests {
                 models: None,
                 requests_per_minute: None,
                 unfinished_max: None,
+                budget: kinora_store::Budget::default(),
                 created_at_ms: LIFETIME_MS,
                 expires_at_ms: Some(LIFETIME_MS + 1000),
             };

@@ -1,5 +1,6 @@
 //! State shared by all endpoints. The binary builds it; endpoints hold it by reference count.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,8 +12,8 @@ use kinora_contract::{
     WorkerReadiness, uploaded,
 };
 use kinora_store::{
-    DeliveryStore, FileStore, KeyStore, OperatorStore, PauseStore, QueueBounds, TaskStore,
-    UploadedFile,
+    Budget, DeliveryStore, FileStore, KeyStore, NewKey, OperatorStore, PauseStore, QueueBounds,
+    SubmitBudgets, TaskStore, UploadedFile,
 };
 use kinora_traces::TaskTracer;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +82,15 @@ pub struct Api {
 /// The service, shared by all endpoints.
 pub(crate) type SharedApi = Arc<Api>;
 
+/// What the tasks of each project may cost.
+#[derive(Clone, Debug, Default)]
+pub struct ProjectBudgets {
+    /// For a project without a budget of its own.
+    pub default: Budget,
+    /// By project.
+    pub named: BTreeMap<String, Budget>,
+}
+
 /// Operator settings.
 #[derive(Clone, Debug)]
 pub struct ApiSettings {
@@ -96,6 +106,8 @@ pub struct ApiSettings {
     pub project_bytes_max: u64,
     /// Maximum stored bytes, all projects together.
     pub bytes_max: u64,
+    /// What the tasks of each project may cost.
+    pub budgets: ProjectBudgets,
     /// Disk space that submits must leave for accepted tasks.
     pub reserve: DiskReserve,
     /// Ports that reference URLs may use.
@@ -137,6 +149,16 @@ impl Api {
         }
     }
 
+    /// The budgets that a key's submits count against.
+    pub(crate) fn budgets(&self, key: &NewKey) -> SubmitBudgets {
+        let ProjectBudgets { default, named } = &self.settings.budgets;
+        SubmitBudgets {
+            key: key.id.clone(),
+            of_key: key.budget,
+            of_project: *named.get(&key.project).unwrap_or(default),
+        }
+    }
+
     /// The task with this id in this project; refused if there is none.
     pub(crate) async fn find_task(&self, project: &str, id: TaskId) -> Result<Arc<Task>, ApiError> {
         let found = self.tasks.get(project, id).await?;
@@ -160,7 +182,8 @@ impl Api {
         task: &Task,
         position: Option<u64>,
     ) -> Result<VideoObject, ApiError> {
-        let object = VideoObject::from_task(task, position, |task| self.links(task));
+        let address = format!("{}/v1/videos/{}", self.settings.base_url, task.id);
+        let object = VideoObject::from_task(task, position, address, |task| self.links(task));
         object.ok_or_else(ApiError::expired)
     }
 

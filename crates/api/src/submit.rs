@@ -8,11 +8,12 @@ use axum::response::Response;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
-    ErrorCode, Status, SubmitIntent, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
-    ValidatedRequest, VideoObject, VideoSpec, derived_spec, validate,
+    Currency, ErrorCode, Status, SubmitIntent, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
+    ValidatedRequest, VideoObject, VideoSpec, derived_spec, iso_date, validate,
 };
 use kinora_store::{
-    IdempotencyKey, InsertOutcome, NewKey, NewTask, QueueBounds, RetryAfter, TaskCallback,
+    BudgetOwner, BudgetPeriod, ExceededBudget, IdempotencyKey, InsertOutcome, NewKey, NewTask,
+    QueueBounds, RetryAfter, TaskCallback,
 };
 use kinora_traces::{SpanRole, TaskSpan};
 
@@ -200,11 +201,16 @@ async fn validate_task(
         priority,
     } = submission;
     named.resolve(&mut intent);
+    let callback = find_callback(api, &key.project, callback_url).await?;
+    let spec = resolve_spec(api, &key.project, intent).await?;
+    let card = api.catalog.find(&spec.model);
     let new = NewTask {
+        cost: card.and_then(|card| card.estimate(&spec, api.catalog.currency())),
+        budgets: api.budgets(key),
         files: named.ids(),
-        callback: find_callback(api, &key.project, callback_url).await?,
+        callback,
         id: api.new_task_id()?,
-        spec: resolve_spec(api, &key.project, intent).await?,
+        spec,
         project: key.project.clone(),
         metadata,
         priority,
@@ -300,6 +306,7 @@ async fn respond(
         )),
         InsertOutcome::QuotaFull(quota) => Err(quota.into()),
         InsertOutcome::FileGone(id) => Err(named.gone(id)),
+        InsertOutcome::OverBudget(over) => Err(over_budget(over, api.catalog.currency())),
     }
 }
 
@@ -308,6 +315,36 @@ fn queue_full(why: &str, RetryAfter { millis }: RetryAfter) -> ApiError {
     let seconds = millis.div_ceil(1000).clamp(1, RETRY_AFTER_SECONDS_MAX);
     let message = format!("{why} Send the request again in {seconds} s.");
     ApiError::new(ErrorCode::QueueFull, message).retry_after(seconds)
+}
+
+/// The refusal of a task that a budget does not have the amount for. SDKs must not retry it on their own: they would not
+/// wait until the renewal.
+fn over_budget(over: ExceededBudget, currency: Currency) -> ApiError {
+    let owner = match over.owner {
+        BudgetOwner::Key => "this API key",
+        BudgetOwner::Project => "this project",
+    };
+    let period = match over.period {
+        BudgetPeriod::Day => "day",
+        BudgetPeriod::Month => "month",
+    };
+    let (cost, limit, left) = (over.cost, over.limit, over.left);
+    if over.is_too_small() {
+        let message = format!(
+            "This video is estimated to cost {cost} {currency}, but the whole budget of {owner} is {limit} {currency} per \
+             {period}. Send a request that costs less, or ask the operator for a larger budget; waiting does not help."
+        );
+        return ApiError::new(ErrorCode::BudgetTooSmall, message);
+    }
+    let renewal = iso_date(over.renews_at_ms);
+    let message = format!(
+        "The budget of {owner}, {limit} {currency} per {period}, has {left} {currency} left, and this video is estimated \
+         to cost {cost} {currency}. Send the request again after the renewal of the budget at {renewal}."
+    );
+    let error = ApiError::new(ErrorCode::BudgetExceeded, message);
+    error
+        .retry_after(over.retry_ms.div_ceil(1000))
+        .final_answer()
 }
 
 /// The response with the task of an earlier identical request.

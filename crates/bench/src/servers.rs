@@ -169,6 +169,7 @@ fn new_key(key: &KeyText) -> NewKey {
         models: None,
         requests_per_minute: None,
         unfinished_max: Some(u32::MAX),
+        budget: kinora_store::Budget::default(),
         created_at_ms: 0,
         expires_at_ms: None,
     }
@@ -203,6 +204,7 @@ fn api(stores: &StoreHandles, data: &TempDir) -> Outcome<Api> {
             project_bytes_max: u64::MAX,
             bytes_max: u64::MAX,
             reserve: DiskReserve::default(),
+            budgets: kinora_api::ProjectBudgets::default(),
             failed_retention_ms: 1_000_000,
             redirects: false,
             form_uploads: false,

@@ -148,6 +148,7 @@ impl Refusal {
             "invalid_url" => {
                 "References are http or https URLs that the service can read, or files that were uploaded to it."
             }
+            "budget_exceeded" => "Send the request again after the renewal of the budget.",
             "storage_quota_exceeded" => "Delete videos and files that you no longer need.",
             "idempotency_key_reused" => "Use a fresh idempotency key for another request.",
             "rate_limit_exceeded"

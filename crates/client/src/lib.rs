@@ -51,5 +51,5 @@ pub use files::{File, FilePages, Files, NewFile};
 pub use model::{Capabilities, Model, ModelPause};
 pub use pages::VideoPages;
 pub use request::{Edit, NewVideo, Seconds};
-pub use video::{Failure, Status, Video, Warning};
+pub use video::{Cost, Failure, Status, Video, Warning};
 pub use watch::VideoWatch;

@@ -94,6 +94,9 @@ pub struct Video {
     /// Parts of the request that the engine ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+    /// What the task costs, if its model has prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// Fields unknown to this version of the client, unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -142,6 +145,19 @@ impl Status {
             Self::Unknown => "unknown",
         }
     }
+}
+
+/// What a task costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Cost {
+    /// The amount, in units of the currency.
+    pub amount: f64,
+    /// The currency, by its code of ISO 4217.
+    pub currency: String,
+    /// Whether the task has not ended, so that the amount may change.
+    #[serde(default)]
+    pub estimated: bool,
 }
 
 /// Why a task failed.

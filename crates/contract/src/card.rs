@@ -13,7 +13,10 @@ use crate::limits::{
     MODEL_CHARS_MAX, PIXELS_MAX, REFERENCES_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN,
     SIDE_MAX, SIDE_MIN,
 };
+use crate::money::Currency;
+use crate::prices::{PriceRecord, Prices, TaskCost};
 use crate::size::{AspectRatio, Resolution, Size, listed_sizes};
+use crate::spec::VideoSpec;
 
 /// A served model.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +29,8 @@ pub struct ModelCard {
     pub engine: String,
     /// The model's capabilities.
     pub capabilities: Capabilities,
+    /// Its prices, if it has any.
+    pub prices: Option<Prices>,
 }
 
 /// The capabilities of a model; also sent as `capabilities` by `GET /v1/models`.
@@ -207,6 +212,13 @@ impl Capabilities {
 }
 
 impl ModelCard {
+    /// The expected cost of this spec's video, at its longest; `None` for a model without prices.
+    #[must_use]
+    pub fn estimate(&self, spec: &VideoSpec, currency: Currency) -> Option<TaskCost> {
+        let prices = self.prices.as_ref()?;
+        Some(prices.estimate(spec, self.capabilities.seconds_max, currency))
+    }
+
     /// Whether `name` is this model's identifier or an alias.
     pub fn is_called(&self, name: &str) -> bool {
         self.id == name || self.aliases.iter().any(|alias| alias == name)
@@ -217,6 +229,7 @@ impl ModelCard {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCatalog {
     cards: Vec<ModelCard>,
+    currency: Currency,
 }
 
 /// Why cards do not form a catalog.
@@ -250,12 +263,27 @@ impl ModelCatalog {
                 return Err(CatalogError::NameTwice(name.clone()));
             }
         }
-        Ok(Self { cards })
+        Ok(Self {
+            cards,
+            currency: Currency::default(),
+        })
     }
 
     /// The model called `name`, by identifier or alias.
     pub fn find(&self, name: &str) -> Option<&ModelCard> {
         self.cards.iter().find(|card| card.is_called(name))
+    }
+
+    /// The same models, with prices in this currency.
+    #[must_use]
+    pub const fn with_currency(mut self, currency: Currency) -> Self {
+        self.currency = currency;
+        self
+    }
+
+    /// The currency of all prices.
+    pub const fn currency(&self) -> Currency {
+        self.currency
     }
 
     /// All models, in the configured order.
@@ -302,6 +330,8 @@ pub struct CardRecord {
     pub seconds_default: Option<u32>,
     /// Features beyond text. Features omitted from the table are off.
     pub features: Option<Features>,
+    /// Prices. Without them, tasks of the model have no cost.
+    pub prices: Option<PriceRecord>,
 }
 
 /// The file format of [`Features`]; their public form always has every field.
@@ -376,6 +406,9 @@ pub enum CardError {
     /// `"auto"` could produce a length that the card does not allow.
     #[error("auto_duration needs every length from {SECONDS_MIN} to {SECONDS_MAX} s")]
     Auto,
+    /// A price is missing, unknown or too large.
+    #[error("{0}")]
+    Price(String),
     /// The record promises a feature that the engine lacks.
     #[error("its engine '{0}' cannot do what the features say: {1}")]
     Engine(String, String),
@@ -405,11 +438,16 @@ impl CardRecord {
         can.sizes = self.sizes(can.sizes)?;
         self.set_lengths(&mut can)?;
         can.features = self.features(&can, engine)?;
+        let prices = self.prices.as_ref().map(|prices| {
+            let prices = prices.prices(&can.sizes, can.features.draft);
+            prices.map_err(CardError::Price)
+        });
         Ok(ModelCard {
             id: self.id.clone(),
             aliases: self.aliases.clone(),
             engine: self.engine.clone(),
             capabilities: can,
+            prices: prices.transpose()?,
         })
     }
 

@@ -49,7 +49,7 @@ impl VideoSpec {
 }
 
 /// Numbers, identifiers, field names and five signed URLs.
-const FIXED_BYTES: usize = 2816;
+const FIXED_BYTES: usize = 2816 + 96;
 
 /// An upper estimate of the task object's JSON (with URLs of up to a few hundred characters), and
 /// of the reference URLs held while it is written.

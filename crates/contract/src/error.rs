@@ -93,6 +93,8 @@ error_codes! {
     ScopeMissing = "scope_missing", 403, Permission;
     /// The key, or the service, accepts no tasks at all: waiting does not help.
     SubmitsNotAllowed = "submits_not_allowed", 403, Permission;
+    /// A budget is smaller than this video costs: waiting does not help.
+    BudgetTooSmall = "budget_too_small", 403, Permission;
     /// No such task, or another project's.
     VideoNotFound = "video_not_found", 404, InvalidRequest;
     /// No such file, or another project's.
@@ -131,6 +133,8 @@ error_codes! {
     QueueFull = "queue_full", 429, RateLimit;
     /// The quota for stored data is used up.
     StorageQuotaExceeded = "storage_quota_exceeded", 429, RateLimit;
+    /// The budget of the key or its project does not have the amount left.
+    BudgetExceeded = "budget_exceeded", 429, RateLimit;
     /// The headers exceed their limit.
     HeadersTooLarge = "headers_too_large", 431, InvalidRequest;
     /// An internal error of the service.

@@ -339,6 +339,10 @@ const PEERS: &[(&[&str], &str)] = &[
         &["audios", "audiourl", "audiourls", "referenceaudio"],
         "Use 'reference_audios', with an array of URLs.",
     ),
+    (
+        &["frameimages"],
+        "Use 'first_frame' and 'last_frame', with URLs.",
+    ),
     (&["text", "input", "textprompt"], "Use 'prompt'."),
     (
         &[
@@ -460,6 +464,7 @@ mod tests {
             ("webhook", "'callback_url'"),
             ("webhook_url", "'callback_url'"),
             ("input_references", "'reference_images'"),
+            ("frame_images", "'first_frame'"),
             ("lora", "operator"),
             ("loras", "operator"),
             ("steps", "operator"),

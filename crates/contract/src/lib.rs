@@ -8,7 +8,7 @@
 //!    the event at its end; [`trace`]: the trace that it belongs to.
 //! 4. [`upload_fields`]: the request that uploads a file, [`file_object`]: the file as clients see it,
 //!    and [`uploaded`]: how a request and a spec name it.
-//! 5. [`money`]: amounts and costs.
+//! 5. [`money`]: amounts; [`prices`]: the prices of a model, and what a task costs by them.
 //! 6. [`error`]: every refusal, failure and warning by its stable code; [`limits`]: every limit.
 //!
 //! It has no I/O, no async, no clocks and no randomness: time and random bytes are arguments.
@@ -33,6 +33,7 @@ pub mod limits;
 pub mod money;
 pub mod object;
 pub mod page;
+pub mod prices;
 mod ranges;
 mod readiness;
 pub mod reference_url;
@@ -62,6 +63,7 @@ pub use lifecycle::{FileKind, TaskTally};
 pub use money::{Amount, Currency, Money};
 pub use object::{ResultLinks, VideoDeleted, VideoList, VideoObject};
 pub use page::{FilePageQuery, PageQuery};
+pub use prices::{CostObject, CostReservation, Prices, TaskCost};
 pub use readiness::{AliveGuard, StandstillReason, WorkerReadiness};
 pub use request::SubmitRequest;
 pub use size::{AspectRatio, Resolution, Size};
@@ -74,7 +76,7 @@ pub use time::{
     Clock, ClockReading, LeaseMs, ManualClock, RELEASED_MS, RunningClock, SteadyMs, Stopwatch,
     UnixMs,
 };
-pub use time::{iso_date, iso_day, parse_iso_day};
+pub use time::{day_begins_ms, day_of, iso_date, iso_day, month_of, next_month, parse_iso_day};
 pub use trace::TraceContext;
 pub use upload_fields::{UploadFields, UploadRequest};
 pub use validate::{SubmitIntent, ValidatedRequest, validate};

@@ -101,7 +101,8 @@ limits! {
     EVENTS_RESUMED_MAX: usize = 1_000, "tasks", "Maximum number of ended tasks at the start of a resumed event stream";
     IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
     IDEMPOTENCY_HOURS: u64 = 24, "hours", "Lifetime of an Idempotency-Key";
-    RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Largest Retry-After";
+    USAGE_DAYS_MAX: u64 = 366, "days", "Maximum number of days of one request for usage";
+    RETRY_AFTER_SECONDS_MAX: u64 = 120, "seconds", "Largest Retry-After, except of a used-up budget";
     POLICY_QUESTIONS_MAX: usize = 64, "submits", "Maximum number of submits at a time that wait for the operator's policy service";
     POLICY_QUESTIONS_PER_PROJECT_MAX: usize = 8, "submits", "Maximum number of submits of one project at a time that wait for it";
     POLICY_ANSWER_BYTES_MAX: usize = 64 * 1024, "bytes", "Largest answer of the policy service";

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::error::{Failure, Warning};
+use crate::prices::CostObject;
 use crate::spec::{FrameSize, VideoLength};
 use crate::task::{Priority, Status, Task, TaskState};
 use crate::time::UnixMs;
@@ -66,6 +67,11 @@ pub struct VideoObject {
     /// The same URL; only when completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// URL of this object, under the name that OpenRouter's clients read.
+    pub polling_url: String,
+    /// `result_url` as the list that OpenRouter's clients read; only when completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsigned_urls: Option<[String; 1]>,
     /// URL of the poster image; only when completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thumbnail_url: Option<String>,
@@ -112,6 +118,9 @@ pub struct VideoObject {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub warnings: Vec<Warning>,
+    /// What the task costs; absent if its model has no prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostObject>,
 }
 
 /// The URLs of a completed task's files, also of those that its result lacks.
@@ -132,15 +141,16 @@ const fn seconds_of(ms: UnixMs) -> u64 {
 }
 
 impl VideoObject {
-    /// The object of `task`; `links` makes the URLs of its files and is called only for a completed
-    /// task. `None` for an expired task.
+    /// The object of `task`, which is at `polling_url`; `links` makes the URLs of its files and is called
+    /// only for a completed task. `None` for an expired task.
     pub fn from_task(
         task: &Task,
         queue_position: Option<u64>,
+        polling_url: String,
         links: impl FnOnce(&Task) -> ResultLinks,
     ) -> Option<Self> {
         let status = task.status()?;
-        let mut object = Self::unfinished(task, status);
+        let mut object = Self::unfinished(task, status, polling_url);
         match &task.state {
             TaskState::Completed(artifact) => {
                 let links = links(task);
@@ -150,6 +160,7 @@ impl VideoObject {
                 object.seconds = (artifact.duration_seconds.round() as u64).to_string();
                 object.size = format!("{}x{}", artifact.width, artifact.height);
                 object.url = Some(links.video.clone());
+                object.unsigned_urls = Some([links.video.clone()]);
                 object.result_url = Some(links.video);
                 object.thumbnail_url = Some(links.thumbnail);
                 object.first_frame_url = artifact.first_frame.as_ref().map(|_| links.first_frame);
@@ -168,7 +179,7 @@ impl VideoObject {
         Some(object)
     }
 
-    fn unfinished(task: &Task, status: Status) -> Self {
+    fn unfinished(task: &Task, status: Status, polling_url: String) -> Self {
         let spec = &task.spec;
         let edit = spec.edit.as_ref().map(|edit| edit.task_id.to_string());
         Self {
@@ -197,6 +208,8 @@ impl VideoObject {
             queue_position: None,
             result_url: None,
             url: None,
+            polling_url,
+            unsigned_urls: None,
             thumbnail_url: None,
             first_frame_url: None,
             last_frame_url: None,
@@ -213,6 +226,7 @@ impl VideoObject {
             has_audio: None,
             engine: task.engine.clone(),
             warnings: task.warnings.clone(),
+            cost: task.cost.as_ref().map(CostObject::from),
         }
     }
 }

@@ -1,12 +1,14 @@
-//! Parses the query of a list: `after`, `limit`, `order`, and of files also `purpose`. Refuses any
-//! other parameter by name, and a parameter that was sent twice.
+//! Parses the query of a list: `after`, `limit`, `order`, and of files also `purpose`; and that of usage: `since` and
+//! `until`. Refuses any other parameter by name, and a parameter that was sent twice.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::error::{ErrorCode, RequestRefusal};
 use crate::id::{FileId, TaskId};
 use crate::limits::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN};
+use crate::time::parse_iso_day;
 
 /// A valid list query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,13 @@ pub struct PageQuery {
     pub limit: usize,
     /// Oldest first instead of newest first.
     pub ascending: bool,
+}
+
+/// A valid query for usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageQuery {
+    since: Option<u64>,
+    until: Option<u64>,
 }
 
 /// A valid query for a list of files.
@@ -45,6 +54,50 @@ impl PageQuery {
             after: after(&sent, "task")?,
             limit: limit(&sent)?,
             ascending: ascending(&sent)?,
+        })
+    }
+}
+
+/// Number of days of usage by default, with the last one.
+const USAGE_DAYS_DEFAULT: u64 = 30;
+
+impl UsageQuery {
+    /// Validates the decoded pairs of a query string.
+    ///
+    /// # Errors
+    /// As [`PageQuery::parse`].
+    pub fn parse<'a>(
+        pairs: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, RequestRefusal> {
+        let sent = read(pairs, &["since", "until"])?;
+        let day = |name: &str| {
+            let text = sent.get(name).copied();
+            let day = text.map(|text| parse_iso_day(text).ok_or(text));
+            day.transpose()
+                .map_err(|_| invalid(name, format!("'{name}' must be a day such as 2026-11-01.")))
+        };
+        Ok(Self {
+            since: day("since")?,
+            until: day("until")?,
+        })
+    }
+
+    /// The days, in days since 1970, at most `days_max`.
+    ///
+    /// # Errors
+    /// `invalid_value` for a period that is too long or ends before it begins.
+    pub fn days(self, today: u64, days_max: u64) -> Result<RangeInclusive<u64>, RequestRefusal> {
+        let until = self.until.unwrap_or(today);
+        let since = self
+            .since
+            .unwrap_or(until.saturating_sub(USAGE_DAYS_DEFAULT - 1));
+        let is_good = since <= until && until - since < days_max;
+        is_good.then_some(since..=until).ok_or_else(|| {
+            let message = format!(
+                "'since' must be at most 'until', and at most {} days before it.",
+                days_max - 1
+            );
+            invalid("since", message)
         })
     }
 }
@@ -149,6 +202,28 @@ mod tests {
                 ascending: false
             })
         );
+    }
+
+    #[test]
+    fn usage_is_that_of_thirty_days_or_of_named_ones() {
+        let days = |pairs: &[(&str, &str)]| {
+            let query = UsageQuery::parse(pairs.iter().copied())?;
+            query.days(20_786, 366)
+        };
+        assert_eq!(days(&[]).unwrap(), 20_757..=20_786);
+        assert_eq!(days(&[("until", "1970-01-02")]).unwrap(), 0..=1);
+        let both = |since, until| days(&[("since", since), ("until", until)]);
+        assert_eq!(both("1971-01-01", "1972-01-01").unwrap().count(), 366);
+        for (pairs, param) in [
+            (both("1971-01-01", "1972-01-02"), "since"),
+            (both("1971-01-02", "1971-01-01"), "since"),
+            (both("yesterday", "1971-01-01"), "since"),
+            (both("1971-01-01", "1971-1-1"), "until"),
+            (days(&[("since", "9999-12-31")]), "since"),
+            (days(&[("from", "1971-01-01")]), "from"),
+        ] {
+            assert_eq!(pairs.unwrap_err().param.as_deref(), Some(param));
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Failure, Warning};
 use crate::id::TaskId;
+use crate::prices::TaskCost;
 use crate::spec::VideoSpec;
 use crate::time::UnixMs;
 use crate::trace::TraceContext;
@@ -44,6 +45,8 @@ pub struct Task {
     pub warnings: Vec<Warning>,
     /// The span of the submit, if its trace is recorded.
     pub trace: Option<TraceContext>,
+    /// What the task costs, if its model has prices.
+    pub cost: Option<TaskCost>,
 }
 
 /// The state of a task.

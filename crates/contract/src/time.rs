@@ -178,9 +178,41 @@ pub fn iso_date(time_ms: UnixMs) -> String {
     format!("{day}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// A day of ISO 8601, given in days since 1970: `2026-11-22`. The algorithm is
-/// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>.
+/// A day of ISO 8601, given in days since 1970: `2026-11-22`.
 pub fn iso_day(days: u64) -> String {
+    let (year, month, date) = civil(days);
+    format!("{year:04}-{month:02}-{date:02}")
+}
+
+/// The day of a moment, in whole days since 1970 (UTC).
+pub const fn day_of(time_ms: UnixMs) -> u64 {
+    time_ms / DAY_MS
+}
+
+/// The moment at which a day begins (UTC).
+pub const fn day_begins_ms(day: u64) -> UnixMs {
+    day.saturating_mul(DAY_MS)
+}
+
+/// The month of a day: 12 times the year, and the months of the year before it.
+pub const fn month_of(day: u64) -> u64 {
+    let (year, month, _) = civil(day);
+    12 * year + month - 1
+}
+
+/// The first day after the month of a day.
+pub const fn next_month(day: u64) -> u64 {
+    let (.., date) = civil(day);
+    // A month has at most 31 days, so the first of the next one is within 31 days of the first of this one, and 31 days
+    // after the first is in the next month.
+    let first = day - (date - 1);
+    let (.., over) = civil(first + 31);
+    first + 31 - (over - 1)
+}
+
+/// Year, month and date of a day. The algorithm is
+/// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>.
+const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days.saturating_add(BEFORE_1970);
     // Eras of 400 years have the same number of days each, which confines the leap years to one
     // era.
@@ -196,8 +228,7 @@ pub fn iso_day(days: u64) -> String {
     } else {
         (month - 9, 1)
     };
-    let year = era * 400 + year_of_era + later;
-    format!("{year:04}-{month:02}-{day:02}")
+    (era * 400 + year_of_era + later, month, day)
 }
 
 /// Parses the output of [`iso_day`] into days since 1970; `None` if `text` is not a day.
@@ -271,6 +302,27 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
             assert_eq!(iso_date(seconds * 1000), shown);
+        }
+    }
+
+    #[test]
+    fn months_begin_on_their_first_day() {
+        for (day, first_of_next) in [
+            ("2026-11-29", "2026-12-01"),
+            ("2026-12-01", "2027-01-01"),
+            ("2026-12-31", "2027-01-01"),
+            ("2027-01-31", "2027-02-01"),
+            ("2027-02-28", "2027-03-01"),
+            ("2028-02-01", "2028-03-01"),
+            ("2028-02-29", "2028-03-01"),
+        ] {
+            let day = parse_iso_day(day).unwrap();
+            let next = next_month(day);
+            assert_eq!(iso_day(next), first_of_next);
+            assert_eq!(month_of(next), month_of(day) + 1);
+            assert_eq!(month_of(next - 1), month_of(day));
+            assert_eq!(day_of(day_begins_ms(day)), day);
+            assert_eq!(day_of(day_begins_ms(day) - 1), day - 1);
         }
     }
 

@@ -21,9 +21,7 @@ use kinora_contract::{Size, VideoSpec, Warning};
 
 pub use control::{CancelRequest, JobControl, JobPlace, JobProgress, PreviewSlot, WorkStage};
 pub use error::EngineError;
-pub use film::{
-    FilmEngine, FilmEngineSummary, FilmJob, ReferenceFile, ServerReport, TicketStore,
-};
+pub use film::{FilmEngine, FilmEngineSummary, FilmJob, ReferenceFile, ServerReport, TicketStore};
 pub use kind::{
     EngineCapabilities, EngineKind, EngineOutput, EngineProgram, FilesReport, FilmKind, FrameKind,
     KindError, ProgramFiles, SandboxNeeds,

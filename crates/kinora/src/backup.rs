@@ -347,12 +347,15 @@ impl<'a> FileCollector<'a> {
         self.taken.files = self.mover.files;
         self.taken.bytes = self.mover.bytes;
         self.taken.unreadable = unreadable;
-        let gone = self.taken.gone.len();
+        let (gone, gone_uploads) = (self.taken.gone.len(), self.taken.gone_uploads.len());
         let notes = [
             (self.mover.fallback.as_ref())
                 .map(|error| format!("files were copied, since they cannot be linked: {error}")),
             (gone > 0).then(|| {
                 format!("{gone} tasks were deleted or expired meanwhile; their files are not in the backup")
+            }),
+            (gone_uploads > 0).then(|| {
+                format!("{gone_uploads} uploaded files were deleted or expired meanwhile; they are not in the backup")
             }),
             (unreadable > 0).then(|| {
                 format!("{unreadable} tasks cannot be read; their files are not in the backup")

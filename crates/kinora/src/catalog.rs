@@ -46,7 +46,7 @@ pub(crate) fn models(config: &Config) -> Result<(ModelCatalog, EngineLineup), Fa
     let devices: Vec<EngineDevice> = devices.collect();
     let warm = warm_engines(config, &engines);
     let lineup = EngineLineup::new(lineup).sharing(devices).warming(warm);
-    Ok((catalog(cards)?, lineup))
+    Ok((catalog(cards, config)?, lineup))
 }
 
 /// The engines that load at the worker's start, among those that models use.
@@ -111,7 +111,7 @@ pub(crate) fn described_models(config: &Config) -> Result<ModelCatalog, Failure>
         }
         cards.push(card(model, features.unwrap_or(Features::ALL))?);
     }
-    catalog(cards)
+    catalog(cards, config)
 }
 
 /// The features of an engine, from its settings alone.
@@ -174,9 +174,10 @@ fn promised(card: &ModelCard) -> Vec<(String, VideoSpec)> {
     all
 }
 
-fn catalog(cards: Vec<ModelCard>) -> Result<ModelCatalog, Failure> {
-    ModelCatalog::new(cards)
-        .map_err(|error| Failure::because("The configured models are invalid", error))
+fn catalog(cards: Vec<ModelCard>, config: &Config) -> Result<ModelCatalog, Failure> {
+    let catalog = ModelCatalog::new(cards)
+        .map_err(|error| Failure::because("The configured models are invalid", error))?;
+    Ok(catalog.with_currency(config.money.currency))
 }
 
 /// The parts that all models of an engine share.

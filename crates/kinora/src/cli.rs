@@ -14,7 +14,7 @@ pub(crate) use backup::{
 };
 pub(crate) use client::{
     CancelArgs, CompletionsArgs, EditArgs, FilesArgs, FilesCommand, FinalArgs, GenerateArgs,
-    IdsArgs, ManArgs, OutputArgs, Reference, TasksArgs, TasksCommand,
+    IdsArgs, ManArgs, OutputArgs, Reference, TasksArgs, TasksCommand, reference,
 };
 pub(crate) use keys::{
     AddArgs, CreateArgs, DeliveriesArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs,
@@ -80,6 +80,19 @@ pub(crate) enum CliCommand {
     Tasks(TasksArgs),
     /// List and delete uploaded files at a server.
     Files(FilesArgs),
+    /// Offer a server's videos as tools to AI assistants, by the Model Context Protocol.
+    #[command(
+        after_help = "An assistant (Claude, Cursor, VS Code and others) starts this command and speaks to it on standard input and \
+                      output; docs/mcp.md has the configuration of each. The server is KINORA_URL [default: \
+                      http://127.0.0.1:8080], the key KINORA_KEY or KINORA_API_KEY: set them in the assistant's configuration. \
+                      The command to configure:\n  \
+                      kinora mcp\n\n\
+                      For example, in Claude Code:\n  \
+                      claude mcp add kinora --env KINORA_KEY=kinora_... -- kinora mcp\n\n\
+                      The assistant reads pictures and sounds of this machine for references, and writes videos to it, with your \
+                      rights."
+    )]
+    Mcp,
     /// Create, list, rotate and revoke API keys; works while the service runs.
     Keys(KeysArgs),
     /// Add, list, remove, rotate and test webhooks, and see their deliveries; works while the service runs.
@@ -156,9 +169,12 @@ impl CliCommand {
     /// private to its user.
     pub(crate) const fn makes_open_files(&self) -> bool {
         match self {
-            Self::Generate(_) | Self::Final(_) | Self::Edit(_) | Self::Tasks(_) | Self::Man(_) => {
-                true
-            }
+            Self::Generate(_)
+            | Self::Final(_)
+            | Self::Edit(_)
+            | Self::Tasks(_)
+            | Self::Mcp
+            | Self::Man(_) => true,
             // The service's user may be another one.
             Self::Models(args) => matches!(args.command, ModelsCommand::Pull(_)),
             Self::Engine(args) => matches!(args.command, EngineCommand::Try(_)),

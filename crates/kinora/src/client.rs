@@ -1,10 +1,11 @@
-//! The commands that use a service's API: `kinora generate`, `final`, `edit`, `tasks` and `files`. Standard
+//! The commands that use a service's API: `kinora generate`, `final`, `edit`, `tasks`, `files` and `mcp`. Standard
 //! output carries only results; messages go to standard error, animations only to a terminal.
 
 mod bar;
 mod deliver;
 mod files;
 mod make;
+mod mcp;
 mod service;
 mod tasks;
 mod upload;
@@ -36,6 +37,11 @@ pub(crate) fn tasks(args: &TasksArgs) -> Result<(), Failure> {
 /// Lists or deletes uploaded files.
 pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
     run(files::run(&args.command))
+}
+
+/// Offers the service's videos as tools of the Model Context Protocol.
+pub(crate) fn mcp() -> Result<(), Failure> {
+    run(mcp::serve())
 }
 
 fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {

@@ -216,6 +216,7 @@ fn api_settings(
         project_tasks_max: config.quota.project_tasks_max.into(),
         project_bytes_max: zero_as_unlimited(config.project_bytes_max()),
         bytes_max: zero_as_unlimited(config.quota.bytes_max),
+        budgets: config.money.budgets(),
         reserve,
         reference_ports: AllowedPorts::with_extra(ports),
         failed_retention_ms: failed_retention_ms(config),

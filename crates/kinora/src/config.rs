@@ -4,6 +4,7 @@
 mod devices;
 mod engines;
 mod load;
+mod money;
 mod overlay;
 mod policy;
 mod secret;
@@ -27,6 +28,7 @@ pub(crate) use devices::{DeviceSettings, SeatSurplus};
 pub(crate) use engines::{
     DeviceShare, EngineFile, EngineSettings, HostSettings, MemoryNeeds, WeightPlacement,
 };
+pub(crate) use money::MoneySettings;
 pub(crate) use policy::PolicySettings;
 pub(crate) use storage::{ProjectBytes, ResultDelivery, S3Settings};
 pub(crate) use traces::TraceSettings;
@@ -53,6 +55,7 @@ pub(crate) struct Config {
     pub(crate) results: ResultSettings,
     pub(crate) queue: QueueSettings,
     pub(crate) quota: QuotaSettings,
+    pub(crate) money: MoneySettings,
     pub(crate) http: HttpSettings,
     pub(crate) studio: StudioSettings,
     pub(crate) worker: WorkerSettings,
@@ -272,6 +275,7 @@ impl Config {
                 "Set both http.tls_certificate and http.tls_key, or neither.",
             ));
         }
+        self.money.check()?;
         self.check_devices()?;
         self.check_results()?;
         self.check_policy()?;

@@ -4,6 +4,7 @@
 mod disk;
 mod engines;
 mod report;
+mod result_files;
 mod secrets;
 mod store;
 mod surroundings;

@@ -90,6 +90,7 @@ pub fn main() -> ExitCode {
         CliCommand::Edit(args) => client::edit(&args),
         CliCommand::Tasks(args) => client::tasks(&args),
         CliCommand::Files(args) => client::files(&args),
+        CliCommand::Mcp => client::mcp(),
         CliCommand::Keys(args) => keys::run(&args),
         CliCommand::Webhooks(args) => webhooks::run(&args),
         CliCommand::Models(args) => models::run(&args),

@@ -64,7 +64,7 @@ impl<T: Send + 'static> FileTransfers<T> {
 }
 
 /// The version of this format.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const FILE: ManifestFile = ManifestFile {
     name: "export.json",
     format: FORMAT,
@@ -295,7 +295,7 @@ mod tests {
         let mut manifest = manifest(folder.path());
         manifest.write(folder.path()).unwrap();
         assert_eq!(ExportManifest::read(folder.path()).unwrap(), manifest);
-        for (format, word) in [(2, "the version that made it"), (4, "a newer one")] {
+        for (format, word) in [(3, "the version that made it"), (5, "a newer one")] {
             manifest.format = format;
             manifest.write(folder.path()).unwrap();
             let refused = ExportManifest::read(folder.path()).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! `kinora usage`: the sums of made videos, by day, project and model, as the store keeps them.
 //! They count tasks that have expired or been deleted since.
 
-use kinora_contract::{TaskTally, iso_day};
+use kinora_contract::{Amount, TaskTally, iso_day};
 use kinora_store::{TallyRequest, TallyRow};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::output::{aligned, print, printable};
 use crate::store_access;
 
-const HEADS: [&str; 8] = [
+const HEADS: [&str; 9] = [
     "DAY",
     "PROJECT",
     "MODEL",
@@ -19,6 +19,7 @@ const HEADS: [&str; 8] = [
     "CANCELLED",
     "VIDEO SECONDS",
     "ENGINE SECONDS",
+    "COST",
 ];
 
 /// Shows the requested sums.
@@ -75,13 +76,21 @@ fn table_row(
     let [completed, failed, cancelled] =
         [tally.completed, tally.failed, tally.cancelled].map(|count| count.to_string());
     [
-        day, project, model, completed, failed, cancelled, video, engine,
+        day,
+        project,
+        model,
+        completed,
+        failed,
+        cancelled,
+        video,
+        engine,
+        cost(tally).to_string(),
     ]
 }
 
 /// Formats the sums as CSV (RFC 4180), with LF line endings.
 fn as_csv(rows: &[TallyRow]) -> String {
-    let names = "day,project,model,completed,failed,cancelled,video_seconds,engine_seconds\n";
+    let names = "day,project,model,completed,failed,cancelled,video_seconds,engine_seconds,cost\n";
     // Times as decimal seconds, as in the table: spreadsheets then add them up without a
     // conversion.
     let lines: String = rows
@@ -89,7 +98,7 @@ fn as_csv(rows: &[TallyRow]) -> String {
         .map(|row| {
             let tally = &row.tally;
             format!(
-                "{},{},{},{},{},{},{},{}\n",
+                "{},{},{},{},{},{},{},{},{}\n",
                 iso_day(row.day),
                 quoted(&row.project),
                 quoted(&row.model),
@@ -97,7 +106,8 @@ fn as_csv(rows: &[TallyRow]) -> String {
                 tally.failed,
                 tally.cancelled,
                 seconds(tally.video_ms),
-                seconds(tally.engine_ms)
+                seconds(tally.engine_ms),
+                cost(tally)
             )
         })
         .collect();
@@ -117,6 +127,11 @@ fn seconds(millis: u64) -> String {
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }
 
+/// What the tasks cost, in the currency of the service.
+const fn cost(tally: &TaskTally) -> Amount {
+    Amount::from_micros(tally.cost_micros)
+}
+
 /// A JSON array with one object for each sum.
 fn as_json(rows: &[TallyRow]) -> String {
     let all: Value = rows
@@ -132,6 +147,7 @@ fn as_json(rows: &[TallyRow]) -> String {
                 "cancelled": tally.cancelled,
                 "video_seconds": tally.video_ms as f64 / 1000.0,
                 "engine_seconds": tally.engine_ms as f64 / 1000.0,
+                "cost": cost(tally),
             })
         })
         .collect();
@@ -149,6 +165,7 @@ mod tests {
             cancelled: 0,
             video_ms,
             engine_ms: 2_500,
+            cost_micros: 525_000,
         };
         let row = |day, project: &str, tally| TallyRow {
             day,
@@ -176,6 +193,7 @@ mod tests {
             (3, "DAY", "total"),
             (3, "FAILED", "2 "),
             (3, "VIDEO SECONDS", "10.045"),
+            (3, "COST", "1.05"),
         ] {
             let at = lines[0].find(head).unwrap();
             let column = |line: &str| line.chars().skip(at).collect::<String>();
@@ -190,11 +208,15 @@ mod tests {
     fn programs_get_values_that_they_can_split() {
         let text = as_csv(&rows());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], "2025-10-09,shop,kinora-a1,2,1,0,10.040,2.500");
+        assert_eq!(
+            lines[1],
+            "2025-10-09,shop,kinora-a1,2,1,0,10.040,2.500,0.525"
+        );
         assert!(lines[2].starts_with("2025-10-10,\"a, \"\"b\"\""), "{text}");
         let value: Value = serde_json::from_str(&as_json(&rows())).unwrap();
         assert_eq!(value[0]["day"], "2025-10-09");
         assert_eq!(value[0]["video_seconds"], 10.04);
+        assert_eq!(value[0]["cost"], 0.525);
         assert_eq!(value[1]["completed"], 1);
     }
 }

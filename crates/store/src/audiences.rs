@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::lifecycle::TaskRecord;
-use kinora_contract::{ClockReading, Failure, FileId, Status, Task, TaskId, UnixMs};
+use kinora_contract::{ClockReading, Failure, FileId, Status, Task, TaskId, UnixMs, day_of};
 use tokio::sync::watch;
 
 use crate::backend::{StoreBackend, StoreTables};
@@ -17,10 +17,12 @@ use crate::operations::claim::ChargeReferences;
 use crate::operations::claim::IsClaimable;
 use crate::operations::submit::{SubmitOutcome, SubmitTask};
 use crate::operations::uploads::{ConfirmFile, DeleteFile, SweepFiles};
+use crate::sql::TypedQuery;
 use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
 use crate::tables::keys::{AddSigningKey, ReplaceSigningKey, signing_key};
 use crate::tables::pauses::{BeginPause, EndPause};
-use crate::tables::{keys, operators, pauses, uploads, webhooks};
+use crate::tables::spending::SetBudgetDay;
+use crate::tables::{keys, operators, pauses, spending, uploads, webhooks};
 use crate::work::{LeaseAction, LeasedChange};
 use crate::{
     AddFileOutcome, ApiKey, CancelOutcome, ChangeReceiver, Chore, ChoreDone, ChoreRequest,
@@ -30,9 +32,9 @@ use crate::{
     KeyRotation, KeyStore, Lease, LeaseLost, LeaseRenewal, LoggedDelivery, NewFile, NewKey,
     NewTask, OperatorStore, PageRequest, Pause, PauseStore, Pauses, PostponeRequest, QueueCounts,
     QueuedCancel, QuotaUsage, ReferenceFetch, ReleasedAttempt, RunOutcome, SecretKey, SecretStore,
-    ServiceOverview, StoreError, SweepReport, SweepRequest, TallyRequest, TallyRow, TaskGlance,
-    TaskPage, TaskReader, TaskStore, UploadedFile, Webhook, WebhookChange, WebhookStore,
-    WorkerStore,
+    ServiceOverview, Spending, StoreError, SweepReport, SweepRequest, TallyRequest, TallyRow,
+    TaskGlance, TaskPage, TaskReader, TaskStore, UploadedFile, Webhook, WebhookChange,
+    WebhookStore, WorkerStore,
 };
 
 /// The task of a record, if it belongs to this project.
@@ -66,6 +68,7 @@ impl<B: StoreBackend> TaskStore for B {
             SubmitOutcome::Replayed(record) => InsertOutcome::Replayed(record.task.clone()),
             SubmitOutcome::KeyReused => InsertOutcome::KeyReused,
             SubmitOutcome::FileGone(id) => InsertOutcome::FileGone(id),
+            SubmitOutcome::OverBudget(over) => InsertOutcome::OverBudget(over),
             SubmitOutcome::Refused(full) => {
                 // Only a refusal needs the estimates, so an accepted submit pays nothing for them.
                 self.refresh_estimates().await?;
@@ -169,6 +172,16 @@ impl<B: StoreBackend> TaskStore for B {
 
     async fn usage(&self, project: &str) -> Result<QuotaUsage, StoreError> {
         StoreBackend::usage(self, project).await
+    }
+
+    async fn spending(&self, project: &str, key: &str) -> Result<Spending, StoreError> {
+        let now_ms = StoreBackend::clock(self).await?.wall_ms;
+        let rows = self.ask(TypedQuery {
+            query: spending::find(project, key),
+            read: |row| Ok(row.clone()),
+        });
+        let (spending, _) = spending::read(&rows.await?, key, now_ms)?;
+        Ok(spending)
     }
 
     async fn counts(&self) -> Result<QueueCounts, StoreError> {
@@ -315,6 +328,11 @@ impl<B: StoreBackend> ChoreStore for B {
         self.write_key_uses().await;
         let mut swept = self.commit(request).await?;
         if let Some(now_ms) = request.due_ms {
+            // A reader looks, so that a sweep writes nothing but at midnight.
+            let today = day_of(now_ms);
+            if !self.ask(spending::other_day(today)).await?.is_empty() {
+                self.commit(SetBudgetDay(today)).await?;
+            }
             // In a transaction of its own, which locks the projects of the files that a reader finds.
             let files = self.ask(uploads::due(now_ms, request.batch)).await?;
             swept.more |= files.len() >= request.batch;

@@ -1,5 +1,5 @@
-//! The effects of a transaction's changes outside the tasks: chores, deliveries and the ends of
-//! the uses of files. They are collected
+//! The effects of a transaction's changes outside the tasks: chores, deliveries, the ends of the uses of files, and
+//! corrections of budgets. They are collected
 //! while operations run and written together at the end, so that their statements are paid per commit,
 //! not per change.
 
@@ -7,8 +7,9 @@ use kinora_contract::TaskId;
 use kinora_contract::lifecycle::{CallOff, TaskEffects};
 
 use crate::TaskCallback;
+use crate::budgets::{ScopeChange, scope_changes};
 use crate::sql::{SqlDialect, SqlQuery};
-use crate::tables::{chores, uploads, webhooks};
+use crate::tables::{chores, spending, uploads, webhooks};
 
 /// The rows that the end of a transaction adds to the side tables.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct PendingEffects {
     callbacks: Vec<(TaskId, TaskCallback)>,
     /// Ended tasks, each with its project.
     ended: Vec<(TaskId, String)>,
+    /// Corrections of what budgets count.
+    spending: Vec<ScopeChange>,
 }
 
 /// A position in [`PendingEffects`], to which a failed operation is undone.
@@ -28,6 +31,7 @@ pub(crate) struct EffectsMark {
     call_offs: usize,
     callbacks: usize,
     ended: usize,
+    spending: usize,
 }
 
 impl PendingEffects {
@@ -37,6 +41,9 @@ impl PendingEffects {
         self.call_offs.extend(effects.call_off.clone());
         let ended = effects.ended.map(|task| (task, project.to_owned()));
         self.ended.extend(ended);
+        let spending = effects.spending.iter();
+        self.spending
+            .extend(spending.flat_map(|change| scope_changes(project, change)));
     }
 
     /// Adds files to remove.
@@ -70,6 +77,7 @@ impl PendingEffects {
             let ended: Vec<TaskId> = self.ended.iter().map(|(task, _)| *task).collect();
             queries.push(uploads::end_uses(dialect, &ended));
         }
+        queries.extend(spending::correct(&self.spending));
         queries
     }
 
@@ -80,6 +88,7 @@ impl PendingEffects {
             call_offs: self.call_offs.len(),
             callbacks: self.callbacks.len(),
             ended: self.ended.len(),
+            spending: self.spending.len(),
         }
     }
 
@@ -89,5 +98,6 @@ impl PendingEffects {
         self.call_offs.truncate(mark.call_offs);
         self.callbacks.truncate(mark.callbacks);
         self.ended.truncate(mark.ended);
+        self.spending.truncate(mark.spending);
     }
 }

@@ -16,8 +16,8 @@ use crate::{
     FetchRequest, FilePage, FilePageRequest, FileStore, IdempotencyKey, InsertOutcome, Lease,
     LeaseLost, LeaseRenewal, LivingWorker, NewFile, NewTask, PageRequest, Pause, PauseStore,
     Pauses, PostponeRequest, QueueCounts, QueuedCancel, QuotaUsage, ReferenceFetch,
-    ReleasedAttempt, RunOutcome, StoreError, StoreHandles, SweepReport, SweepRequest, TaskGlance,
-    TaskPage, TaskReader, TaskStore, UploadedFile, WorkerAnnouncement, WorkerDirectory,
+    ReleasedAttempt, RunOutcome, Spending, StoreError, StoreHandles, SweepReport, SweepRequest,
+    TaskGlance, TaskPage, TaskReader, TaskStore, UploadedFile, WorkerAnnouncement, WorkerDirectory,
     WorkerStore,
 };
 
@@ -54,6 +54,8 @@ pub enum StoreMethod {
     CompleteDeletion,
     /// [`crate::TaskStore::usage`].
     Usage,
+    /// [`crate::TaskStore::spending`].
+    Spending,
     /// [`crate::TaskStore::counts`].
     Counts,
     /// [`crate::WorkerStore::lease_fetches`].
@@ -118,7 +120,7 @@ pub enum StoreMethod {
 
 impl StoreMethod {
     /// The methods that only read.
-    pub const READS: [Self; 21] = [
+    pub const READS: [Self; 22] = [
         Self::Task,
         Self::FindTwin,
         Self::Get,
@@ -129,6 +131,7 @@ impl StoreMethod {
         Self::Ended,
         Self::Preview,
         Self::Usage,
+        Self::Spending,
         Self::Counts,
         Self::HasClaimable,
         Self::FindLost,
@@ -314,6 +317,11 @@ impl TaskStore for FaultyStore {
     async fn usage(&self, project: &str) -> Result<QuotaUsage, StoreError> {
         let call = self.inner.tasks.usage(project);
         self.call(StoreMethod::Usage, call).await
+    }
+
+    async fn spending(&self, project: &str, key: &str) -> Result<Spending, StoreError> {
+        let call = self.inner.tasks.spending(project, key);
+        self.call(StoreMethod::Spending, call).await
     }
 
     async fn counts(&self) -> Result<QueueCounts, StoreError> {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kinora_contract::{Task, TaskId};
+use kinora_contract::{StoredFile, Task, TaskId, UnixMs};
 
 use crate::sqlite::SqliteInspector;
 use crate::{LostChanges, OpenError, StoreError};
@@ -84,5 +84,21 @@ impl StoreInspection {
     /// [`StoreError`] if they cannot be read.
     pub fn find_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
         self.0.find_uploads(keys)
+    }
+
+    /// The bytes of all uploaded files; files with the same bytes count once.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be read.
+    pub fn uploads(&self) -> Result<Vec<StoredFile>, StoreError> {
+        self.0.uploads()
+    }
+
+    /// Number of uploaded files that a sweep should have looked at by this time: expired, deleted or unconfirmed.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be counted.
+    pub fn overdue_uploads(&self, due_ms: UnixMs) -> Result<u64, StoreError> {
+        self.0.overdue_uploads(due_ms)
     }
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use kinora_contract::UnixMs;
 use serde::{Deserialize, Serialize};
 
-use crate::StoreError;
+use crate::{Budget, StoreError};
 
 /// Uses of a key within this time of the recorded one are not recorded.
 const USE_NOTED_EVERY_MS: u64 = 60_000;
@@ -106,6 +106,8 @@ pub struct NewKey {
     pub requests_per_minute: Option<u32>,
     /// Its own limit on unfinished tasks of its project; `None` for the configured one.
     pub unfinished_max: Option<u32>,
+    /// What its tasks may cost.
+    pub budget: Budget,
     /// Time of creation.
     pub created_at_ms: UnixMs,
     /// Time of expiry.

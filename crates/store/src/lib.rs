@@ -14,6 +14,7 @@
 
 mod audiences;
 mod backend;
+mod budgets;
 mod changes;
 mod chores;
 mod commit_metrics;
@@ -44,6 +45,9 @@ mod webhooks;
 mod work;
 mod workers;
 
+pub use budgets::{
+    Budget, BudgetOwner, BudgetPeriod, ExceededBudget, Spending, Spent, SubmitBudgets,
+};
 pub use changes::{ChangeReceiver, EndedRequest, EndedTasks, TaskChange, TaskGlance};
 pub use chores::{
     Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreStore, ChoreWork, ExpiryCursor,

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use kinora_contract::lifecycle::TaskRecord;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{
-    Failure, FileId, Priority, Task, TaskId, TaskState, TraceContext, UnixMs, VideoSpec,
+    Failure, FileId, Priority, Task, TaskCost, TaskId, TaskState, TraceContext, UnixMs, VideoSpec,
     listed_bytes,
 };
 
 use crate::{
-    ChangeReceiver, Chore, ChoreDone, EndedRequest, EndedTasks, StoreError, TaskCallback,
-    TaskGlance, TaskReader,
+    ChangeReceiver, Chore, ChoreDone, EndedRequest, EndedTasks, ExceededBudget, Spending,
+    StoreError, SubmitBudgets, TaskCallback, TaskGlance, TaskReader,
 };
 
 /// Operations for the owners of tasks. A changing method returns only after the change is synced to
@@ -144,6 +144,12 @@ pub trait TaskStore: TaskReader {
     /// [`StoreError`] if it cannot be read.
     async fn usage(&self, project: &str) -> Result<QuotaUsage, StoreError>;
 
+    /// What the tasks of a project, and of one of its keys, have cost today and this month.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    async fn spending(&self, project: &str, key: &str) -> Result<Spending, StoreError>;
+
     /// Numbers of waiting and running tasks.
     ///
     /// # Errors
@@ -180,6 +186,10 @@ pub struct NewTask {
     pub trace: Option<TraceContext>,
     /// The limits of the queue.
     pub bounds: QueueBounds,
+    /// What it will cost, if its model has prices.
+    pub cost: Option<TaskCost>,
+    /// The budgets that the cost counts against.
+    pub budgets: SubmitBudgets,
 }
 
 impl NewTask {
@@ -201,6 +211,7 @@ impl NewTask {
             engine: None,
             warnings: Vec::new(),
             trace: self.trace,
+            cost: self.cost.clone(),
         }
     }
 }
@@ -331,6 +342,8 @@ pub enum InsertOutcome {
     QuotaFull(ExceededQuota),
     /// The project does not have this uploaded file, or no longer has it. Nothing was stored.
     FileGone(FileId),
+    /// A budget does not have the amount left. Nothing was stored.
+    OverBudget(ExceededBudget),
 }
 
 /// When a place for the refused project is expected: estimated from measured service times, the

@@ -370,6 +370,7 @@ async fn keys_of_another_process_are_seen_within_a_second() {
         models: None,
         requests_per_minute: None,
         unfinished_max: None,
+        budget: kinora_store::Budget::default(),
         created_at_ms: NOW,
         expires_at_ms: None,
     };

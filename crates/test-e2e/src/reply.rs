@@ -155,6 +155,16 @@ impl Reply {
                 self.shown()
             );
             assert_eq!(self.header("retry-after"), None, "{}", self.shown());
+        } else if self.json()["error"]["code"] == "budget_exceeded" {
+            // Until the renewal, which no SDK should wait for by itself.
+            assert_eq!(
+                self.header("x-should-retry"),
+                Some("false"),
+                "{}",
+                self.shown()
+            );
+            let seconds = self.number("retry-after");
+            assert!(seconds.is_some_and(|one| one > 0), "{}", self.shown());
         } else if matches!(self.status, 429 | 503) {
             let seconds = self.number("retry-after");
             let honest = seconds.is_some_and(|one| (1..=RETRY_AFTER_MAX).contains(&one));

@@ -58,6 +58,7 @@ pub const ROUTES: &[Route] = &[
     route("/v1/files/{id}/content", &["GET"]),
     route("/v1/models", &["GET"]),
     route("/v1/models/{id}", &["GET"]),
+    route("/v1/usage", &["GET"]),
     route("/v1/operations", &["GET"]),
     route("/v1/operations/pause", &["POST"]),
     route("/v1/operations/resume", &["POST"]),

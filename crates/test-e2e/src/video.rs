@@ -107,6 +107,15 @@ fn is_failure(value: &Value) -> bool {
     })
 }
 
+/// An amount, its currency, and whether it may still change.
+fn is_cost(value: &Value) -> bool {
+    let amount = value["amount"].as_f64().is_some_and(|amount| amount >= 0.0);
+    let currency = value["currency"]
+        .as_str()
+        .is_some_and(|code| code.len() == 3);
+    amount && currency && value["estimated"].is_boolean()
+}
+
 /// Fields of every object.
 const ALWAYS: &[(&str, Judge)] = &[
     ("id", |value| {
@@ -132,12 +141,18 @@ const ALWAYS: &[(&str, Judge)] = &[
             .is_some_and(|seed| seed <= u64::from(u32::MAX))
     }),
     ("metadata", is_string_map),
+    ("polling_url", |value| {
+        value
+            .as_str()
+            .is_some_and(|text| text.starts_with("http") && text.contains("/v1/videos/video_"))
+    }),
 ];
 
 /// Fields of every completed object, and of no other.
 const COMPLETED: &[(&str, Judge)] = &[
     ("result_url", is_address),
     ("url", is_address),
+    ("unsigned_urls", Value::is_array),
     ("thumbnail_url", is_address),
     ("duration", is_positive),
     ("fps", is_positive),
@@ -168,6 +183,7 @@ const SOMETIMES: &[(&str, Judge)] = &[
     ("draft_task_id", Value::is_string),
     ("edit_task_id", Value::is_string),
     ("remixed_from_video_id", Value::is_string),
+    ("cost", is_cost),
     ("warnings", |value| {
         let warnings = value.as_array().filter(|warnings| !warnings.is_empty());
         warnings.is_some_and(|warnings| warnings.iter().all(is_failure))
@@ -197,6 +213,12 @@ fn assert_video_object(value: &Value) {
         );
     }
     let finished = matches!(status, "completed" | "failed");
+    // Final with the end of the task.
+    let cost = value.get("cost");
+    assert!(
+        cost.is_none_or(|cost| cost["estimated"] == !finished),
+        "{value:#}"
+    );
     for name in ["completed_at", "expires_at"] {
         assert_eq!(value.get(name).is_some(), finished, "{name}: {value:#}");
     }
@@ -220,6 +242,8 @@ fn assert_video_object(value: &Value) {
         assert!(decided, "undecided to the end: {value:#}");
     }
     assert_eq!(value.get("result_url"), value.get("url"), "{value:#}");
+    let listed = value.get("unsigned_urls").map(|urls| &urls[0]);
+    assert_eq!(value.get("result_url"), listed, "{value:#}");
     let message = value.get("error").map(|error| &error["message"]);
     assert_eq!(value.get("fail_reason"), message, "{value:#}");
     if status != "failed" {

@@ -293,11 +293,34 @@ impl TaskRun<'_> {
         }
     }
 
+    /// Stores what a provider charges for the job, before the end of the task, which makes its cost final.
+    async fn store_charge(&self) -> Result<(), StoreError> {
+        let (Some(charged), Some(cost)) = (self.control.reported_cost(), &self.claim.task.cost)
+        else {
+            return Ok(());
+        };
+        if charged.currency != cost.currency {
+            tracing::warn!(%charged, "cost in another currency than the service's ignored");
+            return Ok(());
+        }
+        let renewal = LeaseRenewal {
+            charged: Some(charged),
+            ..LeaseRenewal::default()
+        };
+        let (work, lease_ms) = (&self.worker.work, self.worker.settings.lease_ms);
+        match work.renew(&self.claim.lease, lease_ms, renewal).await {
+            // The outcome is refused as well then.
+            Err(StoreError::LeaseLost(_)) => Ok(()),
+            stored => stored,
+        }
+    }
+
     async fn try_store_outcome(
         &self,
         outcome: &Result<Artifact, Failure>,
     ) -> Result<StoreAttempt, StoreError> {
         let (work, lease) = (&self.worker.work, &self.claim.lease);
+        self.store_charge().await?;
         let retention_ms = match outcome {
             Ok(_) => self.worker.settings.retention_ms,
             Err(_) => self.worker.settings.failed_retention_ms,

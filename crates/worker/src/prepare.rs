@@ -532,6 +532,7 @@ mod provenance_tests {
             engine: None,
             warnings: Vec::new(),
             trace: None,
+            cost: None,
         }
     }
 

@@ -254,6 +254,7 @@ mod keys_tests {
             models: None,
             requests_per_minute: None,
             unfinished_max: None,
+            budget: kinora_store::Budget::default(),
             created_at_ms: NOW,
             expires_at_ms: None,
         };

@@ -8,6 +8,7 @@ use crate::id::TaskId;
 use crate::lifecycle::files::{keeps_references, reference_keys};
 use crate::lifecycle::record::TaskRecord;
 use crate::lifecycle::tally::TallyEntry;
+use crate::prices::CostReservation;
 use crate::task::TaskState;
 use crate::time::UnixMs;
 
@@ -28,6 +29,17 @@ pub struct TaskEffects {
     pub erases: bool,
     /// The task's part in the sums over ended tasks, if it ends.
     pub ending: Option<TallyEntry>,
+    /// The change of what the budgets of the task count, if it ends.
+    pub spending: Option<SpendingChange>,
+}
+
+/// The difference between the final cost of a task and the reserved amount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpendingChange {
+    /// The budgets.
+    pub reserved: CostReservation,
+    /// The difference in millionths; negative if the task cost less.
+    pub micros: i64,
 }
 
 /// An upstream job to cancel.
@@ -72,6 +84,7 @@ impl TaskEffects {
             ending: before
                 .zip(after)
                 .and_then(|(before, after)| TallyEntry::from_change(before, after)),
+            spending: before.and_then(|before| spending(before, after)),
         }
     }
 
@@ -160,6 +173,23 @@ fn garbage(before: &TaskRecord, after: Option<&TaskRecord>) -> Vec<String> {
         keys.extend(reference_keys(&before.task));
     }
     keys
+}
+
+/// The part of a task in its budgets is reserved when it is accepted, and corrected once, when it ends. A deletion ends
+/// an unfinished task, which then costs what its provider said.
+fn spending(before: &TaskRecord, after: Option<&TaskRecord>) -> Option<SpendingChange> {
+    let cost = before.task.cost.as_ref().filter(|_| ends(before, after))?;
+    let last = match after {
+        Some(after) => after.task.cost.as_ref().map(|cost| cost.amount),
+        None => cost.charged,
+    };
+    let change =
+        last.unwrap_or_default().micros().cast_signed() - cost.amount.micros().cast_signed();
+    let reserved = cost.reserved.clone().filter(|_| change != 0)?;
+    Some(SpendingChange {
+        reserved,
+        micros: change,
+    })
 }
 
 fn call_off(before: &TaskRecord, after: Option<&TaskRecord>) -> Option<CallOff> {

@@ -9,6 +9,7 @@ use crate::error::Failure;
 use crate::error::Warning;
 use crate::id::TaskId;
 use crate::lifecycle::deaths::DeathVerdict;
+use crate::money::Money;
 use crate::spec::VideoSpec;
 use crate::task::Artifact;
 use crate::time::{LeaseMs, UnixMs};
@@ -155,6 +156,8 @@ pub struct LeaseRenewal {
     /// Parts of the request that the engine will not or cannot satisfy; they replace the previous
     /// ones. `None` changes nothing.
     pub warnings: Option<Vec<Warning>>,
+    /// What a provider said that it charges for the task; it replaces the previous amount.
+    pub charged: Option<Money>,
 }
 
 /// Why an event was refused. The task is unchanged.

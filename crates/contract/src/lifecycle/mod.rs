@@ -14,7 +14,7 @@ mod tests;
 mod transition;
 
 pub use deaths::{DeathVerdict, evaluate_death, runs_alone};
-pub use effects::{CallOff, TaskEffects, WakeHints};
+pub use effects::{CallOff, SpendingChange, TaskEffects, WakeHints};
 pub use event::{EventRefusal, FetchOutcome, LeaseRenewal, RunOutcome, TaskEvent};
 pub use event::{Lease, LeaseLost, ReleasedAttempt, StoredLease};
 pub use files::{

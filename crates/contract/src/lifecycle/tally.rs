@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::FailureCode;
 use crate::lifecycle::record::TaskRecord;
 use crate::task::{Task, TaskState};
-use crate::time::UnixMs;
+use crate::time::{UnixMs, day_of};
 
 const CANCELLED: TaskTally = TaskTally {
     completed: 0,
@@ -17,6 +17,7 @@ const CANCELLED: TaskTally = TaskTally {
     cancelled: 1,
     video_ms: 0,
     engine_ms: 0,
+    cost_micros: 0,
 };
 
 /// One ended task's part in the sums.
@@ -53,12 +54,23 @@ impl TallyEntry {
             },
             TaskState::Waiting | TaskState::Running | TaskState::Expired => return None,
         };
+        let counted = TaskTally {
+            cost_micros: task.cost.as_ref().map_or(0, |cost| cost.amount.micros()),
+            ..counted
+        };
         (!before.is_terminal()).then(|| Self::new(task, task.finished_at_ms.unwrap_or(0), counted))
     }
 
     /// The part of an unfinished task that is deleted: it counts as cancelled.
     pub(super) fn from_deletion(before: &TaskRecord, now_ms: UnixMs) -> Option<Self> {
-        (!before.is_terminal()).then(|| Self::new(&before.task, now_ms, CANCELLED))
+        (!before.is_terminal()).then(|| {
+            let charged = before.task.cost.as_ref().and_then(|cost| cost.charged);
+            let counted = TaskTally {
+                cost_micros: charged.unwrap_or_default().micros(),
+                ..CANCELLED
+            };
+            Self::new(&before.task, now_ms, counted)
+        })
     }
 
     fn new(task: &Task, ended_ms: UnixMs, counted: TaskTally) -> Self {
@@ -81,8 +93,6 @@ fn millis(seconds: f64) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
 /// Sums over ended tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,6 +107,9 @@ pub struct TaskTally {
     pub video_ms: u64,
     /// Milliseconds from the first claim of each task to its end, whatever the outcome.
     pub engine_ms: u64,
+    /// What the tasks cost, in millionths of the service's currency.
+    #[serde(default)]
+    pub cost_micros: u64,
 }
 
 impl TaskTally {
@@ -107,10 +120,6 @@ impl TaskTally {
         self.cancelled = self.cancelled.saturating_add(other.cancelled);
         self.video_ms = self.video_ms.saturating_add(other.video_ms);
         self.engine_ms = self.engine_ms.saturating_add(other.engine_ms);
+        self.cost_micros = self.cost_micros.saturating_add(other.cost_micros);
     }
-}
-
-/// The day of a moment, in whole days since 1970 (UTC).
-const fn day_of(at_ms: UnixMs) -> u64 {
-    at_ms / DAY_MS
 }

@@ -10,6 +10,7 @@ use super::*;
 use crate::error::FailureCode;
 use crate::spec::{FrameSize, SPEC_VERSION, VideoInputs, VideoLength, VideoSpec};
 use crate::task::{Artifact, Priority, StoredFile, Task, TaskPhase, TaskState};
+use crate::{Amount, CostReservation, Currency, Money, TaskCost};
 use crate::{Failure, Size, TaskId};
 
 const NOW: u64 = 1_000_000;
@@ -54,6 +55,7 @@ fn task(images: usize) -> Task {
         engine: None,
         warnings: Vec::new(),
         trace: None,
+        cost: None,
     }
 }
 
@@ -441,6 +443,70 @@ fn a_task_is_counted_when_it_ends_and_never_again() {
     }
     let day = effects(&running(), cancel()).ending.map(|one| one.day);
     assert_eq!(day, Some(NOW / 86_400_000));
+}
+
+#[test]
+fn the_end_of_a_task_corrects_its_reservation_once() {
+    let mut run = running();
+    Arc::make_mut(&mut run.task).cost = Some(TaskCost {
+        amount: Amount::from_micros(1_000_000),
+        currency: Currency::USD,
+        is_estimated: true,
+        fixed: Amount::ZERO,
+        per_second: Amount::from_micros(180_000),
+        charged: None,
+        reserved: Some(CostReservation {
+            key: "key_a".to_owned(),
+            day: 7,
+        }),
+    });
+    let change = |record: &TaskRecord, event| {
+        let change = effects(record, event).spending;
+        change.map(|change| (change.reserved.day, change.micros))
+    };
+    let charged = TaskEvent::Renewed {
+        token: TOKEN,
+        until_ms: NOW,
+        ends_ms: 9,
+        renewal: LeaseRenewal {
+            charged: Some(Money {
+                amount: Amount::from_micros(1_500_000),
+                currency: Currency::USD,
+            }),
+            ..LeaseRenewal::default()
+        },
+    };
+    let charged_run = after(run.clone(), [charged.clone()]);
+    let done = || finish(TOKEN, Ok(artifact()));
+    // 5 s were made, for 0.9.
+    assert_eq!(change(&run, done()), Some((7, -100_000)));
+    assert_eq!(change(&charged_run, done()), Some((7, 500_000)));
+    for (event, free, charged) in [
+        (finish(TOKEN, Err(failure())), -1_000_000, 500_000),
+        (cancel(), -1_000_000, 500_000),
+        (deleted(), -1_000_000, 500_000),
+        (lost(DeathVerdict::Lost), -1_000_000, 500_000),
+    ] {
+        assert_eq!(change(&run, event.clone()), Some((7, free)), "{event:?}");
+        assert_eq!(
+            change(&charged_run, event.clone()),
+            Some((7, charged)),
+            "{event:?}"
+        );
+    }
+    for event in [
+        lost(DeathVerdict::Again),
+        released(ReleasedAttempt::Counts),
+        charged,
+    ] {
+        assert_eq!(change(&run, event), None);
+    }
+    let ended = after(run, [done()]);
+    let cost = ended.task.cost.clone().expect("its cost");
+    assert_eq!((cost.amount.micros(), cost.is_estimated), (900_000, false));
+    for event in [TaskEvent::Expired { now_ms: NOW }, deleted()] {
+        assert_eq!(change(&ended, event), None);
+    }
 }
 
 #[test]

@@ -152,6 +152,9 @@ impl TaskRecord {
             if let Some(warnings) = renewal.warnings {
                 task.warnings = warnings;
             }
+            if let (Some(cost), Some(charged)) = (&mut task.cost, renewal.charged) {
+                cost.record_charge(charged);
+            }
         });
         if let Some(ticket) = renewal.ticket {
             after.ticket = Some(ticket.into());
@@ -327,10 +330,17 @@ fn start(task: &mut Task, now_ms: UnixMs) {
 }
 
 /// Records the end of the task; not before its start, even if the clock was set back. The retention
-/// counts from that time: if the step back is wrong, the result does not expire too early.
+/// counts from that time: if the step back is wrong, the result does not expire too early. From now on the cost is
+/// final.
 fn end(task: &mut Task, at: TaskEnd) {
     let begun_ms = task.started_at_ms.unwrap_or(0).max(task.created_at_ms);
     let ended_ms = at.now_ms.max(begun_ms);
     task.finished_at_ms = Some(ended_ms);
     task.expires_at_ms = Some(ended_ms.saturating_add(at.retention_ms));
+    if let Some(cost) = &mut task.cost {
+        cost.settle(match &task.state {
+            TaskState::Completed(artifact) => Some(artifact.duration_seconds),
+            _ => None,
+        });
+    }
 }

@@ -62,6 +62,7 @@ fn task(spec: VideoSpec, state: TaskState) -> Task {
         engine: Some("e/1".to_owned()),
         warnings: Vec::new(),
         trace: None,
+        cost: None,
     }
 }
 

@@ -3,8 +3,9 @@
 
 use kinora_contract::error::{Failure, FailureCode};
 use kinora_contract::{
-    Artifact, EditSpec, Priority, ResultLinks, StoredFile, SubmitIntent, SubmitRequest, Task,
-    TaskState, VideoObject, VideoSpec, Warning, WarningCode, validate,
+    Amount, Artifact, Currency, EditSpec, Priority, ResultLinks, StoredFile, SubmitIntent,
+    SubmitRequest, Task, TaskCost, TaskState, VideoObject, VideoSpec, Warning, WarningCode,
+    validate,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -14,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::strategies::{catalog, new_body, task_id};
 
-const ALWAYS: [&str; 11] = [
+const ALWAYS: [&str; 12] = [
     "id",
     "object",
     "model",
@@ -26,10 +27,12 @@ const ALWAYS: [&str; 11] = [
     "size",
     "seed",
     "metadata",
+    "polling_url",
 ];
-const WHEN_COMPLETED: [&str; 7] = [
+const WHEN_COMPLETED: [&str; 8] = [
     "result_url",
     "url",
+    "unsigned_urls",
     "thumbnail_url",
     "duration",
     "fps",
@@ -38,7 +41,7 @@ const WHEN_COMPLETED: [&str; 7] = [
 ];
 const WHEN_FAILED: [&str; 2] = ["error", "fail_reason"];
 const FRAMES: [&str; 2] = ["first_frame_url", "last_frame_url"];
-const WHERE_THEY_APPLY: [&str; 11] = [
+const WHERE_THEY_APPLY: [&str; 12] = [
     "priority",
     "started_at",
     "completed_at",
@@ -50,7 +53,10 @@ const WHERE_THEY_APPLY: [&str; 11] = [
     "remixed_from_video_id",
     "engine",
     "warnings",
+    "cost",
 ];
+
+const ADDRESS: &str = "https://videos.example/v1/videos/video_1";
 
 fn spec() -> impl Strategy<Value = VideoSpec> {
     let lineage = (of(task_id()), of(task_id()));
@@ -111,6 +117,18 @@ fn state() -> impl Strategy<Value = TaskState> {
     ]
 }
 
+fn cost((micros, is_estimated): (u64, bool)) -> TaskCost {
+    TaskCost {
+        amount: Amount::from_micros(micros),
+        currency: Currency::USD,
+        is_estimated,
+        fixed: Amount::ZERO,
+        per_second: Amount::ZERO,
+        charged: None,
+        reserved: None,
+    }
+}
+
 /// Any record, also one that breaks its own rules on progress and times: nothing of that may show.
 fn task() -> impl Strategy<Value = Task> {
     let times = (
@@ -126,6 +144,7 @@ fn task() -> impl Strategy<Value = Task> {
         of("[a-z]{1,9}/[0-9.]{1,5}"),
         warnings,
         select(Priority::ALL.to_vec()),
+        of(any::<(u64, bool)>().prop_map(cost)),
     );
     (task_id(), spec(), state(), times, rest).prop_map(|(id, spec, state, times, rest)| Task {
         id,
@@ -143,6 +162,7 @@ fn task() -> impl Strategy<Value = Task> {
         engine: rest.2,
         warnings: rest.3,
         trace: None,
+        cost: rest.5,
     })
 }
 
@@ -156,7 +176,7 @@ fn links(_: &Task) -> ResultLinks {
 }
 
 fn object(task: &Task, queue_position: Option<u64>) -> Option<Map<String, Value>> {
-    let object = VideoObject::from_task(task, queue_position, links)?;
+    let object = VideoObject::from_task(task, queue_position, ADDRESS.to_owned(), links)?;
     let Value::Object(fields) = serde_json::to_value(object).unwrap() else {
         panic!("a task object is an object");
     };
@@ -218,11 +238,13 @@ proptest! {
     fn twins_say_the_same_and_types_are_as_documented(task in task()) {
         let Some(fields) = object(&task, None) else { return Ok(()) };
         prop_assert_eq!(fields.get("url"), fields.get("result_url"));
+        let listed = fields.get("unsigned_urls").map(|urls| &urls[0]);
+        prop_assert_eq!(listed, fields.get("result_url"));
         prop_assert_eq!(fields.get("remixed_from_video_id"), fields.get("edit_task_id"));
         let message = fields.get("error").map(|error| &error["message"]);
         prop_assert_eq!(fields.get("fail_reason"), message);
         prop_assert_eq!(&fields["object"], "video");
-        for name in ["id", "seconds", "size", "prompt", "model"] {
+        for name in ["id", "seconds", "size", "prompt", "model", "polling_url"] {
             prop_assert!(fields[name].is_string(), "{name}");
         }
         prop_assert!(fields["metadata"].is_object() && fields["seed"].is_u64());
@@ -254,7 +276,7 @@ proptest! {
     #[test]
     fn addresses_are_asked_for_only_when_completed(task in task()) {
         let mut asked = 0;
-        let made = VideoObject::from_task(&task, None, |task| {
+        let made = VideoObject::from_task(&task, None, ADDRESS.to_owned(), |task| {
             asked += 1;
             links(task)
         });

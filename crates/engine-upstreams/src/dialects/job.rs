@@ -19,6 +19,7 @@ use super::answer::{AnswerError, Refusal, TaskSnapshot, object, result_url};
 use super::dialect::ServerDialect;
 use super::encode::{RemoteTicket, written};
 use super::error::RemoteError;
+use super::identity;
 use super::options::RemoteOptions;
 use super::shape::UpstreamPhase;
 use super::template::{Placeholder, Template, TemplateScope, ValueName};
@@ -131,7 +132,7 @@ impl RemoteJob {
         };
         let seen = TaskSnapshot::read(&reply.body, dialect);
         let seen = seen.and_then(|seen| match &seen.id {
-            Some(id) if *id != self.ticket.id => Err(AnswerError::OtherTask),
+            Some(id) if !identity::is_same(&self.ticket.id, id) => Err(AnswerError::OtherTask),
             _ => Ok(seen),
         });
         match seen {

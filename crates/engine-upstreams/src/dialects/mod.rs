@@ -7,7 +7,8 @@
 //! 2. `encode`: encodes a [`RemoteRequest`] in a dialect. What a dialect cannot say is refused, never dropped.
 //! 3. `run`: everything from submit to file ([`RemoteServers::run`]), with back-off; a saved ticket is polled and
 //!    never submitted again.
-//! 4. [`RemoteJob`]: a task at its upstream, by its [`RemoteTicket`]; `answer` parses its answers.
+//! 4. [`RemoteJob`]: a task at its upstream, by its [`RemoteTicket`]; `answer` parses its answers, `identity` says
+//!    whether they are about this task.
 //! 5. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings; `describe`: words about a
 //!    dialect and its answers for an operator.
 //!
@@ -22,6 +23,7 @@ pub mod dialect;
 mod encode;
 mod engine;
 mod error;
+mod identity;
 mod job;
 mod options;
 mod pointer;

@@ -415,7 +415,11 @@ impl RemoteServers {
                     let ticket = encoded.ticket(&upstream.name, id);
                     return Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket));
                 }
-                Err(error) => self.failed(index, CallError::Answer(error.into())),
+                // A refusal with a status of success.
+                Err(error) => match Refusal::read(&reply, dialect).failure(dialect) {
+                    Some(failure) => return Err(SubmitMiss::Final(failure)),
+                    None => self.failed(index, CallError::Answer(error.into())),
+                },
             },
             Ok(reply) => self.refused(index, &reply)?,
             Err(cause) => self.failed(index, cause),

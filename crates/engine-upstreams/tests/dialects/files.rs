@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex};
 
 use kinora_contract::{FailureCode, Money, Size, VideoInputs};
-use kinora_engine::EngineKind as _;
+use kinora_engine::{EngineKind as _, FilmEngine as _, FilmJob, JobControl, TicketStore};
 use kinora_engine_upstreams::dialects::{
-    CallError, ExchangeWatcher, KeySource, RemoteError, RemoteKind, RemoteOptions, ServerDialect,
-    WatchedExchange,
+    CallError, EngineOptions, ExchangeWatcher, KeySource, RemoteEngine, RemoteError, RemoteKind,
+    RemoteOptions, ServerDialect, WatchedExchange,
 };
 use serde_json::{Value, json};
 
@@ -309,6 +309,7 @@ async fn a_refusal_is_read_whatever_its_status() {
         (200, json!({"code": 1301, "message": "no"})),
         (400, json!({"code": 1301})),
         (403, json!({"code": 9, "data": {"reason": "Sensitive."}})),
+        (200, json!({"data": {"reason": "Sensitive."}})),
     ] {
         let (ended, asked, others) = ask(status, body).await;
         assert_eq!(ended.unwrap_err().code(), FailureCode::ContentPolicy);
@@ -644,6 +645,44 @@ fn settings_that_no_run_could_use_are_refused_with_what_to_do() {
         let refused = kind(settings).unwrap_err();
         assert!(refused.contains(told), "{settings}: {refused}");
     }
+}
+
+/// Forgets every ticket.
+struct NoTickets;
+
+#[async_trait::async_trait]
+impl TicketStore for NoTickets {
+    async fn store(&self, _ticket: &str) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_a_provider_charged_reaches_the_worker() {
+    let server = tasks(done(&json!({"film": "/v1/film", "ticks": 250_000}))).await;
+    let stage = stage(TASKS, &server);
+    let options = EngineOptions {
+        name: "studio".to_owned(),
+        model: Some("m".to_owned()),
+        sound: false,
+        keeps_undecodable: false,
+    };
+    let engine = RemoteEngine::new(stage.remote.clone(), options);
+    let control = JobControl::default();
+    let job = FilmJob {
+        key: "video_0001",
+        spec: &request().spec,
+        references: &[],
+        source: None,
+        ticket: None,
+        to: &stage.result(),
+        control: &control,
+        cancel: &stage.cancel,
+        tickets: &NoTickets,
+    };
+    engine.film(&job).await.unwrap();
+    let charged = control.reported_cost().map(|charged| charged.to_string());
+    assert_eq!(charged.as_deref(), Some("0.25 USD"));
 }
 
 /// A charge is told once for a task that ended.

@@ -6,12 +6,22 @@ use std::sync::{Arc, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 #[derive(Clone, Default)]
 pub(crate) struct Logs(Arc<Mutex<String>>);
 
 impl Logs {
+    /// Everything that this thread logs until both guards are dropped. With one dispatcher alone, `tracing` asks that
+    /// of the thread which logs first at a place, and other tests' threads have none.
+    pub(crate) fn start() -> (Self, Dispatch, DefaultGuard) {
+        let logs = Self::default();
+        let second = Dispatch::new(Self::default());
+        let guard = tracing::subscriber::set_default(logs.clone());
+        (logs, second, guard)
+    }
+
     pub(crate) fn text(&self) -> String {
         self.0.lock().unwrap().clone()
     }

@@ -2,7 +2,11 @@
 //! test runs over every provider; a provider is one [`ProviderCase`](support::ProviderCase).
 
 #![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test's helpers fail the test"
+)]
 
 mod cases_a;
 mod cases_b;

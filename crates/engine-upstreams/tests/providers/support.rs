@@ -76,12 +76,20 @@ impl Studio {
         key: &str,
         change: impl FnOnce(&mut Table, &TestProvider),
     ) -> Self {
+        let mut engines = engines(case.name).into_iter();
+        let settings = engines.find(|one| one["name"].as_str() == Some(case.engine));
+        Self::of(case, settings.unwrap(), key, change)
+    }
+
+    /// An engine of these settings.
+    pub(crate) fn of(
+        case: &'static ProviderCase,
+        mut settings: Table,
+        key: &str,
+        change: impl FnOnce(&mut Table, &TestProvider),
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let provider = (case.start)(KEY);
-        let mut settings = engines(case.name)
-            .into_iter()
-            .find(|one| one["name"].as_str() == Some(case.engine))
-            .unwrap();
         set_for_test(&mut settings, &provider.base_url(), folder.path(), key);
         change(&mut settings, &provider);
         Self {
@@ -92,10 +100,24 @@ impl Studio {
         }
     }
 
-    /// Runs a task to its end.
+    /// Runs a task to its end, changed to what the provider's model takes.
     pub(crate) async fn film(&self, spec: &VideoSpec) -> Result<(), EngineError> {
         let mut spec = spec.clone();
         (self.case.fit)(&mut spec);
+        self.film_unchanged(&spec).await
+    }
+
+    /// Runs a task to its end.
+    pub(crate) async fn film_unchanged(&self, spec: &VideoSpec) -> Result<(), EngineError> {
+        self.film_with(spec, &JobControl::default()).await
+    }
+
+    /// Runs a task to its end, which reports to `control`.
+    pub(crate) async fn film_with(
+        &self,
+        spec: &VideoSpec,
+        control: &JobControl,
+    ) -> Result<(), EngineError> {
         let references: Vec<_> = spec.inputs.references().iter().map(|_| ()).collect();
         let file = self.folder.path().join("reference");
         std::fs::write(&file, b"face").unwrap();
@@ -106,12 +128,12 @@ impl Studio {
         let _ = std::fs::remove_file(self.to());
         let job = FilmJob {
             key: "video_0001",
-            spec: &spec,
+            spec,
             references: &vec![reference; references.len()],
             source: None,
             ticket: None,
             to: &self.to(),
-            control: &JobControl::default(),
+            control,
             cancel: &CancellationToken::new(),
             tickets: &Shelf::default(),
         };

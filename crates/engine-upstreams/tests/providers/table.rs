@@ -1,14 +1,18 @@
 //! What must hold for every provider.
 
-use kinora_contract::{CardRecord, FailureCode, VideoInputs, uploaded};
-use kinora_engine::EngineError;
+use kinora_contract::{
+    Amount, CardRecord, Currency, FailureCode, Features, FrameSize, ModelCard, Money, VideoInputs,
+    VideoLength, VideoSpec, uploaded,
+};
 use kinora_engine::conformance::film;
+use kinora_engine::{EngineError, JobControl};
 use kinora_testkit::providers::{Fate, Submit};
 use serde_json::Value;
 
 use crate::logs::Logs;
 use crate::support::{
-    KEY, ProviderCase, Studio, configuration, connect, engines, frames, set_for_test, spec,
+    FACE, FIRST, KEY, LAST, ProviderCase, Studio, VOICE, configuration, engines, frames,
+    references, spec,
 };
 use crate::{cases_a, cases_b};
 
@@ -24,33 +28,75 @@ fn code(failed: Result<(), EngineError>) -> FailureCode {
     }
 }
 
-#[test]
-fn every_card_of_a_ready_made_configuration_fits_its_engine() {
-    let folder = tempfile::tempdir().unwrap();
-    for case in all() {
-        let cards = configuration(case.name)["models"]
-            .as_array()
-            .unwrap()
-            .clone();
-        let mut unused: Vec<String> = Vec::new();
-        for mut settings in engines(case.name) {
-            let name = settings["name"].as_str().unwrap().to_owned();
-            set_for_test(&mut settings, "http://127.0.0.1:1", folder.path(), KEY);
-            let can = connect(settings).describe().features;
-            let of_engine = cards
-                .iter()
-                .filter(|card| card["engine"].as_str() == Some(&name));
-            let made = of_engine.map(|card| {
-                let record: CardRecord = card.clone().try_into().unwrap();
-                record
-                    .card(can)
-                    .unwrap_or_else(|error| panic!("{name}: {error}"))
-            });
-            if made.count() == 0 {
-                unused.push(name);
+/// Every kind of input that a model takes.
+fn inputs(can: Features) -> Vec<VideoInputs> {
+    let mut inputs = Vec::new();
+    if can.text_to_video {
+        inputs.push(VideoInputs::Text);
+    }
+    if can.first_frame {
+        inputs.push(frames(FIRST, None));
+    }
+    if can.last_frame {
+        inputs.push(frames(FIRST, Some(LAST)));
+    }
+    if can.reference_images_max > 0 {
+        let images = vec![FACE; can.reference_images_max.min(9) as usize];
+        let sounds = vec![VOICE; can.reference_audios_max.min(3) as usize];
+        inputs.push(references(&images, &sounds));
+    }
+    inputs
+}
+
+/// Every request at the limits of a card.
+fn requests(card: &ModelCard) -> Vec<VideoSpec> {
+    let can = &card.capabilities;
+    let mut specs = Vec::new();
+    for inputs in inputs(can.features) {
+        for size in &can.sizes {
+            for seconds in [can.seconds_min, can.seconds_max] {
+                let mut spec = spec(inputs.clone());
+                spec.frame = FrameSize::Fixed(*size);
+                spec.seconds = VideoLength::Fixed(seconds);
+                spec.seed = u32::MAX;
+                spec.generate_audio = can.features.audio_output;
+                let rain = || "rain".to_owned();
+                spec.negative_prompt = can.features.negative_prompt.then(rain);
+                specs.push(spec);
             }
         }
-        assert!(unused.is_empty(), "{}: {unused:?}", case.name);
+    }
+    specs
+}
+
+#[tokio::test]
+async fn a_provider_takes_all_that_a_ready_made_card_promises() {
+    for case in all() {
+        for settings in engines(case.name) {
+            let name = settings["name"].as_str().unwrap().to_owned();
+            let studio = Studio::of(case, settings, KEY, |_, _| {});
+            let cards = configuration(case.name)["models"]
+                .as_array()
+                .unwrap()
+                .clone();
+            let mut cards: Vec<CardRecord> = cards
+                .into_iter()
+                .map(|card| card.try_into().unwrap())
+                .collect();
+            cards.retain(|card| card.engine == name);
+            assert!(!cards.is_empty(), "{name} of {} has no card", case.name);
+            for record in cards {
+                let can = studio.engine.describe().features;
+                let card = record.card(can);
+                let card = card.unwrap_or_else(|error| panic!("{name}: {error}"));
+                for spec in requests(&card) {
+                    let made = studio.film_unchanged(&spec).await;
+                    let refused = studio.provider.refusals();
+                    assert!(made.is_ok(), "{made:?} {refused:?}: {spec:?}");
+                }
+            }
+            assert_eq!(studio.provider.refusals(), [""; 0], "{}", case.name);
+        }
     }
 }
 
@@ -146,6 +192,26 @@ async fn content_against_the_provider_s_policy_fails_the_task_with_that_code() {
     }
 }
 
+/// What a stand-in charges for a film, in millionths of a dollar.
+const CHARGED: &[(&str, u64)] = &[("openrouter", 1_512_000), ("runway", 600_000)];
+
+#[tokio::test]
+async fn what_a_provider_charged_is_told() {
+    for case in all() {
+        let studio = Studio::open(case);
+        let (mut spec, control) = (spec(VideoInputs::Text), JobControl::default());
+        (case.fit)(&mut spec);
+        studio.film_with(&spec, &control).await.unwrap();
+        let told = control.reported_cost().map(|cost| (case.name, cost));
+        let expected = CHARGED.iter().find(|(name, _)| *name == case.name);
+        let expected = expected.map(|(name, micros)| {
+            let (amount, currency) = (Amount::from_micros(*micros), Currency::USD);
+            (*name, Money { amount, currency })
+        });
+        assert_eq!(told, expected);
+    }
+}
+
 #[tokio::test]
 async fn a_submit_without_an_answer_is_not_repeated() {
     for case in all() {
@@ -226,8 +292,7 @@ async fn a_wrong_key_is_found_by_asking_the_server() {
 
 #[tokio::test]
 async fn a_key_is_in_no_log_no_error_and_no_body() {
-    let logs = Logs::default();
-    let _guard = tracing::subscriber::set_default(logs.clone());
+    let (logs, _second, _guard) = Logs::start();
     let mut errors = String::new();
     for case in all() {
         let studio = Studio::open(case);

@@ -11,7 +11,7 @@ use kinora_client::Seconds;
 use crate::home_path::{expand_home, path};
 
 /// Flags of `kinora generate`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
     after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_KEY or KINORA_API_KEY. For example:\n  \
                   kinora generate \"A red balloon drifts over the sea\" -o balloon.mp4\n  \
@@ -134,7 +134,7 @@ pub(crate) struct EditArgs {
 }
 
 /// Flags for the result and its notification.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct OutputArgs {
     /// File for the video, replaced if it exists [default: ID.mp4 in this folder]
     #[arg(short, long, value_name = "FILE", conflicts_with = "no_wait", value_parser = path())]
@@ -179,7 +179,7 @@ pub(crate) enum Reference {
 }
 
 /// An address, or a file that exists: a missing one is found before anything is sent.
-pub(super) fn reference(text: &str) -> Result<Reference, String> {
+pub(crate) fn reference(text: &str) -> Result<Reference, String> {
     if let Ok(address) = web_address(text) {
         return Ok(Reference::Address(address));
     }

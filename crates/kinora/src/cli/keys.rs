@@ -2,6 +2,7 @@
 //! commands check their values.
 
 use clap::{Args, Subcommand};
+use kinora_contract::Amount;
 
 use super::service::HomeArgs;
 
@@ -131,6 +132,12 @@ pub(crate) struct CreateArgs {
     /// Maximum unfinished tasks of the project [default: as configured]
     #[arg(long, value_name = "TASKS")]
     pub(crate) unfinished_max: Option<u32>,
+    /// What tasks of the key may cost per day (UTC), in the configured currency [default: no bound]
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) budget_per_day: Option<Amount>,
+    /// What tasks of the key may cost per month (UTC) [default: no bound]
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) budget_per_month: Option<Amount>,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }

@@ -5,7 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kinora_client::{Error, Status, Variant, Video, VideoWatch};
+use kinora_client::{Cost, Error, Status, Variant, Video, VideoWatch};
+use kinora_contract::Amount;
 
 use super::bar::TaskBar;
 use super::service::ServiceClient;
@@ -100,6 +101,10 @@ pub(super) async fn save(
     for warning in &done.warnings {
         bar.clear();
         print_message(&format!("warning: {}", printable(&warning.message)));
+    }
+    if let Some(cost) = done.cost.as_ref().filter(|_| !as_json) {
+        bar.clear();
+        print_message(&cost_line(cost));
     }
     if done.status != Status::Completed {
         if as_json {
@@ -237,6 +242,14 @@ fn interrupted_failure(id: &str, state: &str) -> Failure {
     let id = printable(id);
     let text = format!("The task {state} at the server:  kinora tasks watch {id}");
     Failure::new(text).exit(ExitKind::Interrupted)
+}
+
+/// What a finished task has cost.
+fn cost_line(cost: &Cost) -> String {
+    // The service may send an amount that this program would not accept as one.
+    let amount = Amount::from_units(cost.amount);
+    let amount = amount.map_or_else(|| cost.amount.to_string(), |amount| amount.to_string());
+    printable(&format!("cost: {amount} {}", cost.currency))
 }
 
 fn failed(video: &Video) -> Failure {

@@ -25,7 +25,9 @@ pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
         Some(local) => local.service()?,
         None => ServiceClient::from_environment()?,
     };
-    let references = References::upload(&service, args, &mut signals).await?;
+    let named = References::named(args);
+    let uploaded = upload::addresses(&service, &named, &mut signals).await?;
+    let references = References::new(args, uploaded);
     let wanted = async {
         let model = match &args.model {
             Some(model) => model.clone(),
@@ -126,7 +128,10 @@ async fn submit_or_cancel(
 }
 
 /// The first model that supports the request, preferably one that a worker serves.
-async fn model_for(service: &ServiceClient, args: &GenerateArgs) -> Result<String, Error> {
+pub(super) async fn model_for(
+    service: &ServiceClient,
+    args: &GenerateArgs,
+) -> Result<String, Error> {
     let models = service.client.models().await?;
     let able: Vec<_> = models
         .iter()
@@ -155,7 +160,7 @@ fn supports_request(model: &Capabilities, args: &GenerateArgs) -> bool {
 type TextSetter = fn(NewVideo, String) -> NewVideo;
 
 /// The references of a request, by address.
-struct References {
+pub(super) struct References {
     first_frame: Option<String>,
     last_frame: Option<String>,
     images: Vec<String>,
@@ -163,29 +168,30 @@ struct References {
 }
 
 impl References {
-    /// Uploads those that are files of this machine.
-    async fn upload(
-        service: &ServiceClient,
-        args: &GenerateArgs,
-        signals: &mut StopSignals,
-    ) -> Result<Self, Failure> {
+    /// Those that `args` name, in the order of [`References::new`].
+    pub(super) fn named(args: &GenerateArgs) -> Vec<Reference> {
         let frames = args.first_frame.iter().chain(&args.last_frame);
-        let all: Vec<Reference> = frames
-            .chain(&args.image)
-            .chain(&args.audio)
-            .cloned()
-            .collect();
-        let mut addresses = upload::addresses(service, &all, signals).await?.into_iter();
-        Ok(Self {
+        let all = frames.chain(&args.image).chain(&args.audio);
+        all.cloned().collect()
+    }
+
+    /// Those that `args` name, at `addresses`.
+    pub(super) fn new(args: &GenerateArgs, addresses: Vec<String>) -> Self {
+        let mut addresses = addresses.into_iter();
+        Self {
             first_frame: args.first_frame.as_ref().and_then(|_| addresses.next()),
             last_frame: args.last_frame.as_ref().and_then(|_| addresses.next()),
             images: addresses.by_ref().take(args.image.len()).collect(),
             audios: addresses.collect(),
-        })
+        }
     }
 }
 
-fn build_request(args: &GenerateArgs, references: References, model: String) -> NewVideo {
+pub(super) fn build_request(
+    args: &GenerateArgs,
+    references: References,
+    model: String,
+) -> NewVideo {
     let mut video = NewVideo::new(model, &args.prompt).draft(args.draft);
     let texts: [(&Option<String>, TextSetter); 8] = [
         (&args.size, NewVideo::size),

@@ -2,7 +2,6 @@
 //! that signs their URLs, and the age of the last backup. It does not disturb a running service, and
 //! never creates a store. PostgreSQL's own tools check a PostgreSQL database.
 
-use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use kinora_store::{OpenError, StoreInspection};
 use tokio::runtime::Runtime;
 
 use super::report::Finding;
+use super::result_files::{SHOWN_MAX, file_fault, first_few, result_reader, unreadable, uploads};
 use crate::backup::{BackupRecord, BackupRun};
 use crate::config::Config;
 use crate::failure::Failure;
@@ -21,8 +21,6 @@ use crate::output::{count, date};
 use crate::system::SystemClock;
 use crate::{damage, orphans, signing};
 
-/// Maximum number of findings of one kind that are shown.
-const SHOWN_MAX: usize = 3;
 /// Maximum number of files to check again, since their tasks may have been deleted or have expired
 /// meanwhile.
 const SUSPECTS_MAX: usize = 1000;
@@ -61,12 +59,11 @@ pub(super) fn check_store(config: &Config) -> Vec<NamedFinding> {
     };
     let mut stored = StoredTasks::default();
     let database = database(&store, &mut stored);
-    vec![
-        ("database", database),
-        ("results", results(config, &store)),
-        ("signing key", signing_key(config, &store, &stored)),
-        ("orphans", orphan_finding(config)),
-    ]
+    let mut found = vec![("database", database), ("results", results(config, &store))];
+    found.extend(uploads(config, &store).map(|finding| ("uploads", finding)));
+    found.push(("signing key", signing_key(config, &store, &stored)));
+    found.push(("orphans", orphan_finding(config)));
+    found
 }
 
 /// Files that tasks refer to.
@@ -116,16 +113,6 @@ fn database(store: &StoreInspection, stored: &mut StoredTasks) -> Finding {
     Finding::Bad(format!("{}; restore a backup", first_few(&wrong)))
 }
 
-/// The first of several texts.
-fn first_few(all: &[String]) -> String {
-    let mut text = all[..all.len().min(SHOWN_MAX)].join("; ");
-    if all.len() > SHOWN_MAX {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "; and {} more", all.len() - SHOWN_MAX);
-    }
-    text
-}
-
 fn results(config: &Config, store: &StoreInspection) -> Finding {
     match compare(config, store) {
         Ok((files, wrong)) if wrong.is_empty() => Finding::Good(format!(
@@ -138,14 +125,7 @@ fn results(config: &Config, store: &StoreInspection) -> Finding {
 
 /// Number of files that completed tasks refer to, and the problems with them.
 fn compare(config: &Config, store: &StoreInspection) -> Result<(u64, Vec<String>), Failure> {
-    // For reading alone: it creates nothing, and refuses puts, so the doctor changes nothing on a
-    // store that is in use.
-    let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
-    let blobs = blobs.map_err(|error| unreadable(&error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| unreadable(&error))?;
+    let (runtime, blobs) = result_reader(config)?;
     let marked = runtime.block_on(kinora_worker::is_marked(store, &*blobs));
     let marked = marked.map_err(|error| unreadable(&error))?;
     let looked =
@@ -160,10 +140,6 @@ fn compare(config: &Config, store: &StoreInspection) -> Result<(u64, Vec<String>
         );
     }
     Ok((looked.files, wrong))
-}
-
-fn unreadable(error: &dyn std::fmt::Display) -> Failure {
-    Failure::because("The results cannot be read", error)
 }
 
 /// State of the files of all completed tasks.
@@ -240,17 +216,6 @@ impl ResultCheck {
     }
 }
 
-/// A problem with a file.
-async fn file_fault(blobs: &dyn BlobStore, file: &StoredFile) -> Option<String> {
-    let StoredFile { key, bytes, .. } = file;
-    match blobs.head(key).await {
-        Ok(Some(found)) if found == *bytes => None,
-        Ok(Some(found)) => Some(format!("{key} has {found} bytes instead of {bytes}")),
-        Ok(None) => Some(format!("{key} is missing")),
-        Err(error) => Some(format!("{key}: {error}")),
-    }
-}
-
 fn signing_key(config: &Config, store: &StoreInspection, stored: &StoredTasks) -> Finding {
     let own = &config.results.signing_key_file;
     let path = signing::legacy_key_file(&config.data);
@@ -294,7 +259,7 @@ fn orphan_finding(config: &Config) -> Finding {
             "not checked: another store has left its mark in the same results".to_owned(),
         ),
         Ok(Some(found)) if found.files == 0 => {
-            Finding::Good("every result file belongs to a task".to_owned())
+            Finding::Good("every result file belongs to a task, or is an uploaded one".to_owned())
         }
         Ok(Some(found)) => Finding::Note(format!(
             "{} result files ({} bytes) without a task; see `kinora orphans`",

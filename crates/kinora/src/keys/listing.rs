@@ -1,6 +1,7 @@
 //! Keys, and the log of their changes, for people and programs: an aligned table, or JSON. Neither
 //! has a key's text, which is not stored.
 
+use kinora_contract::Amount;
 use kinora_store::{ApiKey, KeyAction};
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use crate::failure::Failure;
 use crate::output::{aligned, date, print, printable};
 use crate::store_access;
 
-const HEADS: [&str; 11] = [
+const HEADS: [&str; 13] = [
     "ID",
     "NAME",
     "PROJECT",
@@ -21,6 +22,8 @@ const HEADS: [&str; 11] = [
     "MODELS",
     "PER MINUTE",
     "UNFINISHED",
+    "PER DAY",
+    "PER MONTH",
 ];
 
 /// One line per key, newest first. Times are in UTC.
@@ -49,6 +52,8 @@ pub(super) fn json(keys: &[ApiKey], now_ms: u64) -> String {
                 "models": one.key.models,
                 "requests_per_minute": one.key.requests_per_minute,
                 "unfinished_max": one.key.unfinished_max,
+                "budget_per_day": one.key.budget.per_day,
+                "budget_per_month": one.key.budget.per_month,
             })
         })
         .collect();
@@ -76,11 +81,17 @@ fn row(key: &ApiKey, now_ms: u64) -> [String; HEADS.len()] {
         models.map_or_else(|| "all".to_owned(), |all| printable(&all.join(","))),
         per_minute,
         as_configured(key.unfinished_max),
+        as_budget(key.budget.per_day),
+        as_budget(key.budget.per_month),
     ]
 }
 
 fn as_configured(limit: Option<u32>) -> String {
     limit.map_or_else(|| "as configured".to_owned(), |limit| limit.to_string())
+}
+
+fn as_budget(amount: Option<Amount>) -> String {
+    amount.map_or_else(|| "no bound".to_owned(), |amount| amount.to_string())
 }
 
 fn seconds(time_ms: Option<u64>) -> Option<u64> {

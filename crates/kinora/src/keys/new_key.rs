@@ -2,7 +2,7 @@
 //! refused with an explanation.
 
 use kinora_contract::KeyText;
-use kinora_store::{ApiKey, KeyScope, NewKey};
+use kinora_store::{ApiKey, Budget, KeyScope, NewKey};
 
 use crate::cli::CreateArgs;
 use crate::config::Config;
@@ -26,6 +26,7 @@ pub(crate) struct NewKeyParts {
     lives_ms: Option<u64>,
     requests_per_minute: Option<u32>,
     unfinished_max: Option<u32>,
+    budget: Budget,
 }
 
 impl NewKeyParts {
@@ -39,6 +40,7 @@ impl NewKeyParts {
             lives_ms: None,
             requests_per_minute: None,
             unfinished_max: None,
+            budget: Budget::default(),
         }
     }
 
@@ -74,6 +76,7 @@ impl NewKeyParts {
             models: old.models,
             requests_per_minute: old.requests_per_minute,
             unfinished_max: old.unfinished_max,
+            budget: old.budget,
         }
     }
 
@@ -106,6 +109,10 @@ impl NewKeyParts {
             lives_ms: args.expires_in_days.map(|days| u64::from(days) * DAY_MS),
             requests_per_minute: args.requests_per_minute,
             unfinished_max: args.unfinished_max,
+            budget: Budget {
+                per_day: args.budget_per_day,
+                per_month: args.budget_per_month,
+            },
         })
     }
 
@@ -132,6 +139,7 @@ impl NewKeyParts {
             models: self.models,
             requests_per_minute: self.requests_per_minute,
             unfinished_max: self.unfinished_max,
+            budget: self.budget,
             created_at_ms: now_ms,
             expires_at_ms: self.lives_ms.map(|lives_ms| now_ms + lives_ms),
         };
@@ -270,7 +278,8 @@ mod tests {
     fn a_rotated_key_has_all_of_the_old_one_and_lives_as_long() {
         let flags = ["--name", "a", "--project", "p", "--models", "kinora-a1"];
         let more = ["--expires-in-days", "30", "--requests-per-minute", "9"];
-        let (_, key) = parts(&[&flags[..], &more].concat())
+        let money = ["--budget-per-day", "10", "--budget-per-month", "99.5"];
+        let (_, key) = parts(&[&flags[..], &more, &money].concat())
             .unwrap()
             .generate(1000)
             .unwrap();

@@ -117,6 +117,8 @@ pub(crate) fn task(id: TaskId, project: &str) -> NewTask {
         files: Vec::new(),
         trace: None,
         bounds: QueueBounds::NONE,
+        cost: None,
+        budgets: kinora_store::SubmitBudgets::default(),
     }
 }
 

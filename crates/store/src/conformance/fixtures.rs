@@ -9,8 +9,8 @@ use kinora_contract::{
 };
 
 use crate::{
-    ClaimRequest, FetchRequest, KeyActor, LeaseRenewal, NewTask, Pauses, QueueBounds, SweepRequest,
-    WaitingFrom,
+    ClaimRequest, FetchRequest, KeyActor, LeaseRenewal, NewTask, Pauses, QueueBounds,
+    SubmitBudgets, SweepRequest, WaitingFrom,
 };
 
 /// The time at which the cases begin.
@@ -44,6 +44,8 @@ pub fn task(number: u64, project: &str) -> NewTask {
         files: Vec::new(),
         trace: None,
         bounds: QueueBounds::NONE,
+        cost: None,
+        budgets: SubmitBudgets::default(),
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) fn key(number: u8) -> NewKey {
         models: None,
         requests_per_minute: None,
         unfinished_max: None,
+        budget: crate::Budget::default(),
         created_at_ms: NOW + u64::from(number),
         expires_at_ms: None,
     }
@@ -38,6 +39,7 @@ pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
         models: Some(vec!["kinora-a1".to_owned()]),
         requests_per_minute: Some(60),
         unfinished_max: Some(u32::MAX),
+        budget: crate::Budget::default(),
         expires_at_ms: Some(NOW + 10),
         ..key(2)
     };

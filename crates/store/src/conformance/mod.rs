@@ -12,6 +12,7 @@
 
 pub mod agreement;
 pub mod bench;
+pub mod budgets;
 pub mod chores;
 pub mod clocks;
 pub mod deaths;

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::TaskRecord;
-use kinora_contract::{FileId, listed_bytes};
+use kinora_contract::{FileId, TaskCost, UnixMs, listed_bytes};
 
-use crate::NewTask;
 use crate::backend::{CommitChannel, RowNeeds, StoreOperation, StoreTransaction};
-use crate::tables::uploads;
+use crate::budgets;
+use crate::tables::{spending, uploads};
 use crate::tasks::{ExceededLimit, QueueLoad};
+use crate::{ExceededBudget, NewTask, Spending};
 
 /// Accepts a task.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(crate) enum SubmitOutcome {
     /// An uploaded file that the task names is gone.
     FileGone(FileId),
     Refused(ExceededLimit),
+    OverBudget(ExceededBudget),
 }
 
 impl StoreOperation for SubmitTask {
@@ -79,7 +81,10 @@ impl StoreOperation for SubmitTask {
         // 3. Id and place follow the order of acceptance. The id that the caller drew may be behind one that
         // another process drew for the same project; lists sort by id, so a later one replaces it.
         let id = tx.next_id(&new.project, new.id)?;
-        let accepted = new.accepted(id, tx.now().wall_ms);
+        let mut accepted = new.accepted(id, tx.now().wall_ms);
+        // A cost counts on one day, whenever the task ends. Only a task with a cost reads what was spent.
+        let spent = find_spending(new, tx).await?;
+        accepted.cost = reserved(new, spent);
         let record = Arc::new(TaskRecord::accepted(tx.next_place()?, accepted));
         // 4. Limits hold exactly, however many submits share the transaction: each sees those before it.
         let load = tx.load(&new.project);
@@ -90,10 +95,19 @@ impl StoreOperation for SubmitTask {
         if let Some(full) = new.bounds.refusal(record.charged_bytes, load) {
             return Ok(SubmitOutcome::Refused(full));
         }
-        // 5. The task, its key, the uses of files and its callback are stored together.
+        if let Some(over) = over_budget(new, spent, tx.now().wall_ms) {
+            return Ok(SubmitOutcome::OverBudget(over));
+        }
+        // 5. The task, its key, the uses of files, its callback and its cost are stored together.
         tx.insert(record.clone(), new.callback.as_ref())?;
         if let Some(idempotency) = &new.idempotency {
             tx.bind_key(&record, idempotency)?;
+        }
+        if let (Some(cost), Some(spent)) = (&new.cost, spent) {
+            // At once: the next submit of the transaction must see it.
+            let (project, key) = (&new.project, &new.budgets.key);
+            tx.write(spending::reserve(project, key, spent.today, cost.amount))
+                .await?;
         }
         if !new.files.is_empty() {
             // At once, not at the end of the transaction: a deletion of the file may share it.
@@ -102,6 +116,35 @@ impl StoreOperation for SubmitTask {
         }
         Ok(SubmitOutcome::Accepted(record))
     }
+}
+
+/// What the key and the project of a task with a cost have spent. Exact: sums change only under the lock of the project,
+/// which this transaction holds.
+async fn find_spending<T: StoreTransaction>(
+    new: &NewTask,
+    tx: &mut T,
+) -> Result<Option<Spending>, T::Fault> {
+    if new.cost.is_none() {
+        return Ok(None);
+    }
+    let key = &new.budgets.key;
+    let rows = tx.query(spending::find(&new.project, key)).await?;
+    let (spent, is_known) = spending::read(&rows, key, tx.now().wall_ms)?;
+    if !is_known {
+        tx.write(spending::set_first_day(spent.today)).await?;
+    }
+    Ok(Some(spent))
+}
+
+/// The cost of a task with its place in the budgets.
+fn reserved(new: &NewTask, spent: Option<Spending>) -> Option<TaskCost> {
+    let (cost, spent) = (new.cost.as_ref()?, spent?);
+    Some(budgets::reserve(cost, &new.budgets, spent.today))
+}
+
+fn over_budget(new: &NewTask, spent: Option<Spending>, now_ms: UnixMs) -> Option<ExceededBudget> {
+    let (cost, spent) = (new.cost.as_ref()?, spent?);
+    spent.refusal(&new.budgets, cost.amount, now_ms)
 }
 
 /// The first file of a new task that its project does not have, or no longer has.

@@ -217,11 +217,12 @@ fn add_tallies(rows: &[TallyRow]) -> Option<SqlStatement> {
         return None;
     }
     let add = SqlStatement::new(
-        "INSERT INTO tallies AS t (day, project, model, completed, failed, cancelled, video_ms, engine_ms) \
-         SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
+        "INSERT INTO tallies AS t (day, project, model, completed, failed, cancelled, video_ms, engine_ms, \
+         cost_micros) SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) \
          ON CONFLICT (day, project, model) DO UPDATE SET completed = t.completed + excluded.completed, \
          failed = t.failed + excluded.failed, cancelled = t.cancelled + excluded.cancelled, \
-         video_ms = t.video_ms + excluded.video_ms, engine_ms = t.engine_ms + excluded.engine_ms",
+         video_ms = t.video_ms + excluded.video_ms, engine_ms = t.engine_ms + excluded.engine_ms, \
+         cost_micros = t.cost_micros + excluded.cost_micros",
     );
     Some(
         add.ints(column(rows, |row| row.day))
@@ -231,7 +232,8 @@ fn add_tallies(rows: &[TallyRow]) -> Option<SqlStatement> {
             .ints(column(rows, |row| row.tally.failed))
             .ints(column(rows, |row| row.tally.cancelled))
             .ints(column(rows, |row| row.tally.video_ms))
-            .ints(column(rows, |row| row.tally.engine_ms)),
+            .ints(column(rows, |row| row.tally.engine_ms))
+            .ints(column(rows, |row| row.tally.cost_micros)),
     )
 }
 

@@ -105,6 +105,7 @@ columns! {
     warnings: Option<String>, TEXT_ARRAY;
     ticket: Option<Vec<u8>>, BYTEA_ARRAY;
     trace: Option<String>, TEXT_ARRAY;
+    price: Option<String>, TEXT_ARRAY;
     spec_version: i64, INT8_ARRAY;
     spec: Option<String>, TEXT_ARRAY;
     metadata: Option<String>, TEXT_ARRAY;
@@ -159,6 +160,8 @@ impl Written {
         self.artifact.push(artifact);
         self.failure.push(failure);
         self.warnings.push(warnings);
+        self.price
+            .push(task.cost.as_ref().map(to_string).transpose()?);
         self.add_task(task);
         self.add_record(record);
         Ok(())
@@ -319,6 +322,7 @@ fn read_rest(at: &mut RowCursor<'_>, id: TaskId) -> PostgresResult<Arc<TaskRecor
     let ticket: Option<&[u8]> = at.next()?;
     let ticket = ticket.map(|ticket| Arc::from(String::from_utf8_lossy(ticket)));
     let trace = sql::parse_trace(at.next()?);
+    let price: Option<&str> = at.next()?;
     let version = at.number_u32()?;
     if version > SPEC_VERSION {
         return Err(corrupt(format!(
@@ -341,6 +345,7 @@ fn read_rest(at: &mut RowCursor<'_>, id: TaskId) -> PostgresResult<Arc<TaskRecor
         engine,
         warnings: warnings.map(from_str).transpose()?.unwrap_or_default(),
         trace,
+        cost: price.map(from_str).transpose()?,
     };
     let _cost: i64 = at.next()?;
     Ok(Arc::new(TaskRecord {

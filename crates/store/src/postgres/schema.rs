@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/postgres/0009_deliveries.sql"),
     include_str!("../../../../migrations/postgres/0010_uploads.sql"),
     include_str!("../../../../migrations/postgres/0011_pauses.sql"),
+    include_str!("../../../../migrations/postgres/0012_money.sql"),
 ];
 /// The first version whose programs can use the schema that [`MIGRATIONS`] make. Later migrations have only
 /// changed indexes, or added tables and columns (nullable or with a default) that earlier programs need not

@@ -221,6 +221,7 @@ mod tests {
             engine: None,
             warnings: Vec::new(),
             trace: None,
+            cost: None,
         };
         let cancelled = TaskEvent::Cancelled {
             failure: FailureCode::Cancelled.into(),

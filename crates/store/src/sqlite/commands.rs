@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, Task, TaskId};
+use kinora_contract::{Clock, StoredFile, Task, TaskId, UnixMs};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::fault::{SqliteFault, SqliteResult};
@@ -190,6 +190,15 @@ impl SqliteInspector {
     pub(crate) fn find_uploads(&self, keys: &[String]) -> Result<HashSet<String>, StoreError> {
         let used = uploads::used_keys(SqlDialect::Sqlite, keys);
         Ok(script::ask(&self.conn(), &used)?.into_iter().collect())
+    }
+
+    pub(crate) fn uploads(&self) -> Result<Vec<StoredFile>, StoreError> {
+        self.read(|conn| script::ask(conn, &uploads::stored_bytes()))
+    }
+
+    pub(crate) fn overdue_uploads(&self, due_ms: UnixMs) -> Result<u64, StoreError> {
+        let counts = self.read(|conn| script::ask(conn, &uploads::count_due(due_ms)))?;
+        Ok(counts.first().copied().unwrap_or(0))
     }
 
     /// Runs any read.

@@ -29,6 +29,8 @@ mod script;
 mod tests;
 mod thread_join;
 mod transaction;
+#[cfg(test)]
+mod upload_work;
 mod worker_registry;
 mod writer;
 

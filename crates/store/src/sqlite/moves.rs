@@ -177,6 +177,7 @@ fn write_checksums(conn: &Connection, row: &CopiedRow) -> SqliteResult<()> {
         artifact: text("artifact")?.map(Into::into),
         failure: text("failure")?.map(Into::into),
         warnings: text("warnings")?.map(Into::into),
+        price: text("price")?.map(Into::into),
     };
     let of_texts =
         rows::request_checksum(&record.task, &spec, &row.task_column::<String>("metadata")?);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kinora_contract::lifecycle::{ReferenceState, StoredLease, TaskRecord};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Artifact, Priority, Task, TaskId, TaskState, Warning};
+use kinora_contract::{Artifact, Priority, Task, TaskCost, TaskId, TaskState, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
@@ -42,11 +42,12 @@ pub(super) fn find(conn: &Connection, id: TaskId) -> SqliteResult<Option<Arc<Tas
 pub(super) fn add(conn: &Connection, record: &TaskRecord) -> SqliteResult<()> {
     let mut statement = conn.prepare_cached(
         "INSERT INTO tasks (seq, id, project, phase, progress, attempt, created_at_ms, \
-         spec_version, spec, metadata, priority, reference_bytes, charged_bytes, texts_sum, state_sum, trace) \
-         VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+         spec_version, spec, metadata, priority, reference_bytes, charged_bytes, texts_sum, state_sum, trace, \
+         price) VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?;
     let task = &record.task;
     let (spec, metadata) = (to_string(&task.spec)?, to_string(&task.metadata)?);
+    let texts = StateTexts::from_record(record)?;
     statement.execute(params![
         to_sql_int(record.seq),
         task.id.to_string(),
@@ -59,8 +60,9 @@ pub(super) fn add(conn: &Connection, record: &TaskRecord) -> SqliteResult<()> {
         to_sql_int(record.reference_bytes),
         to_sql_int(record.charged_bytes),
         request_checksum(task, &spec, &metadata),
-        state_checksum(record, &StateTexts::default()),
+        state_checksum(record, &texts),
         task.trace.map(|trace| trace.to_string()),
+        texts.price,
     ])?;
     Ok(())
 }
@@ -107,7 +109,7 @@ fn update(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteR
          expires_at_ms = :expires, lease_token = :token, lease_until_ms = :until, \
          worker = :worker, artifact = :artifact, failure = :failure, kept = :ticket, \
          references_ready = :ready, charged_bytes = :charged, deaths = :deaths, \
-         warnings = :warnings, state_sum = :sum \
+         warnings = :warnings, price = :price, state_sum = :sum \
          WHERE seq = :seq AND phase = :was AND lease_token IS :held",
     )?;
     let changed = query.execute(named_params! {
@@ -124,6 +126,7 @@ fn update(conn: &Connection, before: &TaskRecord, after: &TaskRecord) -> SqliteR
         ":artifact": texts.artifact,
         ":failure": texts.failure,
         ":warnings": texts.warnings,
+        ":price": texts.price,
         ":ticket": after.ticket.as_deref(),
         ":charged": to_sql_int(after.charged_bytes),
         ":deaths": after.deaths,
@@ -202,7 +205,7 @@ pub(super) fn renew(
 ) -> SqliteResult<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET progress = ?1, engine = ?2, lease_until_ms = ?3, warnings = ?4, \
-         state_sum = ?5 WHERE seq = ?6 AND phase = 'running' AND lease_token = ?7",
+         price = ?5, state_sum = ?6 WHERE seq = ?7 AND phase = 'running' AND lease_token = ?8",
     )?;
     let texts = StateTexts::from_record(after)?;
     let changed = query.execute(params![
@@ -210,6 +213,7 @@ pub(super) fn renew(
         after.task.engine,
         after.lease.as_ref().map(|held| to_sql_int(held.until_ms)),
         texts.warnings,
+        texts.price,
         state_checksum(after, &texts),
         to_sql_int(after.seq),
         after.token().map(to_sql_int),
@@ -297,6 +301,7 @@ pub(super) fn read(row: &Row<'_>) -> SqliteResult<TaskRecord> {
             row.get_ref(const { column_index("trace") })?
                 .as_str_or_null()?,
         ),
+        cost: price(row)?,
     };
     let lease = time(row, const { column_index("lease_token") })?.map(|token| {
         let until_ms = time(row, const { column_index("lease_until_ms") })?.unwrap_or(0);
@@ -360,6 +365,13 @@ fn warnings(row: &Row<'_>) -> SqliteResult<Vec<Warning>> {
     })
 }
 
+fn price(row: &Row<'_>) -> SqliteResult<Option<TaskCost>> {
+    let text = row
+        .get_ref(const { column_index("price") })?
+        .as_str_or_null()?;
+    Ok(text.map(from_str).transpose()?)
+}
+
 fn time(row: &Row<'_>, column: usize) -> SqliteResult<Option<u64>> {
     let value: Option<i64> = row.get(column)?;
     let unsigned = value.map(u64::try_from).transpose();
@@ -384,7 +396,7 @@ fn expect_one(changed: usize) -> SqliteResult<()> {
 pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
      created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
      worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
-     reference_bytes, charged_bytes, deaths, priority, texts_sum, state_sum, trace";
+     reference_bytes, charged_bytes, deaths, priority, texts_sum, state_sum, trace, price";
 
 /// The index of a column in [`COLUMNS`], computed at compile time: looking up names in each row
 /// would double the time of reading a page.
@@ -428,6 +440,7 @@ pub(super) struct StateTexts<'a> {
     pub(super) artifact: Option<Cow<'a, str>>,
     pub(super) failure: Option<Cow<'a, str>>,
     pub(super) warnings: Option<Cow<'a, str>>,
+    pub(super) price: Option<Cow<'a, str>>,
 }
 
 impl<'a> StateTexts<'a> {
@@ -443,6 +456,9 @@ impl<'a> StateTexts<'a> {
         if !task.warnings.is_empty() {
             texts.warnings = Some(to_string(&task.warnings)?.into());
         }
+        if let Some(cost) = &task.cost {
+            texts.price = Some(to_string(cost)?.into());
+        }
         Ok(texts)
     }
 
@@ -452,6 +468,7 @@ impl<'a> StateTexts<'a> {
             artifact: stored_text(row, const { column_index("artifact") })?,
             failure: stored_text(row, const { column_index("failure") })?,
             warnings: stored_text(row, const { column_index("warnings") })?,
+            price: stored_text(row, const { column_index("price") })?,
         })
     }
 }
@@ -480,6 +497,11 @@ pub(super) fn state_checksum(record: &TaskRecord, texts: &StateTexts<'_>) -> i64
         .optional_text(texts.artifact.as_deref())
         .optional_text(texts.failure.as_deref())
         .optional_text(texts.warnings.as_deref());
+    // Omitted without a cost, so that checksums from before there were costs stay valid.
+    let sum = match texts.price.as_deref() {
+        Some(price) => sum.text(price),
+        None => sum,
+    };
     i64::from(sum.finish())
 }
 

@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0023_gaps.sql"),
     include_str!("../../../../migrations/sqlite/0024_uploads.sql"),
     include_str!("../../../../migrations/sqlite/0025_pauses.sql"),
+    include_str!("../../../../migrations/sqlite/0026_money.sql"),
 ];
 
 /// The schema version of this program.

@@ -81,7 +81,7 @@ const PLAIN: CopiedTable = CopiedTable {
 };
 
 /// The tables in the order in which they are written.
-pub static COPIED_TABLES: [CopiedTable; 13] = [
+pub static COPIED_TABLES: [CopiedTable; 14] = [
     CopiedTable {
         name: "counters",
         columns: columns!(Text: name; Int: value;),
@@ -107,7 +107,7 @@ pub static COPIED_TABLES: [CopiedTable; 13] = [
         columns: columns!(
             Int: seq; Text: id, project, phase; Int: progress, attempt, deaths; Text: engine;
             Int: created_at_ms, started_at_ms, finished_at_ms, expires_at_ms;
-            Text: artifact, failure, warnings; Bytes: ticket; Int: spec_version; Text: spec, metadata;
+            Text: artifact, failure, warnings, price; Bytes: ticket; Int: spec_version; Text: spec, metadata;
             Int: priority, reference_bytes, charged_bytes, references_ready;
         ),
         special: &[
@@ -147,7 +147,8 @@ pub static COPIED_TABLES: [CopiedTable; 13] = [
         name: "api_keys",
         columns: columns!(
             Text: id; Bytes: sha256; Text: name, project, scopes, models;
-            Int: requests_per_minute, unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms;
+            Int: requests_per_minute, unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms,
+                budget_per_day, budget_per_month;
         ),
         key: "number",
         ..PLAIN
@@ -205,7 +206,7 @@ pub static COPIED_TABLES: [CopiedTable; 13] = [
     },
     CopiedTable {
         name: "tallies",
-        columns: columns!(Int: day; Text: project, model; Int: completed, failed, cancelled, video_ms, engine_ms;),
+        columns: columns!(Int: day; Text: project, model; Int: completed, failed, cancelled, video_ms, engine_ms, cost_micros;),
         key: "day, project, model",
         ..PLAIN
     },
@@ -231,6 +232,13 @@ pub static COPIED_TABLES: [CopiedTable; 13] = [
         name: "upload_uses",
         columns: columns!(Text: upload, task;),
         key: "upload, task",
+        ..PLAIN
+    },
+    // Without the day of the budgets: a store learns it from its own clock.
+    CopiedTable {
+        name: "spending",
+        columns: columns!(Text: scope; Int: day, day_micros, month, month_micros;),
+        key: "scope",
         ..PLAIN
     },
 ];

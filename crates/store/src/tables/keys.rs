@@ -3,15 +3,19 @@
 
 use std::collections::HashMap;
 
-use kinora_contract::UnixMs;
 use kinora_contract::limits::KEY_LOG_ENTRIES_MAX;
+use kinora_contract::{Amount, UnixMs};
 use serde_json::{from_str, json};
 
 use crate::sql::{SqlDialect, SqlQuery, SqlRow, SqlScript, TypedQuery, UnreadableValue};
-use crate::{ApiKey, KeyAction, KeyActionKind, KeyActor, KeyRotation, KeyScope, NewKey, SecretKey};
+use crate::tables::spending;
+use crate::{
+    ApiKey, Budget, KeyAction, KeyActionKind, KeyActor, KeyRotation, KeyScope, NewKey, SecretKey,
+};
 
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
-     unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
+     unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms, budget_per_day, \
+     budget_per_month";
 
 /// Asks for all keys, newest first.
 pub(crate) fn all(dialect: SqlDialect) -> TypedQuery<ApiKey> {
@@ -54,12 +58,20 @@ fn read(row: &SqlRow) -> Result<ApiKey, UnreadableValue> {
         unfinished_max: row.get(7)?,
         created_at_ms: row.get(8)?,
         expires_at_ms: row.get(9)?,
+        budget: Budget {
+            per_day: amount(row, 12)?,
+            per_month: amount(row, 13)?,
+        },
     };
     Ok(ApiKey {
         key,
         revoked_at_ms: row.get(10)?,
         last_used_at_ms: row.get(11)?,
     })
+}
+
+fn amount(row: &SqlRow, at: usize) -> Result<Option<Amount>, UnreadableValue> {
+    Ok(row.get::<Option<u64>>(at)?.map(Amount::from_micros))
 }
 
 /// Adds a key unchanged.
@@ -73,7 +85,7 @@ fn insert_where(stored: &ApiKey, condition: &str) -> SqlQuery {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
     let add = format!(
         "INSERT INTO api_keys ({COLUMNS}) \
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 WHERE {condition} RETURNING 1"
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 WHERE {condition} RETURNING 1"
     );
     SqlQuery::new(add)
         .bind(&key.id)
@@ -88,6 +100,8 @@ fn insert_where(stored: &ApiKey, condition: &str) -> SqlQuery {
         .bind(key.expires_at_ms)
         .bind(stored.revoked_at_ms)
         .bind(stored.last_used_at_ms)
+        .bind(key.budget.per_day.map(Amount::micros))
+        .bind(key.budget.per_month.map(Amount::micros))
 }
 
 fn unused(key: &NewKey) -> ApiKey {
@@ -205,9 +219,10 @@ impl SqlScript for RotateKey {
         let [lock, entry, trim] = log_end(old, *now_ms, Some(&new.id), by);
         // Adds nothing if the old key does not exist, so that the script ends without a change
         // then.
-        let is_known = "EXISTS (SELECT 1 FROM api_keys WHERE id = $13)";
+        let is_known = "EXISTS (SELECT 1 FROM api_keys WHERE id = $15)";
         let add = insert_where(&unused(new), is_known).bind(old);
-        vec![lock, entry, trim, end, add]
+        let spent = spending::carry_over(old, &new.id);
+        vec![lock, entry, trim, end, spent, add]
     }
 
     fn output(&self, answers: &[Vec<SqlRow>]) -> Result<Option<ApiKey>, UnreadableValue> {

@@ -6,6 +6,7 @@ pub(crate) mod copied;
 pub(crate) mod keys;
 pub(crate) mod operators;
 pub(crate) mod pauses;
+pub(crate) mod spending;
 pub(crate) mod uploads;
 pub(crate) mod webhooks;
 pub(crate) mod workers;

@@ -158,7 +158,7 @@ pub(crate) fn ended(
 
 /// Asks for sums, by day, project and model.
 pub(crate) fn sums(request: &TallyRequest) -> TypedQuery<TallyRow> {
-    let ask = "SELECT day, project, model, completed, failed, cancelled, video_ms, engine_ms FROM tallies \
+    let ask = "SELECT day, project, model, completed, failed, cancelled, video_ms, engine_ms, cost_micros FROM tallies \
                WHERE day BETWEEN $1 AND $2 AND ($3 IS NULL OR project = $3) AND ($4 IS NULL OR model = $4) \
                ORDER BY day, project, model";
     TypedQuery {
@@ -178,6 +178,7 @@ pub(crate) fn sums(request: &TallyRequest) -> TypedQuery<TallyRow> {
                     cancelled: row.get(5)?,
                     video_ms: row.get(6)?,
                     engine_ms: row.get(7)?,
+                    cost_micros: row.get(8)?,
                 },
             })
         },
@@ -186,11 +187,11 @@ pub(crate) fn sums(request: &TallyRequest) -> TypedQuery<TallyRow> {
 
 /// Adds to the sums of a day.
 pub(crate) fn add(row: &TallyRow) -> SqlQuery {
-    let add = "INSERT INTO tallies AS t (day, project, model, completed, failed, cancelled, video_ms, engine_ms) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (day, project, model) DO UPDATE SET \
+    let add = "INSERT INTO tallies AS t (day, project, model, completed, failed, cancelled, video_ms, engine_ms, \
+               cost_micros) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (day, project, model) DO UPDATE SET \
                completed = t.completed + excluded.completed, failed = t.failed + excluded.failed, \
                cancelled = t.cancelled + excluded.cancelled, video_ms = t.video_ms + excluded.video_ms, \
-               engine_ms = t.engine_ms + excluded.engine_ms";
+               engine_ms = t.engine_ms + excluded.engine_ms, cost_micros = t.cost_micros + excluded.cost_micros";
     let tally = &row.tally;
     SqlQuery::new(add)
         .bind(row.day)
@@ -201,4 +202,5 @@ pub(crate) fn add(row: &TallyRow) -> SqlQuery {
         .bind(tally.cancelled)
         .bind(tally.video_ms)
         .bind(tally.engine_ms)
+        .bind(tally.cost_micros)
 }

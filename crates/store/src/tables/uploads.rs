@@ -242,6 +242,14 @@ pub(crate) fn due(now_ms: UnixMs, limit: usize) -> TypedQuery<(String, String)> 
     }
 }
 
+/// Counts the files that a sweep must look at.
+pub(crate) fn count_due(now_ms: UnixMs) -> TypedQuery<u64> {
+    TypedQuery {
+        query: SqlQuery::new("SELECT count(*) FROM uploads WHERE due_ms <= $1").bind(now_ms),
+        read: |row| row.get(0),
+    }
+}
+
 /// Removes those of these files that are still due and not needed by an unfinished task; returns them for
 /// [`read_bytes`]. The task's own row is asked: that a task is gone with damage must not keep a file for ever.
 pub(crate) fn remove_due(dialect: SqlDialect, ids: &str, now_ms: UnixMs) -> SqlQuery {

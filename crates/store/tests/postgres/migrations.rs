@@ -98,7 +98,9 @@ async fn tasks_are_accepted_and_made_while_a_migration_builds_an_index() {
 async fn a_migration_that_waits_for_a_table_holds_up_others_for_a_moment_only() {
     let (url, server) = (database().await, Server::shared());
     open_now(&url).await.submit(1, "one").await;
-    let back = "ALTER TABLE tasks DROP COLUMN trace; ALTER TABLE webhooks DROP COLUMN dropped; \
+    let back = "ALTER TABLE tasks DROP COLUMN trace, DROP COLUMN price; ALTER TABLE webhooks DROP COLUMN dropped; \
+         ALTER TABLE tallies DROP COLUMN cost_micros; DROP TABLE spending, budget_day; \
+         ALTER TABLE api_keys DROP COLUMN budget_per_day, DROP COLUMN budget_per_month; \
          DROP TABLE upload_uses, uploads, pauses; UPDATE schema_version SET version = 5, indexed = 5";
     server.run(&url, back);
     // A report reads the table for long.

@@ -195,6 +195,7 @@ fn key(number: u8) -> NewKey {
         models: None,
         requests_per_minute: Some(7),
         unfinished_max: None,
+        budget: kinora_store::Budget::default(),
         created_at_ms: NOW,
         expires_at_ms: None,
     }

@@ -1,12 +1,13 @@
 /** @file The form for a new video. It holds the state; its parts show it and say what changes. */
 
-import { ApiError, submit } from "../core/api.js";
+import { ApiError, submit, usage } from "../core/api.js";
 import { announce, h, icon, setAttribute, setText } from "../core/dom.js";
 import { refusalWords } from "../core/failure.js";
 import { plural, shortened } from "../core/format.js";
 import { SEND } from "../core/keyboard.js";
 import { whyNot } from "../core/models.js";
 import { rememberPrompt } from "../core/kept.js";
+import { leftWords } from "../core/prices.js";
 import { bodyOf } from "../core/request.js";
 import { keepForm, keptForm, rememberRequest } from "../core/session.js";
 import * as tasks from "../core/tasks.js";
@@ -14,6 +15,7 @@ import { submitFour } from "../core/variations.js";
 import { toast } from "../view/toast.js";
 import { field, remark, toggle } from "./controls.js";
 import { takesFiles } from "./drop.js";
+import { priceWords } from "./price.js";
 import { modelChoice } from "./model.js";
 import { picturesPart } from "./pictures.js";
 import { fitted, shapePart, sizeOf } from "./shape.js";
@@ -90,6 +92,8 @@ export function composer(models, { onSubmitted, onClose }) {
     h("div", { class: "part" }, negative.root, seed.root),
   );
   const failure = remark([]);
+  const price = h("p", { class: "hint composer-price", hidden: true });
+  let left = "";
   const button = h(
     "button",
     { type: "submit", class: "button is-primary is-wide" },
@@ -122,7 +126,7 @@ export function composer(models, { onSubmitted, onClose }) {
       draft.root,
       more,
     ),
-    h("div", { class: "composer-foot" }, failure.root, h("div", { class: "composer-buttons" }, button, four)),
+    h("div", { class: "composer-foot" }, failure.root, price, h("div", { class: "composer-buttons" }, button, four)),
   );
   root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
@@ -161,11 +165,20 @@ export function composer(models, { onSubmitted, onClose }) {
     if (seed.control.value !== form.seed) seed.control.value = form.seed;
     seed.remark.show(seedComplaint(form), true);
     failure.show("");
+    setText(price, [priceWords(form, model()), left].filter(Boolean).join(" "));
+    price.hidden = !price.textContent;
     setText(
       button.firstElementChild,
       isEdit ? "Make the edit" : form.draft && can.draft ? "Generate draft" : "Generate",
     );
     document.body.classList.toggle("is-editing", isEdit);
+  }
+
+  /** Shows what the budget has left, of a model that costs anything. */
+  async function showBudget() {
+    if (!models.some((one) => one.prices)) return;
+    left = await usage().then(leftWords, () => "");
+    show();
   }
 
   /** @param {Event} event @param {boolean} [isFour] with four seeds */
@@ -187,6 +200,7 @@ export function composer(models, { onSubmitted, onClose }) {
       const task = await (isFour ? sendFour(body, onRetry) : sendOne(body, onRetry));
       rememberPrompt(form.prompt.trim());
       if (form.source) change({ source: null, prompt: "" });
+      showBudget();
       onSubmitted(task);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -240,6 +254,7 @@ export function composer(models, { onSubmitted, onClose }) {
 
   more.open = Boolean(form.seed || form.negative);
   change({ model: model().id });
+  showBudget();
   // What others have made since tells more of the models.
   tasks.listen(() => modelPart.show(form, model()));
   return {

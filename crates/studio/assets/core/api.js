@@ -33,6 +33,7 @@ import { idempotencyKey, savedKey } from "./session.js";
  * @property {boolean} [has_audio]
  * @property {string} [engine]
  * @property {{code: string, message: string}[]} [warnings]
+ * @property {import("./prices.js").Cost} [cost]
  */
 
 /** A refusal of the service, or its silence (`status` 0). */
@@ -93,6 +94,12 @@ const json = async (path, options, key) => (await send(path, options, key)).json
  * @returns {Promise<{data: import("./models.js").Model[], scopes: string[]}>}
  */
 export const models = (key) => json("v1/models", {}, key);
+
+/**
+ * What the key and its project have used of their budgets.
+ * @returns {Promise<import("./prices.js").Usage>}
+ */
+export const usage = () => json("v1/usage");
 
 /**
  * The key that the code of a sign-in link is worth, once.

@@ -24,7 +24,7 @@ import { plural } from "./format.js";
  * @property {boolean} edit
  */
 
-/** @typedef {{id: string, available: boolean, paused?: {reason: string | null}, engine?: string, capabilities: Capabilities}} Model */
+/** @typedef {{id: string, available: boolean, paused?: {reason: string | null}, engine?: string, capabilities: Capabilities, prices?: import("./prices.js").Prices}} Model */
 
 const NAMED = ["21:9", "16:9", "4:3", "1:1", "3:4", "9:16"];
 /** The short sides that the API knows by a name. */

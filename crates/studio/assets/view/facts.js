@@ -2,6 +2,7 @@
 
 import { copy } from "../core/clipboard.js";
 import { h, icon } from "../core/dom.js";
+import { costWords } from "../core/prices.js";
 import { length, moment, sizeText, span } from "../core/format.js";
 import { toast } from "./toast.js";
 
@@ -20,6 +21,7 @@ export function factsOf(task) {
     ["Sound", task.has_audio === undefined ? "" : task.has_audio ? "yes" : "no"],
     ["Seed", String(task.seed)],
     ["Engine", task.engine ?? ""],
+    ["Cost", costWords(task.cost)],
     ["Made in", task.status === "completed" ? took : ""],
     ["Created", moment(task.created_at)],
     ["Kept until", task.expires_at ? moment(task.expires_at) : ""],

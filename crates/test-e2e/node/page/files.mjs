@@ -89,7 +89,15 @@ async function visit(options) {
 }
 
 export async function own_files_by_phone() {
-  const { close } = await visit({ width: 360, height: 740 });
+  const { page, close } = await visit({ width: 360, height: 740 });
+  await tile(page, "A kite").locator(".tile-open").click();
+  await action(page, "go-on").click();
+  const words = page.locator(".toast").filter({ hasText: "Starts from the last frame" });
+  const generate = page.getByRole("button", { name: "Generate" });
+  const [message, button] = [await words.boundingBox(), await generate.boundingBox()];
+  assert(message.y + message.height <= button.y, "the message covers the button that it is about");
+  await generate.click();
+  await page.waitForFunction(() => document.querySelectorAll(".tile[data-status=completed]").length === 2);
   await close();
 }
 

@@ -9,9 +9,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kinora_test_e2e::{
-    DataFolder, Finished, Hold, RESULT_FILES, Server, Setup, kinora, run, until,
+    Client, DataFolder, Finished, Form, Hold, RESULT_FILES, Server, Setup, kinora, run, studio,
+    until,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::bare;
 use crate::support::{narrow, quick};
@@ -275,4 +276,63 @@ fn files_of_tasks_that_are_deleted_meanwhile_are_told_and_lost_ones_are_an_error
     assert_fails_with(&done, "missing");
     assert_fails_with(&done, kept.id());
     assert!(!to.exists() && !server.data().beside("second.partial").exists());
+}
+
+/// A file with a part of its own, so that no two have the same bytes.
+fn upload(client: &Client, colour: &str) -> Value {
+    let picture = studio::picture("own.png", (320, 256), colour);
+    let form = Form::default().part("; name=\"file\"; filename=\"own.png\"", &picture);
+    client.request("POST", "/v1/files").form(&form).send().ok()
+}
+
+#[test]
+fn p17_uploaded_files_are_restored_and_those_deleted_meanwhile_are_told() {
+    let server = Server::start();
+    let client = server.client();
+    let video = client.submit(&quick("kinora-b1"));
+    client.wait_completed(video.id());
+    let [kept, deleted] = ["red", "teal"].map(|colour| upload(&client, colour));
+    let bytes = client.get(kept["url"].as_str().unwrap()).body;
+    let to = server.data().beside("backup");
+    let (done, ()) = held_backup(&server, &to, || {
+        let path = format!("/v1/files/{}", deleted["id"].as_str().unwrap());
+        client.delete(&path).ok();
+        until("its bytes to go", || {
+            (server.data().files("uploads").len() == 1).then_some(())
+        });
+    });
+    let report: Value = serde_json::from_str(&done.ok()).unwrap();
+    let key = format!("uploads/{}", deleted["id"].as_str().unwrap());
+    assert_eq!(report["results"]["gone_uploads"], json!([key]));
+    assert_eq!(report["results"]["files"], RESULT_FILES + 1);
+
+    let other = restored(&to, server.data());
+    let client = other.client();
+    // The addresses that clients hold have another port here.
+    let path = |file: &Value| {
+        let (_, path) = file["url"].as_str().unwrap().split_once("/v1/").unwrap();
+        format!("/v1/{path}")
+    };
+    let found = other.anonymous().get(&path(&kept));
+    assert_eq!(found.status, 200, "{}", found.shown());
+    assert!(found.body == bytes);
+    let mut body = quick("kinora-b1");
+    body["first_frame"] = json!(format!("{}{}", client.base_url(), path(&kept)));
+    client.wait_completed(client.submit(&body).id());
+
+    // The doctor names what is lost, and a backup refuses it.
+    let doctor = || {
+        let mut command = kinora();
+        command.args(["doctor", "--data"]).arg(server.data().path());
+        let said = run(command).stdout;
+        let line = said.lines().find(|line| line.contains("  uploads"));
+        line.unwrap_or_else(|| panic!("{said}")).to_owned()
+    };
+    assert!(doctor().starts_with("ok"), "{}", doctor());
+    fs::remove_file(&server.data().files("uploads")[0]).unwrap();
+    let line = doctor();
+    let lost = format!("uploads/{} is missing", kept["id"].as_str().unwrap());
+    assert!(line.starts_with("BAD") && line.contains(&lost), "{line}");
+    let refused = run(backup(server.data(), &server.data().beside("second"), &[]));
+    assert_fails_with(&refused, kept["id"].as_str().unwrap());
 }

@@ -2,6 +2,7 @@
 //! made twice when any of them dies, and a client may talk to any of them.
 
 mod bucket;
+mod budgets;
 mod cancels;
 mod clocks;
 mod day;

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::backups::assert_fails_with;
 use crate::support::{reaching_from, square};
+use crate::uploads::day;
 use crate::webhooks::{add, list, verifies};
 
 const BASE_URL: &str = "http://kinora.test";
@@ -113,6 +114,38 @@ impl Made {
     }
 }
 
+/// What a client holds of a file that it uploaded.
+struct Uploaded {
+    object: Value,
+    bytes: Vec<u8>,
+}
+
+impl Uploaded {
+    fn by(client: &Client) -> Self {
+        let upload = client.request("POST", "/v1/files").form(&day());
+        let object = upload.send().ok();
+        let id = object["id"].as_str().unwrap();
+        let bytes = client.get(&format!("/v1/files/{id}/content")).body;
+        Self { object, bytes }
+    }
+
+    /// Its address opens, and it is the first frame of a new clip.
+    fn assert_kept(&self, server: &Server) {
+        let client = server.client();
+        let list = client.get("/v1/files").ok();
+        assert_eq!(list["data"], serde_json::json!([self.object]));
+        let url = self.object["url"].as_str().unwrap();
+        let found = server.anonymous().get(url.strip_prefix(BASE_URL).unwrap());
+        assert_eq!(found.status, 200, "{}", found.shown());
+        assert!(found.body == self.bytes);
+        let mut body = square("kinora-b1");
+        body["first_frame"] = url.into();
+        let video = client.submit(&body);
+        client.wait_completed(video.id());
+        client.delete(&format!("/v1/videos/{}", video.id())).ok();
+    }
+}
+
 /// Makes a video for each of these models on this folder, and stops.
 fn made_on(data: &DataFolder, models: &[&str]) -> Vec<Made> {
     let server = Variables::default().start(data);
@@ -138,6 +171,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     let idle = Variables::default().over(Setup::on(&data)).without_worker();
     let server = idle.start();
     let queued = keyed(&server.client()).id().to_owned();
+    let picture = Uploaded::by(&server.client());
     stop(server);
 
     let first = data.beside("first");
@@ -145,7 +179,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!(
         (&report["tasks"]["unfinished"], &report["results"]["files"]),
-        (&1.into(), &(2 * RESULT_FILES).into())
+        (&1.into(), &(2 * RESULT_FILES + 1).into())
     );
     let there = Variables::shared(&Postgres::shared().database(), &s3);
     let machine = DataFolder::to_restore(&data);
@@ -173,6 +207,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     let told = &receiver.wait_for(1)[0];
     assert_eq!(told.event()["data"]["id"], queued.as_str());
     assert!(verifies(told, &secret), "{told:#?}");
+    picture.assert_kept(&server);
     stop(server);
     assert_orphans_are_found(&there, &s3);
 
@@ -191,6 +226,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     run(Variables::default().import(&third, &home)).ok();
     let server = Variables::default().start(&home);
     made.iter().for_each(|video| video.assert_kept(&server));
+    picture.assert_kept(&server);
     let client = server.client();
     assert_eq!(keyed(&client).id(), queued);
     let listed = client.get("/v1/videos").ok();

@@ -9,7 +9,14 @@ use crate::cli::bare;
 use crate::support::{narrow, shared, slow};
 
 /// Fields that repeat others, for clients of other services.
-const OTHER_NAMES: [&str; 4] = ["fail_reason", "object", "remixed_from_video_id", "url"];
+const OTHER_NAMES: [&str; 6] = [
+    "fail_reason",
+    "object",
+    "polling_url",
+    "remixed_from_video_id",
+    "unsigned_urls",
+    "url",
+];
 
 fn client() -> Client {
     let user = shared().newcomer();

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_test_e2e::{Client, Host, Server, Setup, studio, until};
+use kinora_test_e2e::{Client, Form, Host, Server, Setup, studio, until};
 use serde_json::json;
 
 use crate::support::{quick, reaching_from, slow};
@@ -149,6 +149,33 @@ fn p11_a_disk_too_full_for_a_reference_holds_the_task_up_until_there_is_room() {
     ballast.drop_it();
     client.wait_completed(waiting.id());
     assert_eq!(staged(&server), 0);
+}
+
+#[test]
+fn p11_a_disk_too_full_for_an_upload_refuses_it_and_keeps_nothing_of_it() {
+    let server = on_small_disk(24, 0);
+    let client = server.client();
+    let picture = studio::landscape("large.png", (1600, 1200));
+    assert!(picture.len() > 300_000, "{} bytes", picture.len());
+    let large = Form::default().part("; name=\"file\"; filename=\"large.png\"", &picture);
+    let upload = || client.request("POST", "/v1/files").form(&large).send();
+    let ballast = Ballast::load(&server, 150_000);
+    let refused = upload();
+    refused.refused(503, "storage_unavailable");
+    assert!(refused.number("retry-after").is_some());
+    until("nothing to be left of the upload", || {
+        (staged(&server) == 0).then_some(())
+    });
+    assert_eq!(client.get("/v1/files").ok()["data"], json!([]));
+    ballast.drop_it();
+    becomes_ready(&server);
+    let file = until("an upload to be taken again", || {
+        let reply = upload();
+        (reply.status == 200).then(|| reply.ok())
+    });
+    let mut body = quick("kinora-b1");
+    body["first_frame"] = file["url"].clone();
+    client.wait_completed(client.submit(&body).id());
 }
 
 /// What was accepted before can still be published.

@@ -15,6 +15,7 @@ mod cancels;
 mod capabilities;
 #[path = "../../../contract/tests/contract/cases.rs"]
 mod cases;
+mod costs;
 #[path = "../e2e/dice.rs"]
 mod dice;
 mod downloads;

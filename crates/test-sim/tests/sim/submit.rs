@@ -9,7 +9,7 @@ use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
     FrameSize, Priority, Size, TaskId, TaskPhase, TaskState, VideoInputs, VideoLength, VideoSpec,
 };
-use kinora_store::{InsertOutcome, NewTask, QueueBounds};
+use kinora_store::{InsertOutcome, NewTask, QueueBounds, SubmitBudgets};
 use serde_json::json;
 use tokio::task::unconstrained;
 
@@ -146,6 +146,8 @@ impl World {
                 project_bytes_max: 0,
                 ..QueueBounds::NONE
             },
+            cost: None,
+            budgets: SubmitBudgets::default(),
         };
         let refused = self.witness.open().real.tasks.insert(nobodys).await;
         assert!(

@@ -258,6 +258,7 @@ impl World {
                 project_bytes_max: u64::MAX,
                 bytes_max: u64::MAX,
                 reserve: DiskReserve::default(),
+                budgets: kinora_api::ProjectBudgets::default(),
                 base_url: "http://sim".to_owned(),
                 waiting_max: WAITING_MAX,
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
@@ -380,6 +381,7 @@ fn api_key(project: &str, key: &KeyText) -> NewKey {
         models: None,
         requests_per_minute: None,
         unfinished_max: None,
+        budget: kinora_store::Budget::default(),
         created_at_ms: 0,
         expires_at_ms: None,
     }

@@ -1,7 +1,8 @@
 //! Stand-ins of paid video providers: each plays one API as its SDK describes it, and is as strict as the provider. It
 //! checks the key, the method, the path and every field of a body against an allow-list with types, and refuses
 //! anything else in the provider's own shape. Jobs get on when they are looked at, so nothing depends on time. None
-//! of them was compared with the real server; the official SDKs of Ark, DashScope and Veo bring a film out of theirs.
+//! of them was compared with the real server; the official SDKs of Ark, DashScope, Gemini Omni and Veo bring
+//! a film out of theirs.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "this is for tests")]
 

@@ -23,6 +23,11 @@ const CONTENT: Shape = Shape::Either(&[
         ),
     ]),
 ]);
+/// As the SDK sends a list of content.
+const STEP: Shape = Shape::Object(&[
+    ("type", Must, Shape::OneOf(&["user_input"])),
+    ("content", Must, Shape::List(&CONTENT, 4)),
+]);
 const FORMAT: Shape = Shape::Object(&[
     ("type", Must, Shape::OneOf(&["video"])),
     ("delivery", May, Shape::OneOf(&["inline", "uri"])),
@@ -46,7 +51,7 @@ const SUBMIT: Shape = Shape::Object(&[
     (
         "input",
         Must,
-        Shape::Either(&[Shape::Text, Shape::List(&CONTENT, 4)]),
+        Shape::Either(&[Shape::Text, Shape::List(&CONTENT, 4), Shape::List(&STEP, 1)]),
     ),
     ("background", May, Shape::Flag),
     ("response_format", May, FORMAT),
@@ -89,6 +94,7 @@ impl Provider for GeminiOmni {
             }
             ("GET", "/models?pageSize=1", ..) => Ok(Answer::json(200, &json!({"models": []}))),
             ("GET", _, Some(id), None) => {
+                let id = id.strip_suffix("?stream=false").unwrap_or(id);
                 let stage = world.look(id)?;
                 Ok(Answer::json(200, &interaction(id, stage, world)))
             }

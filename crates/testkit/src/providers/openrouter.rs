@@ -37,7 +37,11 @@ const SIZES: &[&str] = &[
     "1080x1920",
 ];
 const SUBMIT: Shape = Shape::Object(&[
-    ("model", Must, Shape::OneOf(&["bytedance/seedance-2.0"])),
+    (
+        "model",
+        Must,
+        Shape::OneOf(&["bytedance/seedance-2.0", "google/veo-3.1"]),
+    ),
     ("prompt", Must, Shape::Text),
     ("duration", May, Shape::Whole(4, 15)),
     ("size", May, Shape::OneOf(SIZES)),

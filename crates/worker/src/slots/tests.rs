@@ -46,6 +46,7 @@ fn task(project: &str, model: &str, seconds: u32) -> Task {
         engine: None,
         warnings: Vec::new(),
         trace: None,
+        cost: None,
     }
 }
 

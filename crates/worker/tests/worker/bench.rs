@@ -18,7 +18,7 @@ use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
     CancelOutcome, ChoreWork, DeleteOutcome, InsertOutcome, NewTask, OpenOptions, QueueBounds,
-    StoreHandles,
+    StoreHandles, SubmitBudgets,
 };
 use kinora_system::scratch::ScratchFolder;
 use kinora_traces::TaskTracer;
@@ -239,6 +239,8 @@ impl Bench {
             files: Vec::new(),
             trace: None,
             bounds: QueueBounds::NONE,
+            cost: None,
+            budgets: SubmitBudgets::default(),
         };
         let inserted = self.store.tasks.insert(new).await.unwrap();
         assert!(

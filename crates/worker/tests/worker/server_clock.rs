@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use kinora_contract::{Clock as _, ManualClock, Priority, TaskId, TaskPhase};
 use kinora_store::faulty::StoreMethod;
 use kinora_store::{
-    IdempotencyKey, InsertOutcome, NewTask, OpenOptions, QueueBounds, migrate, open,
+    IdempotencyKey, InsertOutcome, NewTask, OpenOptions, QueueBounds, SubmitBudgets, migrate, open,
 };
 use kinora_testkit::postgres::Server;
 
@@ -95,6 +95,8 @@ impl Moved {
             files: Vec::new(),
             trace: None,
             bounds: QueueBounds::NONE,
+            cost: None,
+            budgets: SubmitBudgets::default(),
         };
         match self.store.tasks.insert(new).await.unwrap() {
             InsertOutcome::Inserted(task) | InsertOutcome::Replayed(task) => task.id,

@@ -43,6 +43,7 @@ fn waiting_task(seq: u64, project: &str) -> TaskRecord {
         engine: None,
         warnings: Vec::new(),
         trace: None,
+        cost: None,
     };
     TaskRecord::accepted(seq, task)
 }

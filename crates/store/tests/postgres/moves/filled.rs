@@ -35,6 +35,7 @@ pub(super) fn key(number: u8) -> NewKey {
         models: (number == 2).then(|| vec!["kinora-b1".to_owned()]),
         requests_per_minute: (number == 2).then_some(0),
         unfinished_max: (number == 2).then_some(u32::MAX),
+        budget: kinora_store::Budget::default(),
         created_at_ms: NOW + u64::from(number % 3),
         expires_at_ms: (number == 3).then_some(NOW + 5),
     }
