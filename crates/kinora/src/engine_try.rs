@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::limits::SECONDS_MAX;
-use kinora_contract::{CardRecord, Clock, TaskId, VideoLength, VideoSpec};
+use kinora_contract::{CardRecord, Clock, Money, TaskId, VideoLength, VideoSpec};
 use kinora_engine::{
     EngineError, FilmEngine, FilmJob, FilmKind, JobControl, KindError, TicketStore,
 };
@@ -47,6 +47,8 @@ struct Trial {
     engine: Arc<dyn FilmEngine>,
     servers: Vec<String>,
     is_paid: bool,
+    /// By the model's card.
+    price: Option<Money>,
     spec: VideoSpec,
     key: String,
     to: PathBuf,
@@ -64,7 +66,8 @@ impl Trial {
         let engine = engine.map_err(unusable)?;
         let card = model.card(engine.describe().features);
         let card = card.map_err(|error| Failure::because(&model.id, error))?;
-        let spec = request::spec(args, card)?;
+        let spec = request::spec(args, card.clone())?;
+        let price = card.estimate(&spec, config.money.currency);
         let key = TaskId::from_parts(SystemClock.now_ms(), system::random()?).to_string();
         let to = args.output.clone();
         let to = to.unwrap_or_else(|| format!("./try-{key}.mp4").into());
@@ -75,7 +78,11 @@ impl Trial {
         }
         Ok(Self {
             servers: kind.servers().to_vec(),
-            is_paid: dialect.repeat() == RepeatRule::Never,
+            is_paid: dialect.repeat() == RepeatRule::Never || price.is_some(),
+            price: price.map(|cost| Money {
+                amount: cost.amount,
+                currency: cost.currency,
+            }),
             engine: Arc::new(engine),
             spec,
             key,
@@ -108,8 +115,11 @@ impl Trial {
             [] => String::new(),
             _ => format!(", with {}", references.join(", ")),
         };
+        let price = self
+            .price
+            .map_or_else(String::new, |price| format!("; about {price}"));
         format!(
-            "{} at {}: {shape}, {}, seed {}{references}\n",
+            "{} at {}: {shape}, {}, seed {}{references}{price}\n",
             spec.model,
             self.servers.join(" or "),
             length(spec.seconds),

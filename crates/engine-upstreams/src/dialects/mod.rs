@@ -9,7 +9,8 @@
 //!    never submitted again.
 //! 4. [`RemoteJob`]: a task at its upstream, by its [`RemoteTicket`]; `answer` parses its answers, `identity` says
 //!    whether they are about this task.
-//! 5. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings.
+//! 5. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings; `describe`: words about a
+//!    dialect and its answers for an operator.
 //!
 //! It dials no unknown origin named in an answer.
 

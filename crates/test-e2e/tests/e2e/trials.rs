@@ -96,7 +96,7 @@ fn a_trial_shows_each_exchange_without_the_key_and_saves_a_film_that_fits() {
     );
     assert!(output.status.success(), "{said}");
     for part in [
-        &format!("> POST {}/videos/generations\n", provider.base_url()),
+        &*format!("> POST {}/videos/generations\n", provider.base_url()),
         "> authorization: ***\n",
         "\"prompt\": \"A red balloon\"",
         "\"url\": \"data:image/png;base64,",
