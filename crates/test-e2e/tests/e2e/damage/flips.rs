@@ -22,7 +22,7 @@ fn told(client: &Client, id: &str) -> Result<Value, u16> {
     }
     let mut object = reply.json();
     let object_fields = object.as_object_mut().unwrap();
-    object_fields.retain(|name, _| !name.ends_with("url"));
+    object_fields.retain(|name, _| !name.ends_with("url") && !name.ends_with("urls"));
     Ok(object)
 }
 
