@@ -303,6 +303,11 @@ impl TaskRun<'_> {
             tracing::warn!(%charged, "cost in another currency than the service's ignored");
             return Ok(());
         }
+        if !cost.accepts(charged) {
+            let estimate = cost.amount;
+            tracing::warn!(%charged, %estimate, "cost of a provider ignored: it is far above the estimate");
+            return Ok(());
+        }
         let renewal = LeaseRenewal {
             charged: Some(charged),
             ..LeaseRenewal::default()

@@ -269,7 +269,13 @@ impl TaskRecord {
 
     fn cancelled(&self, failure: Failure, at: TaskEnd) -> Result<Self, EventRefusal> {
         self.expect(!self.is_terminal())?;
-        let mut after = self.failed(failure, at);
+        let mut after = self.with_task(None, |task| {
+            task.state = TaskState::Failed(failure);
+            end(task, at);
+            if let (Some(cost), Some(amount)) = (&mut task.cost, self.cost_if_withdrawn()) {
+                cost.amount = amount;
+            }
+        });
         // The worker still holds a token. Keeping it lets `check_token` tell it that the owner withdrew
         // the task, so that the worker stops quietly instead of reporting a lost lease.
         after.lease.clone_from(&self.lease);
