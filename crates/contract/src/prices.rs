@@ -85,6 +85,7 @@ impl Prices {
             fixed,
             per_second,
             charged: None,
+            charged_before: Amount::ZERO,
             reserved: None,
         }
     }
@@ -107,6 +108,9 @@ pub struct TaskCost {
     /// What the provider said that it charges, in this currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charged: Option<Amount>,
+    /// What providers charge for earlier jobs of the task, which failed.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub charged_before: Amount,
     /// The budgets that the amount counts against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<CostReservation>,
@@ -116,7 +120,7 @@ pub struct TaskCost {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostReservation {
-    /// Id of the key that submitted the task.
+    /// Id of the budget of the key that submitted the task: of the first of the keys that replaced each other.
     pub key: String,
     /// The day of the submit, in days since 1970 (UTC).
     pub day: u64,
@@ -133,7 +137,7 @@ impl TaskCost {
             self.fixed.plus(of_length).min(self.amount)
         };
         let price = video_seconds.map_or(Amount::ZERO, price);
-        self.amount = self.charged.unwrap_or(price);
+        self.amount = self.charged_before.plus(self.charged.unwrap_or(price));
         self.is_estimated = false;
     }
 
@@ -146,7 +150,7 @@ impl TaskCost {
         } else {
             Amount::ZERO
         };
-        self.charged.unwrap_or(estimate)
+        self.charged_before.plus(self.charged.unwrap_or(estimate))
     }
 
     /// Whether an unfinished task may cost what a provider says: an amount in the currency of the task, at most a
@@ -165,6 +169,12 @@ impl TaskCost {
         if self.accepts(charged) {
             self.charged = Some(charged.amount);
         }
+    }
+
+    /// The task goes on with another job, whose charge adds to those before.
+    pub(crate) fn begin_next_job(&mut self) {
+        let charged = self.charged.take().unwrap_or_default();
+        self.charged_before = self.charged_before.plus(charged);
     }
 }
 

@@ -455,6 +455,7 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
         fixed: Amount::ZERO,
         per_second: Amount::from_micros(180_000),
         charged: None,
+        charged_before: Amount::ZERO,
         reserved: Some(CostReservation {
             key: "key_a".to_owned(),
             day: 7,
@@ -520,6 +521,25 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
         let counted = effects.ending.map(|ending| ending.tally.cost_micros);
         assert_eq!(counted, Some(micros), "{event:?}");
     }
+    // Charges of jobs that follow each other add up; those of one job replace each other.
+    let job = |ticket: &str, micros| {
+        renewed(LeaseRenewal {
+            ticket: Some(ticket.to_owned()),
+            charged: Some(Money {
+                amount: Amount::from_micros(micros),
+                currency: Currency::USD,
+            }),
+            ..LeaseRenewal::default()
+        })
+    };
+    let next = after(at_server.clone(), [job("job 1", 1), job("job 2", 200_000)]);
+    for (event, micros) in [(done(), 1_100_000), (cancel(), 1_200_000)] {
+        let counted = effects(&next, event).ending;
+        assert_eq!(counted.map(|one| one.tally.cost_micros), Some(micros));
+    }
+    let again = after(next, [job("job 2", 70_000), job("job 2", 50_000)]);
+    let counted = effects(&again, deleted()).ending;
+    assert_eq!(counted.map(|one| one.tally.cost_micros), Some(250_000));
     let cancelled = after(at_server, [cancel()]);
     let cost = cancelled.task.cost.as_ref().expect("its cost");
     assert_eq!(

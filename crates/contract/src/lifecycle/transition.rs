@@ -152,8 +152,14 @@ impl TaskRecord {
             if let Some(warnings) = renewal.warnings {
                 task.warnings = warnings;
             }
-            if let (Some(cost), Some(charged)) = (&mut task.cost, renewal.charged) {
-                cost.record_charge(charged);
+            if let Some(cost) = &mut task.cost {
+                if let Some(charged) = renewal.charged {
+                    cost.record_charge(charged);
+                }
+                // After a failed job, the ticket becomes another.
+                if renewal.ticket.is_some() && renewal.ticket.as_deref() != self.ticket.as_deref() {
+                    cost.begin_next_job();
+                }
             }
         });
         if let Some(ticket) = renewal.ticket {
