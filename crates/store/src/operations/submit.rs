@@ -117,8 +117,8 @@ impl StoreOperation for SubmitTask {
     }
 }
 
-/// What the key and the project of a task with a cost have spent, and the id of the key's budget. Exact: sums change only under the lock of the project,
-/// which this transaction holds.
+/// What the key and the project of a task with a cost have spent, and the id of the key's budget. Exact: sums change only
+/// under the lock of the project, which this transaction holds.
 async fn find_spending<T: StoreTransaction>(
     new: &NewTask,
     tx: &mut T,
