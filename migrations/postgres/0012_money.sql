@@ -4,11 +4,13 @@ ALTER TABLE tasks ADD COLUMN price text;
 ALTER TABLE tallies ADD COLUMN cost_micros bigint NOT NULL DEFAULT 0;
 ALTER TABLE api_keys ADD COLUMN budget_per_day bigint;
 ALTER TABLE api_keys ADD COLUMN budget_per_month bigint;
+-- The first of the keys that replaced each other, whose sums count for all of them. NULL: the key itself.
+ALTER TABLE api_keys ADD COLUMN budget_id text;
 
 -- What the tasks of a project or of a key cost on the last day and in the last month in which there were any. Unfinished
 -- ones count with their estimates. All changes are made under the lock of the project's row.
 CREATE TABLE spending (
-    scope        text   PRIMARY KEY COLLATE "C", -- 'project:' or 'key:', and its name or id
+    scope        text   PRIMARY KEY COLLATE "C", -- 'project:' or 'key:', and its name or id (of the first of rotated keys)
     day          bigint NOT NULL, -- days since 1970 (UTC)
     day_micros   bigint NOT NULL,
     month        bigint NOT NULL, -- 12 times the year, and the months of the year before it

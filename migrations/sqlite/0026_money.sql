@@ -4,11 +4,13 @@ ALTER TABLE tasks ADD COLUMN price TEXT;
 ALTER TABLE tallies ADD COLUMN cost_micros INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE api_keys ADD COLUMN budget_per_day INTEGER;
 ALTER TABLE api_keys ADD COLUMN budget_per_month INTEGER;
+-- The first of the keys that replaced each other, whose sums count for all of them. NULL: the key itself.
+ALTER TABLE api_keys ADD COLUMN budget_id TEXT;
 
 -- What the tasks of a project or of a key cost on the last day and in the last month in which there were any. Unfinished
 -- ones count with their estimates.
 CREATE TABLE spending (
-    scope        TEXT    PRIMARY KEY NOT NULL, -- 'project:' or 'key:', and its name or id
+    scope        TEXT    PRIMARY KEY NOT NULL, -- 'project:' or 'key:', and its name or id (of the first of rotated keys)
     day          INTEGER NOT NULL, -- days since 1970 (UTC)
     day_micros   INTEGER NOT NULL,
     month        INTEGER NOT NULL, -- 12 times the year, and the months of the year before it

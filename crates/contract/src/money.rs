@@ -40,6 +40,12 @@ impl Amount {
             .then_some(Self(micros as u64))
     }
 
+    /// Whether it is nothing.
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// The amount in millionths.
     #[must_use]
     pub const fn micros(self) -> u64 {

@@ -13,6 +13,9 @@ use crate::spec::{FrameSize, VideoInputs, VideoLength, VideoSpec};
 
 /// The largest price, a bound on typing errors.
 const PRICE_MAX: Amount = Amount::from_micros(10_000_000_000);
+/// A provider's charge above this many times the estimate is taken for an error of its answer: one such number would
+/// use up a budget for a month.
+const CHARGE_TIMES_MAX: u64 = 100;
 
 /// The prices of a model; also sent as `prices` by `GET /v1/models`. A clip costs the sum of the three.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -82,6 +85,7 @@ impl Prices {
             fixed,
             per_second,
             charged: None,
+            charged_before: Amount::ZERO,
             reserved: None,
         }
     }
@@ -104,6 +108,9 @@ pub struct TaskCost {
     /// What the provider said that it charges, in this currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charged: Option<Amount>,
+    /// What providers charge for earlier jobs of the task, which failed.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub charged_before: Amount,
     /// The budgets that the amount counts against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<CostReservation>,
@@ -113,7 +120,7 @@ pub struct TaskCost {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostReservation {
-    /// Id of the key that submitted the task.
+    /// Id of the budget of the key that submitted the task: of the first of the keys that replaced each other.
     pub key: String,
     /// The day of the submit, in days since 1970 (UTC).
     pub day: u64,
@@ -123,21 +130,51 @@ impl TaskCost {
     /// Sets the final amount of a task that has ended, with a video of this length or without one: what the provider
     /// said, or else the price of the video that was made. Without a video, a task costs nothing.
     pub(crate) fn settle(&mut self, video_seconds: Option<f64>) {
-        // The length that the task object shows, so that anybody can check the amount.
+        // The length that the task object shows, so that anybody can check the amount; at most the estimate, since a
+        // server may make more than it was asked for.
         let price = |seconds: f64| {
-            self.fixed
-                .plus(self.per_second.times(seconds.round() as u64))
+            let of_length = self.per_second.times(seconds.round() as u64);
+            self.fixed.plus(of_length).min(self.amount)
         };
         let price = video_seconds.map_or(Amount::ZERO, price);
-        self.amount = self.charged.unwrap_or(price);
+        self.amount = self.charged_before.plus(self.charged.unwrap_or(price));
         self.is_estimated = false;
     }
 
-    /// Takes over what a provider said, if it is in the currency of the task.
+    /// What an unfinished task costs if its client ends it now: what the provider said, or else the estimate if a job
+    /// is at a server. Many providers cannot stop a job, and charge for it; if a cancel were free, submits and cancels
+    /// by turns would cost any amount in spite of a budget.
+    pub(crate) fn if_withdrawn(&self, is_at_server: bool) -> Amount {
+        let estimate = if is_at_server {
+            self.amount
+        } else {
+            Amount::ZERO
+        };
+        self.charged_before.plus(self.charged.unwrap_or(estimate))
+    }
+
+    /// Whether an unfinished task may cost what a provider says: an amount in the currency of the task, at most a
+    /// hundred times the estimate, or if that is 0, the largest price.
+    #[must_use]
+    pub fn accepts(&self, charged: Money) -> bool {
+        let bound = match self.amount {
+            Amount::ZERO => PRICE_MAX,
+            estimate => estimate.times(CHARGE_TIMES_MAX),
+        };
+        charged.currency == self.currency && charged.amount <= bound
+    }
+
+    /// Takes over what a provider said, if it is acceptable.
     pub(crate) fn record_charge(&mut self, charged: Money) {
-        if charged.currency == self.currency {
+        if self.accepts(charged) {
             self.charged = Some(charged.amount);
         }
+    }
+
+    /// The task goes on with another job, whose charge adds to those before.
+    pub(crate) fn begin_next_job(&mut self) {
+        let charged = self.charged.take().unwrap_or_default();
+        self.charged_before = self.charged_before.plus(charged);
     }
 }
 

@@ -130,8 +130,21 @@ fn the_end_sets_the_cost_by_the_clip_or_by_the_provider() {
     assert_eq!(settled(None, None), "0.00");
     assert_eq!(settled(Some((700_000, "USD")), Some(6.04)), "0.70");
     assert_eq!(settled(Some((30_000, "USD")), None), "0.03");
+    // A server that makes more than it was asked for.
+    assert_eq!(settled(None, Some(3_600.0)), "1.52");
+    assert_eq!(settled(Some((20_000_000, "USD")), Some(3_600.0)), "20.00");
+    // A hundred times the estimate is the most that counts.
+    assert_eq!(settled(Some((152_000_000, "USD")), None), "152.00");
+    assert_eq!(settled(Some((152_000_001, "USD")), Some(6.04)), "0.62");
     // Another currency means nothing here.
     assert_eq!(settled(Some((700_000, "EUR")), Some(6.04)), "0.62");
+    let mut free = estimate.clone();
+    free.amount = Amount::ZERO;
+    let dollars = |units| Money {
+        amount: Amount::from_units(units).unwrap(),
+        currency: Currency::USD,
+    };
+    assert!(free.accepts(dollars(10_000.0)) && !free.accepts(dollars(10_000.01)));
     let text = serde_json::to_string(&estimate).unwrap();
     assert_eq!(serde_json::from_str::<TaskCost>(&text).unwrap(), estimate);
 }

@@ -190,19 +190,20 @@ impl SpendingRow {
     }
 }
 
-/// The day of the budgets: the stored one, or the present one while none is known.
-pub(crate) const fn today(stored: u64, now_ms: UnixMs) -> u64 {
+/// The day of the budgets: the stored one. While no sweep has stored any, the present one, but not before the last day of
+/// the owners' sums, so that a clock that is behind overwrites none of them.
+pub(crate) fn today(stored: u64, last_day: Option<u64>, now_ms: UnixMs) -> u64 {
     match stored {
-        0 => day_of(now_ms),
+        0 => day_of(now_ms).max(last_day.unwrap_or(0)),
         day => day,
     }
 }
 
-/// The reservation of a task's cost, for a submit on this day.
-pub(crate) fn reserve(cost: &TaskCost, budgets: &SubmitBudgets, today: u64) -> TaskCost {
+/// The reservation of a task's cost in the budget of a key with this id, for a submit on this day.
+pub(crate) fn reserve(cost: &TaskCost, budget: &str, today: u64) -> TaskCost {
     TaskCost {
         reserved: Some(CostReservation {
-            key: budgets.key.clone(),
+            key: budget.to_owned(),
             day: today,
         }),
         ..cost.clone()

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use kinora_contract::{Artifact, Failure, FailureCode, TaskState};
+use kinora_contract::{Artifact, Failure, FailureCode, Money, TaskState};
 use kinora_engine::EngineError;
 use kinora_engine::places::FailedJob;
 use kinora_media::MediaError;
@@ -190,9 +190,11 @@ impl TaskRun<'_> {
     /// accepts it: with the ticket of this run instead, the next one would follow its failed job.
     async fn store_failed_runs(&self, next: &FailedRuns) {
         let (worker, lease) = (self.worker, &self.claim.lease);
+        let charged = self.acceptable_charge();
         self.repeat(|| {
             let renewal = LeaseRenewal {
                 ticket: Some(next.to_ticket()),
+                charged,
                 ..LeaseRenewal::default()
             };
             worker.work.renew(lease, worker.settings.lease_ms, renewal)
@@ -293,16 +295,31 @@ impl TaskRun<'_> {
         }
     }
 
+    /// What a provider charges for the job, if it said that and the task may cost that much.
+    fn acceptable_charge(&self) -> Option<Money> {
+        let (charged, cost) = (
+            self.control.reported_cost()?,
+            self.claim.task.cost.as_ref()?,
+        );
+        if cost.accepts(charged) {
+            return Some(charged);
+        }
+        let estimate = Money {
+            amount: cost.amount,
+            currency: cost.currency,
+        };
+        tracing::warn!(
+            %charged, %estimate,
+            "cost of a provider ignored: in another currency, or far above the estimate"
+        );
+        None
+    }
+
     /// Stores what a provider charges for the job, before the end of the task, which makes its cost final.
     async fn store_charge(&self) -> Result<(), StoreError> {
-        let (Some(charged), Some(cost)) = (self.control.reported_cost(), &self.claim.task.cost)
-        else {
+        let Some(charged) = self.acceptable_charge() else {
             return Ok(());
         };
-        if charged.currency != cost.currency {
-            tracing::warn!(%charged, "cost in another currency than the service's ignored");
-            return Ok(());
-        }
         let renewal = LeaseRenewal {
             charged: Some(charged),
             ..LeaseRenewal::default()

@@ -176,12 +176,12 @@ fn garbage(before: &TaskRecord, after: Option<&TaskRecord>) -> Vec<String> {
 }
 
 /// The part of a task in its budgets is reserved when it is accepted, and corrected once, when it ends. A deletion ends
-/// an unfinished task, which then costs what its provider said.
+/// an unfinished task.
 fn spending(before: &TaskRecord, after: Option<&TaskRecord>) -> Option<SpendingChange> {
     let cost = before.task.cost.as_ref().filter(|_| ends(before, after))?;
     let last = match after {
         Some(after) => after.task.cost.as_ref().map(|cost| cost.amount),
-        None => cost.charged,
+        None => before.cost_if_withdrawn(),
     };
     let change =
         last.unwrap_or_default().micros().cast_signed() - cost.amount.micros().cast_signed();

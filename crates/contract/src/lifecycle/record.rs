@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::event::{Lease, LeaseLost, StoredLease};
 use super::files::{keeps_references, reference_allowance};
+use crate::money::Amount;
 use crate::spec::VideoInputs;
 use crate::task::{Task, TaskState};
 use crate::time::LeaseMs;
@@ -144,6 +145,12 @@ impl TaskRecord {
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.task.state.phase().is_terminal()
+    }
+
+    /// What the unfinished task costs if its client ends it now; `None` without prices.
+    pub(super) fn cost_if_withdrawn(&self) -> Option<Amount> {
+        let cost = self.task.cost.as_ref()?;
+        Some(cost.if_withdrawn(self.ticket.is_some()))
     }
 
     /// Token of the last lease, while it is known.

@@ -64,9 +64,8 @@ impl TallyEntry {
     /// The part of an unfinished task that is deleted: it counts as cancelled.
     pub(super) fn from_deletion(before: &TaskRecord, now_ms: UnixMs) -> Option<Self> {
         (!before.is_terminal()).then(|| {
-            let charged = before.task.cost.as_ref().and_then(|cost| cost.charged);
             let counted = TaskTally {
-                cost_micros: charged.unwrap_or_default().micros(),
+                cost_micros: before.cost_if_withdrawn().unwrap_or_default().micros(),
                 ..CANCELLED
             };
             Self::new(&before.task, now_ms, counted)

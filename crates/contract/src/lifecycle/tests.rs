@@ -455,6 +455,7 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
         fixed: Amount::ZERO,
         per_second: Amount::from_micros(180_000),
         charged: None,
+        charged_before: Amount::ZERO,
         reserved: Some(CostReservation {
             key: "key_a".to_owned(),
             day: 7,
@@ -464,18 +465,19 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
         let change = effects(record, event).spending;
         change.map(|change| (change.reserved.day, change.micros))
     };
-    let charged = TaskEvent::Renewed {
+    let renewed = |renewal| TaskEvent::Renewed {
         token: TOKEN,
         until_ms: NOW,
         ends_ms: 9,
-        renewal: LeaseRenewal {
-            charged: Some(Money {
-                amount: Amount::from_micros(1_500_000),
-                currency: Currency::USD,
-            }),
-            ..LeaseRenewal::default()
-        },
+        renewal,
     };
+    let charged = renewed(LeaseRenewal {
+        charged: Some(Money {
+            amount: Amount::from_micros(1_500_000),
+            currency: Currency::USD,
+        }),
+        ..LeaseRenewal::default()
+    });
     let charged_run = after(run.clone(), [charged.clone()]);
     let done = || finish(TOKEN, Ok(artifact()));
     // 5 s were made, for 0.9.
@@ -501,6 +503,49 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
     ] {
         assert_eq!(change(&run, event), None);
     }
+    // At a server, whoever withdraws a task pays for it; nobody else does.
+    let ticket = LeaseRenewal {
+        ticket: Some("job 1".to_owned()),
+        ..LeaseRenewal::default()
+    };
+    let at_server = after(run.clone(), [renewed(ticket)]);
+    for (event, corrected, micros) in [
+        (cancel(), None, 1_000_000),
+        (deleted(), None, 1_000_000),
+        (finish(TOKEN, Err(failure())), Some(-1_000_000), 0),
+        (lost(DeathVerdict::Lost), Some(-1_000_000), 0),
+    ] {
+        let effects = effects(&at_server, event.clone());
+        let change = effects.spending.map(|change| change.micros);
+        assert_eq!(change, corrected, "{event:?}");
+        let counted = effects.ending.map(|ending| ending.tally.cost_micros);
+        assert_eq!(counted, Some(micros), "{event:?}");
+    }
+    // Charges of jobs that follow each other add up; those of one job replace each other.
+    let job = |ticket: &str, micros| {
+        renewed(LeaseRenewal {
+            ticket: Some(ticket.to_owned()),
+            charged: Some(Money {
+                amount: Amount::from_micros(micros),
+                currency: Currency::USD,
+            }),
+            ..LeaseRenewal::default()
+        })
+    };
+    let next = after(at_server.clone(), [job("job 1", 1), job("job 2", 200_000)]);
+    for (event, micros) in [(done(), 1_100_000), (cancel(), 1_200_000)] {
+        let counted = effects(&next, event).ending;
+        assert_eq!(counted.map(|one| one.tally.cost_micros), Some(micros));
+    }
+    let again = after(next, [job("job 2", 70_000), job("job 2", 50_000)]);
+    let counted = effects(&again, deleted()).ending;
+    assert_eq!(counted.map(|one| one.tally.cost_micros), Some(250_000));
+    let cancelled = after(at_server, [cancel()]);
+    let cost = cancelled.task.cost.as_ref().expect("its cost");
+    assert_eq!(
+        (cost.amount.micros(), cost.is_estimated),
+        (1_000_000, false)
+    );
     let ended = after(run, [done()]);
     let cost = ended.task.cost.clone().expect("its cost");
     assert_eq!((cost.amount.micros(), cost.is_estimated), (900_000, false));

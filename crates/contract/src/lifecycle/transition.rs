@@ -152,8 +152,14 @@ impl TaskRecord {
             if let Some(warnings) = renewal.warnings {
                 task.warnings = warnings;
             }
-            if let (Some(cost), Some(charged)) = (&mut task.cost, renewal.charged) {
-                cost.record_charge(charged);
+            if let Some(cost) = &mut task.cost {
+                if let Some(charged) = renewal.charged {
+                    cost.record_charge(charged);
+                }
+                // After a failed job, the ticket becomes another.
+                if renewal.ticket.is_some() && renewal.ticket.as_deref() != self.ticket.as_deref() {
+                    cost.begin_next_job();
+                }
             }
         });
         if let Some(ticket) = renewal.ticket {
@@ -269,7 +275,13 @@ impl TaskRecord {
 
     fn cancelled(&self, failure: Failure, at: TaskEnd) -> Result<Self, EventRefusal> {
         self.expect(!self.is_terminal())?;
-        let mut after = self.failed(failure, at);
+        let mut after = self.with_task(None, |task| {
+            task.state = TaskState::Failed(failure);
+            end(task, at);
+            if let (Some(cost), Some(amount)) = (&mut task.cost, self.cost_if_withdrawn()) {
+                cost.amount = amount;
+            }
+        });
         // The worker still holds a token. Keeping it lets `check_token` tell it that the owner withdrew
         // the task, so that the worker stops quietly instead of reporting a lost lease.
         after.lease.clone_from(&self.lease);

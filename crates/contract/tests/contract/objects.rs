@@ -125,6 +125,7 @@ fn cost((micros, is_estimated): (u64, bool)) -> TaskCost {
         fixed: Amount::ZERO,
         per_second: Amount::ZERO,
         charged: None,
+        charged_before: Amount::ZERO,
         reserved: None,
     }
 }

@@ -40,6 +40,7 @@ fn priced(number: u64, project: &str, of_key: Budget) -> NewTask {
             fixed: amount(0.02),
             per_second: amount(0.1),
             charged: None,
+            charged_before: Amount::ZERO,
             reserved: None,
         }),
         budgets: SubmitBudgets {
@@ -271,6 +272,7 @@ pub async fn a_budget_is_renewed_by_a_trusted_clock_alone(harness: &impl Harness
     let site = harness.open("store").await;
     let one_clip = budget(Some(CLIP), None);
     let today = day_of(NOW);
+    site.sweep(NOW).await;
     insert(&site, priced(1, "one", one_clip)).await.unwrap();
     let refused = insert(&site, priced(2, "one", one_clip)).await.unwrap_err();
     assert_eq!(refused.renews_at_ms, day_begins_ms(today + 1));
@@ -383,21 +385,75 @@ pub async fn costs_outlive_a_restart(harness: &impl Harness) {
     assert_eq!(spent_today(&site).await, both("1.04"));
 }
 
-/// A rotation must not renew a budget.
-pub async fn a_rotated_key_takes_its_spending_along(harness: &impl Harness) {
+/// A rotation must not renew a budget, and what a task of an old key did not cost is free for the new one.
+pub async fn rotated_keys_spend_from_one_budget(harness: &impl Harness) {
     let site = harness.open("store").await;
     let mut old = key(1);
     old.id = "key_a".to_owned();
     site.keys.add_key(old, &actor("a")).await.unwrap();
     insert(&site, priced(1, "one", ten_clips())).await.unwrap();
-    let rotation = KeyRotation {
-        old: "key_a".to_owned(),
-        new: key(2),
-        now_ms: NOW,
-        grace_ms: 0,
-    };
-    let new = site.keys.rotate_key(rotation, &actor("a")).await.unwrap();
-    let new = new.unwrap().key.id;
-    let spending = site.tasks.spending("one", &new).await.unwrap();
-    assert_eq!(spending.key.day, amount(CLIP));
+    let mut last = "key_a".to_owned();
+    for number in 2..4 {
+        let rotation = KeyRotation {
+            old: last,
+            new: key(number),
+            now_ms: NOW,
+            grace_ms: 3_600_000,
+        };
+        let new = site.keys.rotate_key(rotation, &actor("a")).await.unwrap();
+        last = new.unwrap().key.id;
+    }
+    let of_last = || async { site.tasks.spending("one", &last).await.unwrap().key.day };
+    assert_eq!(of_last().await, amount(CLIP));
+    let mut new = priced(2, "one", budget(Some(2.0 * CLIP), None));
+    new.budgets.key.clone_from(&last);
+    insert(&site, new.clone()).await.unwrap();
+    assert_eq!(spent_today(&site).await, both("1.04"));
+    new.id = id(3);
+    insert(&site, new.clone()).await.unwrap_err();
+    site.cancel("one", 1, RETENTION_MS).await;
+    assert_eq!(of_last().await, amount(CLIP));
+    insert(&site, new).await.unwrap();
+    assert_eq!(spent_today(&site).await, both("1.04"));
+}
+
+/// Or else submits and cancels by turns would cost any amount, since many providers cannot stop a job.
+pub async fn a_client_pays_for_a_job_at_a_server_that_it_withdraws(harness: &impl Harness) {
+    let site = harness.open("store").await;
+    for number in 1..=2 {
+        insert(&site, priced(number, "one", ten_clips()))
+            .await
+            .unwrap();
+        let claim = site.claim_one().await;
+        let renewal = LeaseRenewal {
+            ticket: Some(format!("job {number}")),
+            ..LeaseRenewal::default()
+        };
+        site.renew(&claim.lease, renewal).await.unwrap();
+    }
+    site.cancel("one", 1, RETENTION_MS).await;
+    assert_eq!(cost(&site, 1).await, ("0.52".to_owned(), false));
+    site.tasks.delete("one", id(2)).await.unwrap();
+    assert_eq!(spent_today(&site).await, both("1.04"));
+    let all = TallyRequest::default();
+    let sums = site.operations.tallies(&all).await.unwrap();
+    assert_eq!(sums[0].tally.cost_micros, 1_040_000);
+}
+
+/// A submit does not store the day of its clock, and a clock that is behind does not overwrite sums.
+pub async fn the_first_day_of_budgets_is_that_of_a_trusted_clock(harness: &impl Harness) {
+    let site = harness.open("store").await;
+    let today = day_of(NOW);
+    insert(&site, priced(1, "one", ten_clips())).await.unwrap();
+    site.clock.set(NOW - 40 * 86_400_000);
+    insert(&site, priced(2, "one", ten_clips())).await.unwrap();
+    assert_eq!(spent_today(&site).await, both("1.04"));
+    assert_eq!(spending(&site, "one").await.today, today);
+    let of_others = || async { site.tasks.spending("two", "key_b").await.unwrap().today };
+    assert_eq!(of_others().await, today - 40);
+    site.clock.set(NOW);
+    site.sweep(NOW + 1).await;
+    assert_eq!(spent_today(&site).await, both("1.04"));
+    site.clock.set(NOW - 40 * 86_400_000);
+    assert_eq!(of_others().await, today);
 }

@@ -84,7 +84,7 @@ impl StoreOperation for SubmitTask {
         let mut accepted = new.accepted(id, tx.now().wall_ms);
         // A cost counts on one day, whenever the task ends. Only a task with a cost reads what was spent.
         let spent = find_spending(new, tx).await?;
-        accepted.cost = reserved(new, spent);
+        accepted.cost = reserved(new, spent.as_ref());
         let record = Arc::new(TaskRecord::accepted(tx.next_place()?, accepted));
         // 4. Limits hold exactly, however many submits share the transaction: each sees those before it.
         let load = tx.load(&new.project);
@@ -95,7 +95,7 @@ impl StoreOperation for SubmitTask {
         if let Some(full) = new.bounds.refusal(record.charged_bytes, load) {
             return Ok(SubmitOutcome::Refused(full));
         }
-        if let Some(over) = over_budget(new, spent, tx.now().wall_ms) {
+        if let Some(over) = over_budget(new, spent.as_ref(), tx.now().wall_ms) {
             return Ok(SubmitOutcome::OverBudget(over));
         }
         // 5. The task, its key, the uses of files, its callback and its cost are stored together.
@@ -103,11 +103,10 @@ impl StoreOperation for SubmitTask {
         if let Some(idempotency) = &new.idempotency {
             tx.bind_key(&record, idempotency)?;
         }
-        if let (Some(cost), Some(spent)) = (&new.cost, spent) {
+        if let (Some(cost), Some((spent, key))) = (&new.cost, spent) {
             // At once: the next submit of the transaction must see it.
-            let (project, key) = (&new.project, &new.budgets.key);
-            tx.write(spending::reserve(project, key, spent.today, cost.amount))
-                .await?;
+            let reserve = spending::reserve(&new.project, &key, spent.today, cost.amount);
+            tx.write(reserve).await?;
         }
         if !new.files.is_empty() {
             // At once, not at the end of the transaction: a deletion of the file may share it.
@@ -118,32 +117,32 @@ impl StoreOperation for SubmitTask {
     }
 }
 
-/// What the key and the project of a task with a cost have spent. Exact: sums change only under the lock of the project,
-/// which this transaction holds.
+/// What the key and the project of a task with a cost have spent, and the id of the key's budget. Exact: sums change only
+/// under the lock of the project, which this transaction holds.
 async fn find_spending<T: StoreTransaction>(
     new: &NewTask,
     tx: &mut T,
-) -> Result<Option<Spending>, T::Fault> {
+) -> Result<Option<(Spending, String)>, T::Fault> {
     if new.cost.is_none() {
         return Ok(None);
     }
     let key = &new.budgets.key;
     let rows = tx.query(spending::find(&new.project, key)).await?;
-    let (spent, is_known) = spending::read(&rows, key, tx.now().wall_ms)?;
-    if !is_known {
-        tx.write(spending::set_first_day(spent.today)).await?;
-    }
-    Ok(Some(spent))
+    Ok(Some(spending::read(&rows, key, tx.now().wall_ms)?))
 }
 
 /// The cost of a task with its place in the budgets.
-fn reserved(new: &NewTask, spent: Option<Spending>) -> Option<TaskCost> {
-    let (cost, spent) = (new.cost.as_ref()?, spent?);
-    Some(budgets::reserve(cost, &new.budgets, spent.today))
+fn reserved(new: &NewTask, spent: Option<&(Spending, String)>) -> Option<TaskCost> {
+    let (cost, (spent, budget)) = (new.cost.as_ref()?, spent?);
+    Some(budgets::reserve(cost, budget, spent.today))
 }
 
-fn over_budget(new: &NewTask, spent: Option<Spending>, now_ms: UnixMs) -> Option<ExceededBudget> {
-    let (cost, spent) = (new.cost.as_ref()?, spent?);
+fn over_budget(
+    new: &NewTask,
+    spent: Option<&(Spending, String)>,
+    now_ms: UnixMs,
+) -> Option<ExceededBudget> {
+    let (cost, (spent, _)) = (new.cost.as_ref()?, spent?);
     spent.refusal(&new.budgets, cost.amount, now_ms)
 }
 

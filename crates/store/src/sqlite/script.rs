@@ -86,10 +86,13 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use kinora_contract::Amount;
+
     use super::*;
+    use crate::budgets::{ScopeChange, project_scope};
     use crate::sql::SqlDialect;
     use crate::sqlite::schema;
-    use crate::tables::webhooks;
+    use crate::tables::{spending, webhooks};
     use crate::{DeliveryRequest, SqliteOptions};
 
     /// The steps of SQLite's machine to find what is due, beside a backlog that was never tried and
@@ -128,5 +131,40 @@ mod tests {
     fn p08_a_take_costs_no_more_for_a_backlog() {
         let (few, many) = (steps(100), steps(20_000));
         assert!(many < 2 * few, "{few} steps, {many} beside a backlog");
+    }
+
+    #[test]
+    fn a_sum_of_costs_ends_before_the_largest_integer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let conn = schema::open_writer(&path, &SqliteOptions::default()).unwrap();
+        let reserve = spending::reserve("one", "key_a", 20_786, Amount::MAX);
+        let correct = |micros| {
+            let changes = ["one", "two"].map(|project| ScopeChange {
+                scope: project_scope(project),
+                day: 20_786,
+                micros,
+            });
+            for query in spending::correct(&changes) {
+                run(&conn, &query).unwrap();
+            }
+        };
+        run(&conn, &reserve).unwrap();
+        for _ in 0..20 {
+            correct(i64::MAX);
+            run(&conn, &reserve).unwrap();
+        }
+        let sums = || {
+            let find = spending::find("one", "key_a");
+            let spent = spending::read(&run(&conn, &find).unwrap(), "key_a", 0);
+            let (spending, budget) = spent.unwrap();
+            assert_eq!((spending.today, budget.as_str()), (20_786, "key_a"));
+            spending.project
+        };
+        assert_eq!((sums().day, sums().month), (Amount::MAX, Amount::MAX));
+        for _ in 0..10 {
+            correct(-i64::MAX);
+        }
+        assert_eq!((sums().day, sums().month), (Amount::ZERO, Amount::ZERO));
     }
 }

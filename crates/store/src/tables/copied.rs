@@ -148,7 +148,7 @@ pub static COPIED_TABLES: [CopiedTable; 14] = [
         columns: columns!(
             Text: id; Bytes: sha256; Text: name, project, scopes, models;
             Int: requests_per_minute, unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms,
-                budget_per_day, budget_per_month;
+                budget_per_day, budget_per_month; Text: budget_id;
         ),
         key: "number",
         ..PLAIN
@@ -234,7 +234,8 @@ pub static COPIED_TABLES: [CopiedTable; 14] = [
         key: "upload, task",
         ..PLAIN
     },
-    // Without the day of the budgets: a store learns it from its own clock.
+    // Without the day of the budgets: a store learns it from its own clock, and until then spends on the last of these
+    // days at the earliest.
     CopiedTable {
         name: "spending",
         columns: columns!(Text: scope; Int: day, day_micros, month, month_micros;),

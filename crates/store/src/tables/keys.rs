@@ -8,7 +8,6 @@ use kinora_contract::{Amount, UnixMs};
 use serde_json::{from_str, json};
 
 use crate::sql::{SqlDialect, SqlQuery, SqlRow, SqlScript, TypedQuery, UnreadableValue};
-use crate::tables::spending;
 use crate::{
     ApiKey, Budget, KeyAction, KeyActionKind, KeyActor, KeyRotation, KeyScope, NewKey, SecretKey,
 };
@@ -221,13 +220,19 @@ impl SqlScript for RotateKey {
         // then.
         let is_known = "EXISTS (SELECT 1 FROM api_keys WHERE id = $15)";
         let add = insert_where(&unused(new), is_known).bind(old);
-        let spent = spending::carry_over(old, &new.id);
-        vec![lock, entry, trim, end, spent, add]
+        vec![lock, entry, trim, end, add, take_over_budget(old, &new.id)]
     }
 
     fn output(&self, answers: &[Vec<SqlRow>]) -> Result<Option<ApiKey>, UnreadableValue> {
         Ok(has_changed(answers).then(|| unused(&self.0.new)))
     }
+}
+
+/// Lets a new key spend from the budget of the one that it replaces, with which it shares the sums from then on.
+fn take_over_budget(old: &str, new: &str) -> SqlQuery {
+    let take = "UPDATE api_keys SET budget_id = (SELECT coalesce(budget_id, id) FROM api_keys WHERE id = $1) \
+                WHERE id = $2 RETURNING 1";
+    SqlQuery::new(take).bind(old).bind(new)
 }
 
 /// Ids of keys, and the time of the last use of each.

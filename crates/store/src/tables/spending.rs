@@ -7,59 +7,79 @@ use crate::budgets::{ScopeChange, Spending, SpendingRow, key_scope, project_scop
 use crate::sql::{SqlQuery, SqlRow, SqlScript, SqlValue, TypedQuery, UnreadableValue};
 use kinora_contract::{Amount, UnixMs, month_of};
 
-/// Asks for the stored day, and the sums of a project and a key, if there are any.
+/// No more is added to a sum above this: far from the largest integer of a column, and above any sum that makes sense.
+const SUM_MAX: &str = "8000000000000000000";
+/// The largest correction of a sum, so that [`SUM_MAX`] and it are a valid integer.
+const CORRECTION_MAX: i64 = 1_000_000_000_000_000_000;
+
+/// Asks for the stored day, the id of a key's budget, and the sums of it and of a project, if there are any. Keys that
+/// replace each other have one budget.
 pub(crate) fn find(project: &str, key: &str) -> SqlQuery {
-    let ask = "SELECT d.day, s.scope, s.day, s.day_micros, s.month, s.month_micros \
-               FROM budget_day d LEFT JOIN spending s ON s.scope IN ($1, $2)";
-    SqlQuery::new(ask)
-        .bind(project_scope(project))
-        .bind(key_scope(key))
+    let ask = "SELECT d.day, k.id, s.scope, s.day, s.day_micros, s.month, s.month_micros FROM budget_day d \
+               CROSS JOIN (SELECT coalesce((SELECT budget_id FROM api_keys WHERE id = $2), $2) AS id) k \
+               LEFT JOIN spending s ON s.scope IN ($1, 'key:' || k.id)";
+    SqlQuery::new(ask).bind(project_scope(project)).bind(key)
 }
 
-/// Reads the answer to [`find`], at this time. Returns whether a day is stored, too.
+/// Reads the answer to [`find`] about a key, at this time. Returns the id of the key's budget, too.
 pub(crate) fn read(
     rows: &[SqlRow],
     key: &str,
     now_ms: UnixMs,
-) -> Result<(Spending, bool), UnreadableValue> {
+) -> Result<(Spending, String), UnreadableValue> {
     let stored: u64 = rows.first().map_or(Ok(0), |row| row.get(0))?;
+    let budget: Option<String> = rows.first().map(|row| row.get(1)).transpose()?;
+    let budget = budget.unwrap_or_else(|| key.to_owned());
+    let sums: Vec<(String, SpendingRow)> = rows
+        .iter()
+        .filter_map(|row| read_sums(row).transpose())
+        .collect::<Result<_, _>>()?;
+    let last_day = sums.iter().map(|(_, sums)| sums.day).max();
     let mut spending = Spending {
-        today: today(stored, now_ms),
+        today: today(stored, last_day, now_ms),
         ..Spending::default()
     };
-    let key = key_scope(key);
-    for row in rows {
-        let Some(scope) = row.get::<Option<String>>(1)? else {
-            continue;
-        };
-        let spent = read_sums(row, 2)?.spent(spending.today);
+    let key = key_scope(&budget);
+    for (scope, sums) in sums {
+        let spent = sums.spent(spending.today);
         if scope == key {
             spending.key = spent;
         } else {
             spending.project = spent;
         }
     }
-    Ok((spending, stored > 0))
+    Ok((spending, budget))
 }
 
-fn read_sums(row: &SqlRow, at: usize) -> Result<SpendingRow, UnreadableValue> {
-    Ok(SpendingRow {
-        day: row.get(at)?,
-        day_micros: row.get(at + 1)?,
-        month: row.get(at + 2)?,
-        month_micros: row.get(at + 3)?,
-    })
+/// The owner and its sums; `None` if there are none.
+fn read_sums(row: &SqlRow) -> Result<Option<(String, SpendingRow)>, UnreadableValue> {
+    let Some(scope) = row.get(2)? else {
+        return Ok(None);
+    };
+    let sums = SpendingRow {
+        day: row.get(3)?,
+        day_micros: row.get(4)?,
+        month: row.get(5)?,
+        month_micros: row.get(6)?,
+    };
+    Ok(Some((scope, sums)))
 }
 
 /// Adds the cost of a new task to the sums of its project and its key.
 pub(crate) fn reserve(project: &str, key: &str, today: u64, cost: Amount) -> SqlQuery {
-    let add = "INSERT INTO spending AS s (scope, day, day_micros, month, month_micros) \
-               VALUES ($1, $3, $4, $5, $4), ($2, $3, $4, $5, $4) \
-               ON CONFLICT (scope) DO UPDATE SET \
-               day_micros = CASE WHEN s.day = excluded.day THEN s.day_micros ELSE 0 END + excluded.day_micros, \
-               day = excluded.day, \
-               month_micros = CASE WHEN s.month = excluded.month THEN s.month_micros ELSE 0 END \
-               + excluded.month_micros, month = excluded.month RETURNING 1";
+    let sum = |sum: &str, period: &str| {
+        format!(
+            "CASE WHEN s.{period} <> excluded.{period} THEN excluded.{sum} \
+             WHEN s.{sum} > {SUM_MAX} THEN s.{sum} ELSE s.{sum} + excluded.{sum} END"
+        )
+    };
+    let (of_day, of_month) = (sum("day_micros", "day"), sum("month_micros", "month"));
+    let add = format!(
+        "INSERT INTO spending AS s (scope, day, day_micros, month, month_micros) \
+         VALUES ($1, $3, $4, $5, $4), ($2, $3, $4, $5, $4) \
+         ON CONFLICT (scope) DO UPDATE SET day_micros = {of_day}, day = excluded.day, \
+         month_micros = {of_month}, month = excluded.month RETURNING 1"
+    );
     SqlQuery::new(add)
         .bind(project_scope(project))
         .bind(key_scope(key))
@@ -76,14 +96,21 @@ pub(crate) fn correct(changes: &[ScopeChange]) -> Vec<SqlQuery> {
         *sum = sum.saturating_add(change.micros);
     }
     // A negative sum would be damage, and give money away: never below zero.
-    let correct = "UPDATE spending SET day_micros = CASE WHEN day <> $2 THEN day_micros \
-                   WHEN day_micros + $4 > 0 THEN day_micros + $4 ELSE 0 END, \
-                   month_micros = CASE WHEN month <> $3 THEN month_micros \
-                   WHEN month_micros + $4 > 0 THEN month_micros + $4 ELSE 0 END \
-                   WHERE scope = $1 RETURNING 1";
+    let sum = |sum: &str, period: &str, ended: &str| {
+        format!(
+            "CASE WHEN {period} <> {ended} OR ({sum} > {SUM_MAX} AND $4 > 0) THEN {sum} \
+             WHEN {sum} + $4 > 0 THEN {sum} + $4 ELSE 0 END"
+        )
+    };
+    let of_day = sum("day_micros", "day", "$2");
+    let of_month = sum("month_micros", "month", "$3");
+    let correct = format!(
+        "UPDATE spending SET day_micros = {of_day}, month_micros = {of_month} WHERE scope = $1 RETURNING 1"
+    );
     let sums = sums.into_iter().filter(|(_, micros)| *micros != 0);
     sums.map(|((scope, day), micros)| {
-        SqlQuery::new(correct)
+        let micros = micros.clamp(-CORRECTION_MAX, CORRECTION_MAX);
+        SqlQuery::new(correct.clone())
             .bind(scope)
             .bind(day)
             .bind(month_of(day))
@@ -92,24 +119,9 @@ pub(crate) fn correct(changes: &[ScopeChange]) -> Vec<SqlQuery> {
     .collect()
 }
 
-/// Carries the sums of a key over to the one that replaces it.
-pub(crate) fn carry_over(old: &str, new: &str) -> SqlQuery {
-    let copy = "INSERT INTO spending (scope, day, day_micros, month, month_micros) \
-                SELECT $2, day, day_micros, month, month_micros FROM spending WHERE scope = $1 \
-                ON CONFLICT (scope) DO NOTHING RETURNING 1";
-    SqlQuery::new(copy)
-        .bind(key_scope(old))
-        .bind(key_scope(new))
-}
-
-/// Stores the day of the first cost.
-pub(crate) fn set_first_day(day: u64) -> SqlQuery {
-    SqlQuery::new("UPDATE budget_day SET day = $1 WHERE day = 0 RETURNING 1").bind(day)
-}
-
-/// The condition that there is a stored day other than `$1`. One day ahead does not count: a clock that is corrected by a
-/// moment at midnight must not renew the budgets twice.
-const IS_OTHER_DAY: &str = "day > 0 AND (day < $1 OR day > $1 + 1)";
+/// The condition that the stored day is another than `$1`, or 0: none. One day ahead does not count: a clock that is
+/// corrected by a moment at midnight must not renew the budgets twice.
+const IS_OTHER_DAY: &str = "day < $1 OR day > $1 + 1";
 
 /// Asks for the stored day, if it is not this one.
 pub(crate) fn other_day(today: u64) -> TypedQuery<u64> {

@@ -100,7 +100,7 @@ async fn a_migration_that_waits_for_a_table_holds_up_others_for_a_moment_only() 
     open_now(&url).await.submit(1, "one").await;
     let back = "ALTER TABLE tasks DROP COLUMN trace, DROP COLUMN price; ALTER TABLE webhooks DROP COLUMN dropped; \
          ALTER TABLE tallies DROP COLUMN cost_micros; DROP TABLE spending, budget_day; \
-         ALTER TABLE api_keys DROP COLUMN budget_per_day, DROP COLUMN budget_per_month; \
+         ALTER TABLE api_keys DROP COLUMN budget_per_day, DROP COLUMN budget_per_month, DROP COLUMN budget_id; \
          DROP TABLE upload_uses, uploads, pauses; UPDATE schema_version SET version = 5, indexed = 5";
     server.run(&url, back);
     // A report reads the table for long.
