@@ -147,8 +147,9 @@ impl TicketStore for TaskRun<'_> {
                 // The run that now holds the task may follow the same job, so do not cancel it: this
                 // run is about to be stopped anyway.
                 Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
-                // The ticket may be stored all the same, and the next run finds the job by its key in any
-                // case. If the store stays away, this run loses its lease, and stops.
+                // The ticket may be stored all the same. If the store stays away, this run loses its lease,
+                // and stops. The next run then finds the job only where its server knows it by its key;
+                // elsewhere it makes another one, which a provider charges too.
                 Err(StoreError::Unavailable(_)) => {}
                 stored => return Ok(stored?),
             }

@@ -180,6 +180,13 @@ impl Refusal {
         dialect.failures.kind(code, message, &self.sent)
     }
 
+    /// As the failure of a task, if the dialect knows its kind and `status` can be about a task: 401 and 402 are
+    /// about the key and the account, 429 and 5xx about the server.
+    pub(crate) fn failure_at(self, status: u16, dialect: &ServerDialect) -> Option<RemoteError> {
+        let is_about_task = matches!(status, 400 | 403..=428 | 430..=499);
+        self.failure(dialect).filter(|_| is_about_task)
+    }
+
     /// As the failure of a task, if the dialect knows its kind.
     pub(crate) fn failure(self, dialect: &ServerDialect) -> Option<RemoteError> {
         let by_rule = || dialect.answer.success.as_ref()?.failure(&self.sent);
@@ -232,13 +239,14 @@ impl ServerDialect {
 fn phase(told: &Refusal, dialect: &ServerDialect) -> Result<(UpstreamPhase, String), AnswerError> {
     let (shape, sent) = (&dialect.answer, &told.sent);
     if let Some(done) = &shape.done {
-        let is_done = done.find(sent, Value::as_bool).unwrap_or_default();
+        let is_done = done.find(sent, Value::as_bool);
+        let is_failed = told.is_told() && is_done != Some(false);
         let phase = match is_done {
-            false => UpstreamPhase::Running,
-            true if told.is_told() => UpstreamPhase::Failed,
-            true => UpstreamPhase::Completed,
+            _ if is_failed => UpstreamPhase::Failed,
+            Some(true) => UpstreamPhase::Completed,
+            _ => UpstreamPhase::Running,
         };
-        return Ok((phase, is_done.to_string()));
+        return Ok((phase, is_done.unwrap_or_default().to_string()));
     }
     let status = shape.status().unwrap_or_default();
     let word = status.find(sent, |value| match value {
@@ -255,7 +263,8 @@ fn phase(told: &Refusal, dialect: &ServerDialect) -> Result<(UpstreamPhase, Stri
 
 fn usable_id(value: &Value) -> Option<String> {
     let id = match value {
-        Value::Number(number) => number.to_string(),
+        // A fraction has more than one form.
+        Value::Number(number) if number.is_u64() || number.is_i64() => number.to_string(),
         value => text(value)?.to_owned(),
     };
     is_usable(&id).then_some(id)
@@ -366,6 +375,17 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_with_an_error_failed_unless_it_goes_on() {
+        let phase = |more: &str| {
+            let body = format!(r#"{{"name":"operations/o",{more}"error":{{"message":"no"}}}}"#);
+            read_as("veo", body.as_bytes()).unwrap().phase
+        };
+        assert_eq!(phase(""), UpstreamPhase::Failed);
+        assert_eq!(phase(r#""done":true,"#), UpstreamPhase::Failed);
+        assert_eq!(phase(r#""done":false,"#), UpstreamPhase::Running);
+    }
+
+    #[test]
     fn what_cannot_be_used_is_refused() {
         for body in ["", "{", "[]", "null", "<html>", &"[".repeat(100_000)] {
             assert!(read(body).is_err(), "{body:.20}");
@@ -374,6 +394,8 @@ mod tests {
             let body = format!(r#"{{"id":"{id}","status":"queued"}}"#);
             assert!(matches!(read(&body), Err(AnswerError::Id)), "{id:.20}");
         }
+        let fraction = read(r#"{"id":7.0,"status":"queued"}"#);
+        assert!(matches!(fraction, Err(AnswerError::Id)), "{fraction:?}");
         assert!(matches!(
             read(r#"{"id":"a","status":3}"#),
             Err(AnswerError::Status)

@@ -102,6 +102,13 @@ pub(crate) async fn encode(
     let mut headers = Vec::new();
     for (name, value) in &dialect.submit.headers {
         if let Some(value) = value.text(&values)? {
+            if !value
+                .bytes()
+                .all(|one| one == b'\t' || matches!(one, b' '..=b'~'))
+            {
+                let what = format!("this value of the header {name}: only plain text of one line");
+                return Err(RemoteError::Unsupported(what.into()));
+            }
             headers.push((name.clone(), value));
         }
     }

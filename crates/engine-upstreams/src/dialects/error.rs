@@ -48,6 +48,12 @@ pub enum RemoteError {
     /// The upstream does not know the task, or is no longer configured.
     #[error("upstream {0} does not know the task")]
     Forgotten(String),
+    /// Like [`Self::Forgotten`], where each submit may be charged.
+    #[error(
+        "{0} no longer knows the job, or is no longer configured; it is not submitted again, because it may have \
+         been paid for: look for it in the provider's console"
+    )]
+    Lost(String),
     /// The upstream's task failed.
     #[error("the upstream's task failed ({upstream_code}): {text}")]
     Failed {

@@ -93,7 +93,7 @@ impl RemoteJob {
         Ok(Some(EncodedBody::json(&body)))
     }
 
-    /// Makes a call of the dialect about this task.
+    /// Makes a call of the dialect about this task. The status of the answer is the one that its body means.
     async fn call(
         &self,
         method: Method,
@@ -101,6 +101,18 @@ impl RemoteJob {
         body: Option<&EncodedBody>,
         limit: Duration,
     ) -> Result<ServerAnswer, CallError> {
+        let called = self.call_plainly(method, url, body, limit).await;
+        Ok(called?.0)
+    }
+
+    /// Like [`Self::call`], with the HTTP status too.
+    async fn call_plainly(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<&EncodedBody>,
+        limit: Duration,
+    ) -> Result<(ServerAnswer, u16), CallError> {
         let call = ServerCall {
             method,
             url,
@@ -110,7 +122,12 @@ impl RemoteJob {
             is_public: false,
         };
         let reply = self.upstream().call(&call).await?;
-        Ok(self.dialect().judged(reply))
+        let http_status = reply.status;
+        let mut reply = self.dialect().judged(reply);
+        if !reply.is_success() {
+            self.upstream().conceal(&mut reply);
+        }
+        Ok((reply, http_status))
     }
 
     /// Queries the state of the task.
@@ -136,7 +153,10 @@ impl RemoteJob {
             _ => Ok(seen),
         });
         match seen {
-            Ok(snapshot) if dialect.poll.forgotten.contains(&snapshot.word) => {
+            Ok(snapshot)
+                if is_about_job(reply.status)
+                    && dialect.poll.forgotten.contains(&snapshot.word) =>
+            {
                 Err(self.forgotten())
             }
             // Some servers answer for a failed task with the status of its failure; others' errors have no id.
@@ -149,11 +169,26 @@ impl RemoteJob {
             // Accepted, and nothing to say yet.
             Err(_) if reply.status == 202 => Ok(self.seen(TaskSnapshot::silent(), &reply)),
             Err(error) if reply.is_success() => Err(later(CallError::Answer(error.into()))),
-            _ => Err(self.poll_refused(&reply)),
+            seen => match (self.poll_refused(&reply), seen) {
+                // A film that was made and is withheld is charged.
+                (RemoteError::Failed { code, .. }, Ok(snapshot)) if snapshot.cost.is_some() => {
+                    let (phase, failure) = (UpstreamPhase::Failed, Some(code));
+                    let snapshot = TaskSnapshot {
+                        phase,
+                        failure,
+                        ..snapshot
+                    };
+                    Ok(self.seen(snapshot, &reply))
+                }
+                (refusal, _) => Err(refusal),
+            },
         }
     }
 
-    fn seen(&self, snapshot: TaskSnapshot, reply: &ServerAnswer) -> PollAnswer {
+    fn seen(&self, mut snapshot: TaskSnapshot, reply: &ServerAnswer) -> PollAnswer {
+        let told = [&mut snapshot.error_code, &mut snapshot.error_message];
+        let texts = told.into_iter().flatten().chain([&mut snapshot.word]);
+        texts.for_each(|text| self.upstream().key.conceal(text));
         self.shared.places.record_answer(self.visit.index);
         let after = self.shared.options.poll_wait(poll_after(&reply.headers));
         PollAnswer { snapshot, after }
@@ -162,13 +197,12 @@ impl RemoteJob {
     fn poll_refused(&self, reply: &ServerAnswer) -> RemoteError {
         let dialect = self.dialect();
         let told = Refusal::read(reply, dialect);
-        if told.has_any(&dialect.poll.forgotten) {
+        if is_about_job(reply.status) && told.has_any(&dialect.poll.forgotten) {
             return self.forgotten();
         }
-        let failure = told.failure(dialect);
-        match (failure, reply.status) {
-            (Some(failure), 400..=428 | 430..=499) => failure,
-            (_, 404 | 410) => self.forgotten(),
+        match (told.failure_at(reply.status, dialect), reply.status) {
+            (Some(failure), _) => failure,
+            (None, 404 | 410) => self.forgotten(),
             _ => self.refused(reply),
         }
     }
@@ -197,15 +231,15 @@ impl RemoteJob {
         };
         let (url, body) = (self.url(&cancel.path)?, self.body(cancel.body.as_ref())?);
         let limit = self.shared.options.cancel_timeout;
-        let called = self.call(cancel.method.into(), url, body.as_ref(), limit);
-        match called.await {
-            // Another one would be answered alike.
-            Ok(reply) if reply.is_success() || matches!(reply.status, 400 | 404 | 409 | 410) => {
-                Ok(())
-            }
-            Ok(reply) => Err(RemoteError::Refused(reply.refusal())),
-            Err(cause) => Err(self.unusable(cause)),
+        let method = cancel.method.into();
+        let called = self.call_plainly(method, url, body.as_ref(), limit).await;
+        let (reply, http_status) = called.map_err(|cause| self.unusable(cause))?;
+        // Another one would be answered alike. A refusal with a status of success may mean anything.
+        let is_final = matches!(reply.status, 400 | 404 | 409 | 410) && reply.status == http_status;
+        if reply.is_success() || is_final {
+            return Ok(());
         }
+        Err(RemoteError::Refused(reply.refusal()))
     }
 
     /// Saves the result of `snapshot` to the new file `to`, without syncing it, and returns its
@@ -235,10 +269,10 @@ impl RemoteJob {
         };
         let saved = save_result(response, saved, on_bytes).await;
         saved.map_err(|error| match error {
-            ResultError::Refused(reply) => RemoteError::Busy {
-                after: retry_after(&reply.headers).unwrap_or_default(),
-                cause: reply.refusal(),
-            },
+            ResultError::Refused(mut reply) => {
+                self.upstream().conceal(&mut reply);
+                busy(&reply)
+            }
             // It was not asked for, and would come again.
             ResultError::Broken(cause @ CallError::Encoding(_)) => RemoteError::NoResult(cause),
             ResultError::Broken(cause) => later(cause),
@@ -259,9 +293,12 @@ impl RemoteJob {
                 limit: self.shared.options.answer_timeout,
                 is_public: place.is_public,
             };
+            let is_own = self.upstream().is_own(&place.url);
             let response = match self.upstream().open(&call).await {
                 Ok(response) => response,
-                Err(cause) => return Err(self.unusable(cause)),
+                Err(cause) if is_own => return Err(self.unusable(cause)),
+                // Another server's trouble says nothing about the upstream.
+                Err(cause) => return Err(later(cause)),
             };
             let next = follows.then(|| redirect(&response)).flatten();
             let Some(next) = next else {
@@ -269,6 +306,11 @@ impl RemoteJob {
             };
             let next = place.url.join(&next).map_err(CallError::from);
             place = self.permitted(next.map_err(RemoteError::NoResult)?)?;
+            // Another server must not choose what is asked with the key.
+            if !is_own && self.upstream().is_own(&place.url) {
+                let origin = place.url.origin().ascii_serialization();
+                return Err(RemoteError::ForeignResult(origin));
+            }
         }
         Err(RemoteError::NoResult(CallError::Redirects(REDIRECTS_MAX)))
     }
@@ -308,10 +350,24 @@ impl RemoteJob {
                     object(&reply.body).map_err(|error| later(CallError::Answer(error.into())))?;
                 Ok(result_url(&sent, self.dialect()))
             }
-            401..=404 | 408 | 425 | 429 => Err(self.refused(&reply)),
+            status => {
+                let told = Refusal::read(&reply, self.dialect());
+                Err(match told.failure_at(status, self.dialect()) {
+                    Some(failure) => failure,
+                    None => self.look_up_refused(&reply),
+                })
+            }
+        }
+    }
+
+    /// The answer is about one job: the upstream is at fault only if it refuses the key, or asks to wait.
+    fn look_up_refused(&self, reply: &ServerAnswer) -> RemoteError {
+        match reply.status {
+            401..=403 | 429 => self.refused(reply),
+            404 | 408 | 425 => busy(reply),
             // The answer tells why there is no result.
-            400..=499 => Err(Refusal::read(&reply, self.dialect()).failed(self.dialect())),
-            _ => Err(self.refused(&reply)),
+            400..=499 => Refusal::read(reply, self.dialect()).failed(self.dialect()),
+            _ => busy(reply),
         }
     }
 
@@ -345,8 +401,10 @@ impl RemoteJob {
 
     /// No answer to a poll: the upstream is at fault.
     fn unreachable(&self, cause: CallError) -> RemoteError {
-        let places = &self.shared.places;
-        places.record_outage(self.visit.index, &chain(&cause));
+        if !matches!(cause, CallError::Request(_)) {
+            let places = &self.shared.places;
+            places.record_outage(self.visit.index, &chain(&cause));
+        }
         later(cause)
     }
 
@@ -362,17 +420,27 @@ impl RemoteJob {
     /// An error status of a poll: retry later.
     fn refused(&self, reply: &ServerAnswer) -> RemoteError {
         let (places, index) = (&self.shared.places, self.visit.index);
-        let (wish, refusal) = (retry_after(&reply.headers), reply.refusal());
+        let refusal = reply.refusal().to_string();
         match reply.status {
-            429 => places.record_pause(index, wish),
-            401..=403 => places.record_breakage(index, &refusal.to_string()),
-            500..=599 => places.record_outage(index, &refusal.to_string()),
+            429 => places.record_pause(index, retry_after(&reply.headers)),
+            401..=403 => places.record_breakage(index, &refusal),
+            500..=599 => places.record_outage(index, &refusal),
             _ => {}
         }
-        RemoteError::Busy {
-            after: wish.unwrap_or_default(),
-            cause: refusal,
-        }
+        busy(reply)
+    }
+}
+
+/// Whether a status can be about the job: not of a wrong key, of a server in trouble, or of the gateway before it.
+const fn is_about_job(status: u16) -> bool {
+    !matches!(status, 401..=403 | 408 | 429 | 502..=504)
+}
+
+/// Retry when the server wishes; it is not at fault.
+fn busy(reply: &ServerAnswer) -> RemoteError {
+    RemoteError::Busy {
+        after: retry_after(&reply.headers).unwrap_or_default(),
+        cause: reply.refusal(),
     }
 }
 

@@ -203,7 +203,11 @@ impl RemoteServers {
             limit: self.0.options.probe_timeout,
             is_public: false,
         };
-        Ok(dialect.judged(upstream.call(&call).await?))
+        let mut reply = dialect.judged(upstream.call(&call).await?);
+        if !reply.is_success() {
+            upstream.conceal(&mut reply);
+        }
+        Ok(reply)
     }
 }
 

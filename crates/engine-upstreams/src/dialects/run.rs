@@ -87,11 +87,12 @@ impl RemoteServers {
             patience: TaskPatience::new(&*self.0.timer, cancel, limits, &request.key),
             fraction: 0.0,
         };
-        let mut resubmits = 0;
+        let repeat = options.dialect.repeat();
+        let (mut resubmits, mut only) = (0, None);
         loop {
             let entered = match ticket.take() {
                 Some(ticket) => self.resume(&ticket),
-                None => run.enter().await,
+                None => run.enter(only).await,
             };
             let ended = match entered {
                 Ok(job) => {
@@ -101,9 +102,16 @@ impl RemoteServers {
                 Err(error) => Err(error),
             };
             match ended {
-                Err(error @ RemoteError::Forgotten(_)) if resubmits < options.resubmits_max => {
+                Err(RemoteError::Forgotten(upstream)) if repeat == RepeatRule::Never => {
+                    return Err(RemoteError::Lost(upstream));
+                }
+                Err(RemoteError::Forgotten(upstream)) if resubmits < options.resubmits_max => {
                     resubmits += 1;
-                    tracing::warn!(%error, "upstream lost the task; submitting it again");
+                    // The key is known to this one alone.
+                    if repeat == RepeatRule::WithKey {
+                        only = Some(self.index_of(&upstream)?);
+                    }
+                    tracing::warn!(upstream, "upstream lost the task; submitting it again");
                 }
                 other => return other,
             }
@@ -125,11 +133,11 @@ impl RemoteRun<'_> {
         &self.remote.0.options
     }
 
-    /// Submits until an upstream accepts the task, and has the ticket stored.
-    async fn enter(&mut self) -> Result<RemoteJob, RemoteError> {
+    /// Submits until an upstream accepts the task, and has the ticket stored; with `only`, just at that upstream.
+    async fn enter(&mut self, mut only: Option<usize>) -> Result<RemoteJob, RemoteError> {
         let encoded = self.remote.encode(self.request).await?;
         let has_key = self.options().dialect.repeat() == RepeatRule::WithKey;
-        let (mut only, mut failures) = (None, 0);
+        let mut failures = 0;
         let mut changes = self.remote.0.places.changes();
         let job = loop {
             changes.mark_unchanged();
@@ -404,22 +412,21 @@ impl RemoteServers {
             limit: options.submit_timeout,
             is_public: false,
         };
-        let replied = upstream
-            .call(&call)
-            .await
-            .map(|reply| dialect.judged(reply));
-        let cause = match replied {
-            Ok(reply) if reply.is_success() => match submitted_id(&reply.body, dialect) {
+        let cause = match self.send(index, &call).await? {
+            Ok(mut reply) if reply.is_success() => match submitted_id(&reply.body, dialect) {
                 Ok(id) => {
                     self.0.places.record_answer(index);
                     let ticket = encoded.ticket(&upstream.name, id);
                     return Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket));
                 }
                 // A refusal with a status of success.
-                Err(error) => match Refusal::read(&reply, dialect).failure(dialect) {
-                    Some(failure) => return Err(SubmitMiss::Final(failure)),
-                    None => self.failed(index, CallError::Answer(error.into())),
-                },
+                Err(error) => {
+                    upstream.conceal(&mut reply);
+                    match Refusal::read(&reply, dialect).failure(dialect) {
+                        Some(failure) => return Err(SubmitMiss::Final(failure)),
+                        None => self.failed(index, CallError::Answer(error.into())),
+                    }
+                }
             },
             Ok(reply) => self.refused(index, &reply)?,
             Err(cause) => self.failed(index, cause),
@@ -481,16 +488,15 @@ impl RemoteServers {
             limit: options.submit_timeout,
             is_public: false,
         };
-        let replied = upstream
-            .call(&call)
-            .await
-            .map(|reply| options.dialect.judged(reply));
-        let cause = match replied {
-            Ok(reply) if reply.is_success() => {
+        let cause = match self.send(index, &call).await? {
+            Ok(mut reply) if reply.is_success() => {
                 let sent = object(&reply.body).ok();
                 match sent.and_then(|sent| uploads.url.find(&sent, text).map(str::to_owned)) {
                     Some(address) => return Ok(address),
-                    None => self.failed(index, reply.refusal()),
+                    None => {
+                        upstream.conceal(&mut reply);
+                        self.failed(index, reply.refusal())
+                    }
                 }
             }
             // An earlier version, which works without files.
@@ -506,6 +512,27 @@ impl RemoteServers {
         Err(SubmitMiss::Next(cause))
     }
 
+    /// Makes a call of a submit; the status of the answer is the one that its body means. A request that cannot
+    /// be written is wrong at each upstream.
+    async fn send(
+        &self,
+        index: usize,
+        call: &ServerCall<'_>,
+    ) -> Result<Result<ServerAnswer, CallError>, SubmitMiss> {
+        let upstream = &self.0.upstreams[index];
+        let mut reply = match upstream.call(call).await {
+            Ok(reply) => self.dialect().judged(reply),
+            Err(cause @ CallError::Request(_)) => {
+                return Err(SubmitMiss::Final(RemoteError::Refused(cause)));
+            }
+            Err(cause) => return Ok(Err(cause)),
+        };
+        if !reply.is_success() {
+            upstream.conceal(&mut reply);
+        }
+        Ok(Ok(reply))
+    }
+
     fn failed(&self, index: usize, cause: CallError) -> CallError {
         self.0.places.record_outage(index, &chain(&cause));
         cause
@@ -516,8 +543,8 @@ impl RemoteServers {
         let (places, refusal) = (&self.0.places, reply.refusal());
         let dialect = &self.0.options.dialect;
         // The words of a refusal tell more than its status: it is about the request then.
-        let failure = Refusal::read(reply, dialect).failure(dialect);
-        if let Some(failure) = failure.filter(|_| matches!(reply.status, 400..=428 | 430..=499)) {
+        let told = Refusal::read(reply, dialect);
+        if let Some(failure) = told.failure_at(reply.status, dialect) {
             return Err(SubmitMiss::Final(failure));
         }
         match reply.status {

@@ -11,6 +11,9 @@ use kinora_http::ExchangeError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
+    /// The request itself cannot be written, such as a URL that is too long: nothing was sent.
+    #[error("the request cannot be written")]
+    Request(#[source] Box<dyn Error + Send + Sync>),
     /// No connection: nothing was sent.
     #[error("connecting failed")]
     Connect(#[source] Box<dyn Error + Send + Sync>),
@@ -74,7 +77,7 @@ impl CallError {
     pub const fn is_ambiguous(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status, 408 | 502 | 504),
-            Self::Connect(_) | Self::NoUpstream => false,
+            Self::Request(_) | Self::Connect(_) | Self::NoUpstream => false,
             _ => true,
         }
     }

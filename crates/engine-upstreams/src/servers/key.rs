@@ -95,7 +95,7 @@ impl ServerKey {
         self.scheme.header(key.as_deref()?, self.clock.now_ms())
     }
 
-    /// Removes the key from a text that a server sent back.
+    /// Removes the key, and each token made from one, from a text that a server sent back.
     pub(crate) fn conceal(&self, text: &mut String) {
         let key = self.key.read().unwrap_or_else(PoisonError::into_inner);
         // Of a pair, the second is secret; a short one would fit everywhere.
@@ -107,6 +107,9 @@ impl ServerKey {
         });
         for part in parts.flatten().filter(|part| part.len() >= 8) {
             *text = text.replace(part, "***");
+        }
+        if text.contains(TOKEN_HEAD) {
+            *text = without_tokens(text);
         }
     }
 
@@ -120,6 +123,24 @@ impl ServerKey {
         *key = fresh;
         changed
     }
+}
+
+/// How each JSON Web Token begins: `{"` in base64.
+const TOKEN_HEAD: &str = "eyJ";
+
+/// `text` without JSON Web Tokens: the one that was sent is not kept, so none is shown.
+fn without_tokens(text: &str) -> String {
+    let is_part = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
+    let words = text.split_inclusive(|one| !is_part(one));
+    words
+        .map(|word| {
+            let token = word.trim_end_matches(|one| !is_part(one));
+            match token.starts_with(TOKEN_HEAD) && token.matches('.').count() >= 2 {
+                true => word.replace(token, "***"),
+                false => word.to_owned(),
+            }
+        })
+        .collect()
 }
 
 fn read(source: &KeySource) -> Result<Option<String>, KeyError> {
@@ -205,6 +226,19 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(!key.reload(), "a key that went away is kept");
         assert!(!format!("{key:?} {:?}", key.header()).contains("marked-secret"));
+    }
+
+    #[test]
+    fn a_key_and_its_tokens_are_removed_from_what_a_server_sends_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "access-1:marked-secret").unwrap();
+        let key = open(KeySource::File(path)).unwrap();
+        let mut text =
+            "eyJ is 'Bearer eyJhb.eyJpc3.s-_x', \"access-1:marked-secret\"; marked-secret eyJ.a.b"
+                .to_owned();
+        key.conceal(&mut text);
+        assert_eq!(text, "eyJ is 'Bearer ***', \"***\"; *** ***");
     }
 
     #[test]

@@ -124,11 +124,22 @@ impl UpstreamServer {
     /// # Errors
     /// [`CallError`] without a complete answer. Any status is an answer.
     pub(crate) async fn call(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
-        let reply = self.exchange(call).await?;
-        if reply.status != 401 || !self.key.reload() {
-            return Ok(reply);
+        let mut reply = self.exchange(call).await?;
+        if reply.status == 401 && self.key.reload() {
+            reply = self.exchange(call).await?;
         }
-        self.exchange(call).await
+        if !reply.is_success() {
+            self.conceal(&mut reply);
+        }
+        Ok(reply)
+    }
+
+    /// Removes the key from a refusal, whose text is logged. Answers of success stay as they are, since the
+    /// addresses in them are used.
+    pub(crate) fn conceal(&self, reply: &mut ServerAnswer) {
+        let mut text = String::from_utf8_lossy(&reply.body).into_owned();
+        self.key.conceal(&mut text);
+        reply.body = text.into();
     }
 
     async fn exchange(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
@@ -205,7 +216,7 @@ impl UpstreamServer {
             None => Bytes::new(),
         };
         let request = request.body(body);
-        request.map_err(|error| CallError::Connect(error.into()))
+        request.map_err(|error| CallError::Request(error.into()))
     }
 }
 

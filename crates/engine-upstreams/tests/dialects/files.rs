@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex};
 
 use kinora_contract::{FailureCode, Money, Size, VideoInputs};
-use kinora_engine::{EngineKind as _, FilmEngine as _, FilmJob, JobControl, TicketStore};
+use kinora_engine::{FilmEngine as _, FilmJob, JobControl, TicketStore};
 use kinora_engine_upstreams::dialects::{
-    CallError, EngineOptions, ExchangeWatcher, KeySource, RemoteEngine, RemoteError, RemoteKind,
-    RemoteOptions, ServerDialect, WatchedExchange,
+    CallError, EngineOptions, ExchangeWatcher, KeySource, RemoteEngine, RemoteError, RemoteOptions,
+    ServerDialect, WatchedExchange,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::support::{Stage, is_absent, request};
 const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const OWN: &str = "upload:uploads/file_01k3v8r2n8p5c1w9g7d4x6m2ta";
 
-const TASKS: &str = r#"
+pub(crate) const TASKS: &str = r#"
 title = "Tasks"
 source = "this test"
 headers = { x-version = "2026-11" }
@@ -315,6 +315,12 @@ async fn a_refusal_is_read_whatever_its_status() {
         assert_eq!(ended.unwrap_err().code(), FailureCode::ContentPolicy);
         assert_eq!((asked, others), (1, 0));
     }
+    // About the key and the account, whatever the words are.
+    for status in [401, 402] {
+        let (ended, asked, others) = ask(status, json!({"code": 1301})).await;
+        ended.unwrap();
+        assert_eq!((asked, others), (1, 1));
+    }
     let (ended, asked, others) = ask(200, json!({"code": 1201})).await;
     assert!(matches!(ended.unwrap_err(), RemoteError::Refused(_)));
     assert_eq!((asked, others), (1, 0));
@@ -342,8 +348,95 @@ async fn a_forgotten_job_is_known_by_its_words() {
             _ => answer(200, "", MP4),
         })
         .await;
-        stage(TASKS, &server).run().await.unwrap();
+        let free = TASKS.replace("[submit]", "[submit]\nrepeat = \"freely\"");
+        stage(&free, &server).run().await.unwrap();
         assert_eq!(server.count("GET /v1/text/7"), 2);
+    }
+}
+
+/// A gateway, or a server that refuses the key, knows nothing about the job.
+#[tokio::test]
+async fn words_of_who_cannot_know_do_not_mean_that_a_job_is_forgotten() {
+    for status in [401, 403, 429, 502, 503] {
+        let server = Server::start(move |seen, before| match (seen.line.as_str(), before) {
+            ("POST /v1/text", _) => says(&json!({"code": 0, "data": {"task_id": 7}})),
+            ("GET /v1/text/7", 0..3) => answer(status, "", r#"{"data": {"reason": "lost"}}"#),
+            ("GET /v1/text/7", _) => says(&done(&json!({"film": "/v1/film"}))),
+            _ => answer(200, "", MP4),
+        })
+        .await;
+        stage(TASKS, &server).run().await.unwrap();
+        assert_eq!(server.count("POST /v1/text"), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_film_that_is_withheld_is_charged() {
+    let text = TASKS.replace(
+        "denied = [\"1001\"]",
+        "denied = [\"1001\"], failure = \"content_policy\"",
+    );
+    let server = tasks(json!({"code": 9, "data": {"state": "3", "ticks": 1_500_000}})).await;
+    let mut stage = stage(&text, &server);
+    let error = stage.run().await.unwrap_err();
+    assert_eq!(error.code(), FailureCode::ContentPolicy, "{error:?}");
+    let charged = stage.notes.charged.map(|one| one.to_string());
+    assert_eq!(charged.as_deref(), Some("1.50 USD"));
+}
+
+#[tokio::test]
+async fn a_cancel_is_refused_by_a_status_of_success_but_not_by_a_plain_one() {
+    let text = format!("{TASKS}\n[cancel]\npath = \"stop/{{id}}\"");
+    for (status, is_stopped) in [(200, false), (400, true)] {
+        let server = Server::start(move |seen, _| match seen.line.as_str() {
+            "POST /v1/stop/7" => answer(status, "", r#"{"code": 1199}"#),
+            _ => says(&json!({"code": 0, "data": {"task_id": 7}})),
+        })
+        .await;
+        let job = stage(&text, &server).remote.submit(&request()).await;
+        let cancelled = job.unwrap().cancel().await;
+        assert_eq!(cancelled.is_ok(), is_stopped, "{cancelled:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_header_has_one_line_of_plain_text() {
+    let text = TASKS.replace("x-task = \"{key}\"", "x-task = \"{prompt}\"");
+    let server = tasks(done(&json!({}))).await;
+    for prompt in ["two\nlines", "caf\u{e9}"] {
+        let mut wrong = request();
+        wrong.spec.prompt = prompt.to_owned();
+        let refused = stage(&text, &server).remote.submit(&wrong).await;
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, RemoteError::Unsupported(_)), "{refused}");
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_that_a_server_sends_back_is_in_no_error() {
+    let signed = TASKS.replace(
+        "value = \"Token {key}\"",
+        "value = \"Bearer {key}\"\nsigner = \"jwt-hs256\"",
+    );
+    for text in [TASKS, &signed] {
+        for (submit, poll) in [(400, 200), (200, 200), (200, 400)] {
+            let server = Server::start(move |seen, _| {
+                let key = seen.header("x-key").unwrap();
+                let told = json!({"data": {"state": "4", "reason": format!("no: {key}")}});
+                match seen.line.starts_with("POST") {
+                    true if submit == 200 => says(&json!({"data": {"task_id": 7}})),
+                    true => answer(submit, "", told.to_string()),
+                    false => answer(poll, "", told.to_string()),
+                }
+            })
+            .await;
+            let mut stage = with_key(text, &server, "access-1:marked-secret", |_| {});
+            let error = format!("{:?}", stage.run().await.unwrap_err());
+            assert!(error.contains("***"), "{submit} {poll}: {error}");
+            let is_clean = !error.contains("marked-secret") && !error.contains("eyJ");
+            assert!(is_clean, "{submit} {poll}: {error}");
+        }
     }
 }
 
@@ -427,6 +520,7 @@ async fn an_operation_is_polled_by_its_path_and_its_film_is_asked_for_and_moves(
 async fn a_look_up_that_is_refused_ends_the_job_and_is_not_repeated() {
     for (status, message, code) in [
         (422, "violates safety rules", FailureCode::ContentPolicy),
+        (403, "violates safety rules", FailureCode::ContentPolicy),
         (400, "odd", FailureCode::GenerationFailed),
     ] {
         let body = json!({"detail": [{"msg": message}]}).to_string();
@@ -437,6 +531,17 @@ async fn a_look_up_that_is_refused_ends_the_job_and_is_not_repeated() {
         assert_eq!(error.code(), code);
         assert_eq!(server.count("GET /v1/models/m-1/operations/o/film"), 1);
     }
+}
+
+/// The answer is about one job: the next one is sent without asking whether the server is there.
+#[tokio::test]
+async fn a_look_up_that_fails_does_not_count_against_the_server() {
+    let server = operations(|seen| seen.line.ends_with("/film").then(|| answer(503, "", ""))).await;
+    let mut stage = stage(OPERATIONS, &server);
+    let error = stage.run().await.unwrap_err();
+    assert!(matches!(error, RemoteError::NoResult(_)), "{error:?}");
+    stage.remote.submit(&request()).await.unwrap();
+    assert_eq!(server.count("GET /v1/models/wan-2.2"), 0);
 }
 
 #[tokio::test]
@@ -511,6 +616,24 @@ async fn a_film_comes_from_a_known_origin_alone_however_it_moves() {
     };
     let chain = format!("{cause:?}");
     assert!(chain.contains("localhost has no public address"), "{chain}");
+    // That is not the server's fault.
+    stage.remote.submit(&request()).await.unwrap();
+    assert_eq!(server.count("GET /v1/models/wan-2.2"), 0);
+
+    // Another server must not choose what is asked with the key.
+    let back = Arc::new(std::sync::OnceLock::<String>::new());
+    let location = back.clone();
+    let bucket = Server::start(move |_, _| answer(302, location.get().unwrap(), "")).await;
+    let origin = format!("http://{}", bucket.address);
+    let server = moving(&format!("{origin}/film")).await;
+    back.set(format!("location: http://{}/v1/media\r\n", server.address))
+        .unwrap();
+    let mut stage = with_key(OPERATIONS, &server, "sk-marked", |options| {
+        options.result_origins = vec![origin];
+    });
+    let error = stage.run().await.unwrap_err();
+    assert!(matches!(error, RemoteError::ForeignResult(_)), "{error:?}");
+    assert_eq!(server.count("GET /v1/media"), 0);
 
     let server = operations(film_at("/v1/around".to_owned())).await;
     let error = self::stage(OPERATIONS, &server).run().await.unwrap_err();
@@ -587,64 +710,6 @@ async fn every_exchange_is_shown_without_the_key_and_without_the_bytes_of_media(
     assert!(answers[0].body.contains("task_id") && answers[3].body.is_empty());
     assert!(!format!("{all:?}").contains("sk-marked"));
     assert_eq!(server.seen()[0].header("x-key"), Some("Token sk-marked"));
-}
-
-fn kind(settings: &str) -> Result<RemoteKind, String> {
-    let kind: RemoteKind = toml::from_str(settings).map_err(|error| error.to_string())?;
-    kind.check(false).map_err(|error| error.to_string())?;
-    Ok(kind)
-}
-
-#[test]
-fn an_engine_names_a_file_and_what_its_model_takes_besides() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tasks.toml");
-    std::fs::write(
-        &file,
-        TASKS.replace("title =", "base_url = \"https://e.org/v1\"\ntitle ="),
-    )
-    .unwrap();
-    let engine = |more: &str| {
-        kind(&format!(
-            "dialect = \"{}\"\nmodel = \"m\"\n{more}",
-            file.display()
-        ))
-    };
-    let features = |more: &str| engine(more).unwrap().dialect().unwrap().features();
-    assert!(!features("").last_frame);
-    let own = "body = { last = \"{last_frame}\", image = \"{first_frame}\", was = \"{size@own}\" }\n\
-               lookup = { own = { \"1280x720\" = \"x\" } }";
-    assert!(features(own).last_frame);
-    let missing = kind("dialect = \"./missing.toml\"").unwrap();
-    let told = missing.dialect().unwrap_err().to_string();
-    assert!(told.contains("./missing.toml: cannot be read"), "{told}");
-}
-
-#[test]
-fn settings_that_no_run_could_use_are_refused_with_what_to_do() {
-    kind("dialect = \"kinora\"\nbase_urls = [\"http://h/v1\"]").unwrap();
-    for (settings, told) in [
-        ("dialect = \"kinora\"", "base_urls must name a server"),
-        (
-            "dialect = \"klingon\"",
-            "unknown dialect 'klingon'; use one of: kinora",
-        ),
-        (
-            "dialect = \"kinora\"\nbase_urls = [\"http://h/v1\", \"http://h/v1/\"]",
-            "twice",
-        ),
-        (
-            "dialect = \"kinora\"\nbase_urls = [\"http://h/v1\"]\nbody = { a = \"{promt}\" }",
-            "unknown placeholder",
-        ),
-        (
-            "dialect = \"kinora\"\nbase_urls = [\"http://h/v1\"]\nbody = { a = \"{size@s}\" }",
-            "no [lookup.s]",
-        ),
-    ] {
-        let refused = kind(settings).unwrap_err();
-        assert!(refused.contains(told), "{settings}: {refused}");
-    }
 }
 
 /// Forgets every ticket.

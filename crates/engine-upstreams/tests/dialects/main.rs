@@ -10,5 +10,6 @@ mod files;
 mod results;
 mod resume;
 mod server;
+mod settings;
 mod support;
 mod weather;

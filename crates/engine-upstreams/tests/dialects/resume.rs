@@ -68,12 +68,48 @@ async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
 #[tokio::test]
 async fn a_ticket_of_an_upstream_that_is_configured_no_more_is_submitted_anew() {
     let server = Server::well("t", MP4).await;
-    let mut stage = Stage::new("openai", &[&server]);
+    let mut stage = Stage::new("vllm-omni", &[&server]);
     stage
         .run_request(&request(), Some(ticket("gone", "old")))
         .await
         .unwrap();
     assert_eq!(stage.notes.tickets, [ticket("a", "t")]);
+}
+
+#[tokio::test]
+async fn a_lost_task_that_may_be_paid_is_never_submitted_again() {
+    let server = Server::start(|seen, before| match seen.line.as_str() {
+        "GET /v1/videos/old" => answer(404, "", ""),
+        _ => well("t", MP4, seen, before),
+    })
+    .await;
+    for upstream in ["a", "gone"] {
+        let mut stage = Stage::new("openai", &[&server]);
+        let kept = Some(ticket(upstream, "old"));
+        let error = stage.run_request(&request(), kept).await.unwrap_err();
+        assert!(matches!(&error, RemoteError::Lost(name) if name == upstream));
+        assert!(error.to_string().contains("not submitted again"), "{error}");
+    }
+    assert_eq!(server.count(SUBMIT), 0);
+}
+
+/// Its key is known to that server alone: another one would make a second task.
+#[tokio::test]
+async fn a_lost_task_with_a_key_is_submitted_again_at_its_own_upstream_alone() {
+    let other = Server::well("u", MP4).await;
+    let own = Server::start(|seen, before| match seen.line.as_str() {
+        "GET /v1/videos/old" => answer(404, "", ""),
+        _ => well("t", MP4, seen, before),
+    })
+    .await;
+    let mut stage = Stage::new("kinora", &[&other, &own]);
+    let kept = Some(ticket("b", "old"));
+    stage.run_request(&request(), kept).await.unwrap();
+    assert_eq!(stage.notes.tickets, [ticket("b", "t")]);
+    let kept = Some(ticket("gone", "old"));
+    let error = stage.run_request(&request(), kept).await.unwrap_err();
+    assert!(matches!(error, RemoteError::Forgotten(_)), "{error:?}");
+    assert!(other.seen().is_empty());
 }
 
 #[tokio::test]

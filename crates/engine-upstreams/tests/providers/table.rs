@@ -207,7 +207,11 @@ async fn content_against_the_provider_s_policy_fails_the_task_with_that_code() {
 }
 
 /// What a stand-in charges for a film, in millionths of a dollar.
-const CHARGED: &[(&str, u64)] = &[("openrouter", 1_512_000), ("runway", 600_000)];
+const CHARGED: &[(&str, u64)] = &[
+    ("openrouter", 1_512_000),
+    ("runway", 600_000),
+    ("xai", 350_000),
+];
 
 #[tokio::test]
 async fn what_a_provider_charged_is_told() {
