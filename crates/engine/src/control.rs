@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kinora_contract::Money;
+use tokio::sync::watch;
 
 use crate::places::{FailedJob, Places};
 use crate::{EngineError, RgbPicture};
@@ -129,6 +130,17 @@ pub struct JobControl {
     /// The place where the engine makes the clip.
     pub place: JobPlace,
     cost: ReportedCost,
+    submit: SubmitInFlight,
+}
+
+/// Whether a submit that may be charged has no answer yet; clones share it.
+#[derive(Clone, Debug)]
+struct SubmitInFlight(Arc<watch::Sender<bool>>);
+
+impl Default for SubmitInFlight {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
 }
 
 /// What a provider said that the job costs; clones share it.
@@ -136,6 +148,19 @@ pub struct JobControl {
 struct ReportedCost(Arc<Mutex<Option<Money>>>);
 
 impl JobControl {
+    /// Reports whether a submit that may be charged is in flight: until its answer is stored, a process that stops waits a
+    /// moment for it.
+    pub fn report_submit(&self, is_in_flight: bool) {
+        self.submit.0.send_replace(is_in_flight);
+    }
+
+    /// Waits until no such submit is in flight.
+    pub async fn submit_settled(&self) {
+        let mut submit = self.submit.0.subscribe();
+        // An error would mean that nobody can report one any more.
+        let _ = submit.wait_for(|is_in_flight| !is_in_flight).await;
+    }
+
     /// Reports what a provider charges for the job. A later report replaces an earlier one. It counts whether the job
     /// succeeds or fails, if it is in the currency of the service.
     pub fn report_cost(&self, charged: Money) {

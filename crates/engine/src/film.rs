@@ -141,7 +141,7 @@ pub struct FilmJob<'a> {
 /// Stores the ticket with which a later attempt finds the work of this one.
 #[async_trait]
 pub trait TicketStore: Send + Sync {
-    /// Stores `ticket`, a short text, in place of an earlier one. Returns once it is durable.
+    /// Stores `ticket`, a short text, in place of an earlier one; an empty one removes it. Returns once that is durable.
     ///
     /// # Errors
     /// If it cannot be stored.

@@ -30,6 +30,9 @@ use crate::task_run::TaskRun;
 /// Engines pass on a cancel within 2 s; one that does not must not hold its slot.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
+/// A stop waits this long for the answer to a submit that may be charged.
+const SUBMIT_LIMIT: Duration = Duration::from_secs(20);
+
 /// Everything that a film needs, as owned values.
 pub(crate) struct FilmOrder {
     pub(crate) engine: Arc<dyn FilmEngine>,
@@ -123,6 +126,12 @@ async fn order_film(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), RunEnd> 
                 if timeout(CANCEL_LIMIT, making).await.is_err() {
                     tracing::warn!("engine did not pass on a cancel in time");
                 }
+            } else if stop == StopReason::Shutdown {
+                // A submit without an answer is not repeated where it may be charged: the task would fail.
+                tokio::select! {
+                    _ = &mut making => {}
+                    _ = timeout(SUBMIT_LIMIT, order.control.submit_settled()) => {}
+                }
             }
             Err(stop.into())
         }
@@ -148,8 +157,7 @@ impl TicketStore for TaskRun<'_> {
                 // run is about to be stopped anyway.
                 Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
                 // The ticket may be stored all the same. If the store stays away, this run loses its lease,
-                // and stops. The next run then finds the job only where its server knows it by its key;
-                // elsewhere it makes another one, which a provider charges too.
+                // and stops. The next run finds the job by its key, or fails the task where a submit may be charged.
                 Err(StoreError::Unavailable(_)) => {}
                 stored => return Ok(stored?),
             }

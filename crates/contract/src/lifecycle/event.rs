@@ -150,8 +150,8 @@ pub struct LeaseRenewal {
     /// The spec with the values that an engine or a reference determined (length, shape); it
     /// replaces the task's. It may differ in nothing else.
     pub decided: Option<Box<VideoSpec>>,
-    /// The engine's own text for a later attempt at this task; it replaces an earlier one. It is
-    /// dropped when the task ends, and clients never see it.
+    /// The engine's own text for a later attempt at this task; it replaces an earlier one, and an empty one removes it.
+    /// It is dropped when the task ends, and clients never see it.
     pub ticket: Option<String>,
     /// Parts of the request that the engine will not or cannot satisfy; they replace the previous
     /// ones. `None` changes nothing.

@@ -163,7 +163,7 @@ impl TaskRecord {
             }
         });
         if let Some(ticket) = renewal.ticket {
-            after.ticket = Some(ticket.into());
+            after.ticket = Some(ticket.into()).filter(|ticket: &Arc<str>| !ticket.is_empty());
         }
         Ok(after)
     }

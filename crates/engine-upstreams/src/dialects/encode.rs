@@ -595,6 +595,16 @@ pub struct RemoteTicket {
 }
 
 impl RemoteTicket {
+    /// The ticket of a submit without an answer yet.
+    pub fn in_flight() -> Self {
+        Self::new("", "")
+    }
+
+    /// Whether it stands for a submit without an answer.
+    pub fn is_in_flight(&self) -> bool {
+        self.id.is_empty()
+    }
+
     /// The ticket of the task `id` at `upstream`.
     pub fn new(upstream: impl Into<String>, id: impl Into<String>) -> Self {
         Self {

@@ -215,13 +215,28 @@ struct EventRelay<'a> {
 
 #[async_trait]
 impl JobWatcher for EventRelay<'_> {
+    async fn submitting(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let ticket = serde_json::to_string(&RemoteTicket::in_flight())?;
+        self.tickets.store(&ticket).await?;
+        self.control.report_submit(true);
+        Ok(())
+    }
+
+    async fn not_accepted(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let removed = self.tickets.store("").await;
+        self.control.report_submit(false);
+        removed
+    }
+
     async fn submitted(
         &mut self,
         ticket: &RemoteTicket,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let upstream = &ticket.upstream;
         tracing::info!(upstream, id = ticket.id, "task submitted to upstream");
-        self.tickets.store(&serde_json::to_string(ticket)?).await
+        let stored = self.tickets.store(&serde_json::to_string(ticket)?).await;
+        self.control.report_submit(false);
+        stored
     }
 
     fn placed(&mut self, places: &Arc<Places>, index: usize) {

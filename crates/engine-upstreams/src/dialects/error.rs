@@ -36,6 +36,12 @@ pub enum RemoteError {
     /// No upstream accepted the request for the maximum time; nothing was started.
     #[error("no upstream accepted the request")]
     NoPlace(#[source] CallError),
+    /// An earlier run ended during a submit that may be charged: nobody knows whether the upstream accepted it, and it is
+    /// not repeated.
+    #[error(
+        "an earlier run ended during its submit; the upstream may have taken the task, and charge it"
+    )]
+    Interrupted,
     /// It is unknown whether the upstream accepted the submit.
     #[error("upstream {upstream} did not answer the submit")]
     Unsettled {

@@ -35,6 +35,23 @@ const MISSING_MAX: u32 = 2;
 /// Receives the events of a run.
 #[async_trait]
 pub trait JobWatcher: Send + Sync {
+    /// A submit that may be charged begins. Returns once [`RemoteTicket::in_flight`] is stored durably: a run that
+    /// finds it does not submit again.
+    ///
+    /// # Errors
+    /// When it cannot be stored; nothing is submitted then.
+    async fn submitting(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(())
+    }
+
+    /// No upstream accepted that submit. Returns once its ticket is removed durably.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    async fn not_accepted(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(())
+    }
+
     /// The task is at an upstream now. Returns once the ticket is stored durably: from then on a
     /// restart polls on instead of paying twice.
     ///
@@ -91,8 +108,12 @@ impl RemoteServers {
         let (mut resubmits, mut only) = (0, None);
         loop {
             let entered = match ticket.take() {
-                Some(ticket) => self.resume(&ticket),
-                None => run.enter(only).await,
+                // Where a repeated submit is not charged, it is repeated.
+                Some(ticket) if ticket.is_in_flight() && repeat == RepeatRule::Never => {
+                    return Err(RemoteError::Interrupted);
+                }
+                Some(ticket) if !ticket.is_in_flight() => self.resume(&ticket),
+                _ => run.enter(only).await,
             };
             let ended = match entered {
                 Ok(job) => {
@@ -141,7 +162,7 @@ impl RemoteRun<'_> {
         let mut changes = self.remote.0.places.changes();
         let job = loop {
             changes.mark_unchanged();
-            match self.submit(&encoded, only).await {
+            match self.submit_noted(&encoded, only).await {
                 Ok(job) => break job,
                 Err(RemoteError::Busy { after, cause }) => {
                     // Wakes up when an upstream is available sooner than expected.
@@ -172,6 +193,27 @@ impl RemoteRun<'_> {
         }
         self.hear(None);
         Ok(job)
+    }
+
+    /// Submits once, and has it stored before that the submit may be charged.
+    async fn submit_noted(
+        &mut self,
+        encoded: &EncodedRequest,
+        only: Option<usize>,
+    ) -> Result<RemoteJob, RemoteError> {
+        // Example: a provider takes the task, and the process is killed before its answer. Without the note, the next run
+        // would know of nothing, submit again, and pay again.
+        if self.options().dialect.repeat() != RepeatRule::Never || self.cancel.is_cancelled() {
+            return self.submit(encoded, only).await;
+        }
+        let noted = self.watcher.submitting().await;
+        noted.map_err(RemoteError::NotKept)?;
+        let submitted = self.submit(encoded, only).await;
+        if let Err(RemoteError::Busy { .. }) = submitted {
+            let removed = self.watcher.not_accepted().await;
+            removed.map_err(RemoteError::NotKept)?;
+        }
+        submitted
     }
 
     /// Submits once. A cancel waits briefly for the submit, so that an accepted task can be

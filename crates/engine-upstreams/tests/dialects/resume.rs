@@ -33,6 +33,48 @@ async fn a_kept_ticket_is_polled_on_at_its_own_upstream_and_nothing_is_paid_twic
 }
 
 #[tokio::test]
+async fn a_submit_that_may_be_charged_is_not_repeated_after_a_death_in_the_middle_of_it() {
+    for (dialect, submits) in [("openai", 1), ("vllm-omni", 2), ("kinora", 2)] {
+        let server = Server::start(|seen, before| match (seen.line.as_str(), before) {
+            (SUBMIT, 0) => vec![Step::Hold],
+            _ => well("t", MP4, seen, before),
+        })
+        .await;
+        let mut stage = Stage::new(dialect, &[&server]);
+        {
+            let run = stage.run();
+            tokio::pin!(run);
+            let reached = async {
+                while server.count(SUBMIT) == 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                _ = &mut run => panic!("nobody answers"),
+                () = reached => {}
+            }
+        }
+        let kept = stage.notes.kept.take();
+        let again = stage.run_request(&request(), kept).await;
+        assert_eq!(server.count(SUBMIT), submits, "{dialect}");
+        match again {
+            Err(RemoteError::Interrupted) => assert_eq!(dialect, "openai"),
+            again => assert_eq!(again.unwrap(), MP4.len() as u64, "{dialect}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_submit_that_nobody_accepted_leaves_no_note_of_it() {
+    let busy = Server::start(|_, _| answer(429, "retry-after: 1\r\n", "later")).await;
+    let mut stage = Stage::new("openai", &[&busy]);
+    let error = stage.run().await.unwrap_err();
+    assert!(matches!(error, RemoteError::NoPlace(_)), "{error:?}");
+    assert!(busy.count(SUBMIT) > 0);
+    assert_eq!(stage.notes.kept, None);
+}
+
+#[tokio::test]
 async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
     let restarted = Server::start(|seen, before| match seen.line.as_str() {
         "GET /v1/videos/old" => answer(404, "", r#"{"detail":"Video not found"}"#),

@@ -58,6 +58,8 @@ impl WaitTimer for JumpTimer {
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) tickets: Vec<RemoteTicket>,
+    /// The ticket that a later run would find.
+    pub(crate) kept: Option<RemoteTicket>,
     pub(crate) fractions: Vec<f64>,
     pub(crate) charged: Option<Money>,
     pub(crate) refuses: bool,
@@ -66,11 +68,22 @@ pub(crate) struct Notes {
 
 #[async_trait]
 impl JobWatcher for Notes {
+    async fn submitting(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.kept = Some(RemoteTicket::in_flight());
+        Ok(())
+    }
+
+    async fn not_accepted(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.kept = None;
+        Ok(())
+    }
+
     async fn submitted(
         &mut self,
         ticket: &RemoteTicket,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.tickets.push(ticket.clone());
+        self.kept = Some(ticket.clone());
         if self.refuses {
             return Err("the store is away".into());
         }

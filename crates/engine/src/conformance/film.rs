@@ -225,7 +225,7 @@ impl TicketStore for MemoryTickets {
             return Err("the shelf is away".into());
         }
         let mut stored = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
-        *stored = Some(ticket.to_owned());
+        *stored = Some(ticket.to_owned()).filter(|ticket| !ticket.is_empty());
         Ok(())
     }
 }
