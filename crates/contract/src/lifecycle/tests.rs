@@ -445,8 +445,8 @@ fn a_task_is_counted_when_it_ends_and_never_again() {
     assert_eq!(day, Some(NOW / 86_400_000));
 }
 
-#[test]
-fn the_end_of_a_task_corrects_its_reservation_once() {
+/// A run that has reserved 1.0 and costs 0.18 for each second.
+fn priced_run() -> TaskRecord {
     let mut run = running();
     Arc::make_mut(&mut run.task).cost = Some(TaskCost {
         amount: Amount::from_micros(1_000_000),
@@ -461,17 +461,28 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
             day: 7,
         }),
     });
-    let change = |record: &TaskRecord, event| {
-        let change = effects(record, event).spending;
-        change.map(|change| (change.reserved.day, change.micros))
-    };
-    let renewed = |renewal| TaskEvent::Renewed {
+    run
+}
+
+fn renewed_with(renewal: LeaseRenewal) -> TaskEvent {
+    TaskEvent::Renewed {
         token: TOKEN,
         until_ms: NOW,
         ends_ms: 9,
         renewal,
-    };
-    let charged = renewed(LeaseRenewal {
+    }
+}
+
+/// The day and the correction of a reservation.
+fn spending_change(record: &TaskRecord, event: TaskEvent) -> Option<(u64, i64)> {
+    let change = effects(record, event).spending;
+    change.map(|change| (change.reserved.day, change.micros))
+}
+
+#[test]
+fn the_end_of_a_task_corrects_its_reservation_once() {
+    let (run, change) = (priced_run(), spending_change);
+    let charged = renewed_with(LeaseRenewal {
         charged: Some(Money {
             amount: Amount::from_micros(1_500_000),
             currency: Currency::USD,
@@ -503,12 +514,22 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
     ] {
         assert_eq!(change(&run, event), None);
     }
+    let ended = after(run, [done()]);
+    let cost = ended.task.cost.clone().unwrap();
+    assert_eq!((cost.amount.micros(), cost.is_estimated), (900_000, false));
+    for event in [TaskEvent::Expired { now_ms: NOW }, deleted()] {
+        assert_eq!(change(&ended, event), None);
+    }
+}
+
+#[test]
+fn whoever_withdraws_a_task_pays_for_its_job_at_a_server() {
     // At a server, whoever withdraws a task pays for it; nobody else does.
     let ticket = LeaseRenewal {
         ticket: Some("job 1".to_owned()),
         ..LeaseRenewal::default()
     };
-    let at_server = after(run.clone(), [renewed(ticket)]);
+    let at_server = after(priced_run(), [renewed_with(ticket)]);
     for (event, corrected, micros) in [
         (cancel(), None, 1_000_000),
         (deleted(), None, 1_000_000),
@@ -523,7 +544,7 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
     }
     // Charges of jobs that follow each other add up; those of one job replace each other.
     let job = |ticket: &str, micros| {
-        renewed(LeaseRenewal {
+        renewed_with(LeaseRenewal {
             ticket: Some(ticket.to_owned()),
             charged: Some(Money {
                 amount: Amount::from_micros(micros),
@@ -533,7 +554,10 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
         })
     };
     let next = after(at_server.clone(), [job("job 1", 1), job("job 2", 200_000)]);
-    for (event, micros) in [(done(), 1_100_000), (cancel(), 1_200_000)] {
+    for (event, micros) in [
+        (finish(TOKEN, Ok(artifact())), 1_100_000),
+        (cancel(), 1_200_000),
+    ] {
         let counted = effects(&next, event).ending;
         assert_eq!(counted.map(|one| one.tally.cost_micros), Some(micros));
     }
@@ -541,17 +565,11 @@ fn the_end_of_a_task_corrects_its_reservation_once() {
     let counted = effects(&again, deleted()).ending;
     assert_eq!(counted.map(|one| one.tally.cost_micros), Some(250_000));
     let cancelled = after(at_server, [cancel()]);
-    let cost = cancelled.task.cost.as_ref().expect("its cost");
+    let cost = cancelled.task.cost.as_ref().unwrap();
     assert_eq!(
         (cost.amount.micros(), cost.is_estimated),
         (1_000_000, false)
     );
-    let ended = after(run, [done()]);
-    let cost = ended.task.cost.clone().expect("its cost");
-    assert_eq!((cost.amount.micros(), cost.is_estimated), (900_000, false));
-    for event in [TaskEvent::Expired { now_ms: NOW }, deleted()] {
-        assert_eq!(change(&ended, event), None);
-    }
 }
 
 #[test]

@@ -163,7 +163,9 @@ impl TaskRecord {
             }
         });
         if let Some(ticket) = renewal.ticket {
-            after.ticket = Some(ticket.into()).filter(|ticket: &Arc<str>| !ticket.is_empty());
+            after.ticket = Some(ticket)
+                .filter(|ticket| !ticket.is_empty())
+                .map(Into::into);
         }
         Ok(after)
     }

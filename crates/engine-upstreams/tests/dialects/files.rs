@@ -557,21 +557,24 @@ async fn an_operation_that_is_done_with_an_error_failed() {
     assert_eq!(error.code(), FailureCode::ContentPolicy);
 }
 
+/// A server whose film has moved to `url`.
+async fn moving(url: &str) -> Server {
+    let (film, head) = (
+        film_at("/v1/hop".to_owned()),
+        format!("location: {url}\r\n"),
+    );
+    let server = operations(move |seen| match seen.line.as_str() {
+        "GET /v1/hop" => Some(answer(302, &head, "")),
+        _ => film(seen),
+    });
+    server.await
+}
+
 #[tokio::test]
 async fn a_film_comes_from_a_known_origin_alone_however_it_moves() {
     let bucket = Server::start(|_, _| answer(200, "", MP4)).await;
     let origin = format!("http://{}", bucket.address);
     let film = format!("{origin}/film.mp4?signature=1");
-    let moving = |url: &str| {
-        let (film, head) = (
-            film_at("/v1/hop".to_owned()),
-            format!("location: {url}\r\n"),
-        );
-        operations(move |seen| match seen.line.as_str() {
-            "GET /v1/hop" => Some(answer(302, &head, "")),
-            _ => film(seen),
-        })
-    };
     let server = moving(&film).await;
     let known = origin.clone();
     let mut stage = with_key(OPERATIONS, &server, "sk-marked", |options| {
@@ -619,7 +622,10 @@ async fn a_film_comes_from_a_known_origin_alone_however_it_moves() {
     // That is not the server's fault.
     stage.remote.submit(&request()).await.unwrap();
     assert_eq!(server.count("GET /v1/models/wan-2.2"), 0);
+}
 
+#[tokio::test]
+async fn a_film_does_not_come_back_to_the_server_and_not_for_ever() {
     // Another server must not choose what is asked with the key.
     let back = Arc::new(std::sync::OnceLock::<String>::new());
     let location = back.clone();
