@@ -317,6 +317,7 @@ mod tests {
             "id": "video_1", "object": "video", "model": "m", "status": status,
             "progress": progress, "created_at": 1, "prompt": "p", "seconds": "2",
             "size": "854x480", "seed": 7, "metadata": {"a": "b"},
+            "polling_url": "http://a/v1/videos/video_1",
         });
         let more = match status {
             "queued" => json!({"queue_position": 0}),
@@ -327,7 +328,7 @@ mod tests {
             }),
             _ => json!({
                 "started_at": 2, "completed_at": 3, "expires_at": 4, "result_url": "http://a",
-                "url": "http://a", "thumbnail_url": "http://b", "first_frame_url": "http://c",
+                "url": "http://a", "unsigned_urls": ["http://a"], "thumbnail_url": "http://b", "first_frame_url": "http://c",
                 "last_frame_url": "http://d", "duration": 2.0, "fps": 24.0,
                 "frames": 48, "has_audio": false,
             }),

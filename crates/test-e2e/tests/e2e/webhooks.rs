@@ -83,6 +83,21 @@ pub(crate) fn verifies(posted: &Posted, secret: &str) -> bool {
 }
 
 #[test]
+fn what_a_task_has_cost_is_told() {
+    let (data, receiver) = (DataFolder::default(), Receiver::start());
+    let priced = "[[models]]\ncard = \"kinora-b1\"\nid = \"kinora-b1\"\nengine = \"storyboard\"\n\
+                  [models.prices]\nper_clip = 0.25\n";
+    let server = serve(&data).config(priced).start();
+    add(&data, &["--url", &receiver.url("hook")]);
+    let client = server.client();
+    let made = client.submit(&quick("kinora-b1"));
+    let made = client.wait_completed(made.id());
+    let told = receiver.wait_for(1)[0].event();
+    let cost = json!({"amount": 0.25, "currency": "USD", "estimated": false});
+    assert_eq!((&told["data"]["cost"], &made["cost"]), (&cost, &cost));
+}
+
+#[test]
 fn the_end_of_a_task_is_told_signed_as_the_openai_sdk_verifies_it() {
     let (data, receiver) = (DataFolder::default(), Receiver::start());
     let server = serve(&data).start();
