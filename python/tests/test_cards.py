@@ -67,10 +67,11 @@ class Cards(unittest.TestCase):
 
     def test_without_guidance_none_promises_a_negative_prompt(self) -> None:
         """It would have no effect."""
-        unguided = [name for name, card in cards().items() if card["engines"][0]["settings"].get("arguments", {}).get("guidance_scale") == 1]
+        engines = [card["engines"][0] for card in cards().values()]
+        unguided = [engine for engine in engines if engine["settings"].get("arguments", {}).get("guidance_scale") == 1]
         self.assertGreater(len(unguided), 2)
-        for name in unguided:
-            self.assertNotIn("negative_prompt", cards()[name]["engines"][0]["describe"]["features"], name)
+        for engine in unguided:
+            self.assertNotIn("negative_prompt", engine["describe"]["features"], engine["name"])
 
     def test_those_of_fastvideo_promise_what_their_engine_says(self) -> None:
         paths = sorted(FOLDER.parent.glob("fastwan*.toml"))
