@@ -9,6 +9,7 @@ from typing import Any
 
 import support
 from kinora_engine.diffusers import Pipeline
+from kinora_engine.fastvideo import Generator
 
 try:
     import tomllib
@@ -63,6 +64,28 @@ class Cards(unittest.TestCase):
                     self.assertEqual([int(side) % multiple for side in size.split("x")], [0, 0])
                 if engine["describe"]["features"].get("auto_duration"):
                     self.assertEqual(model["seconds_max"], 15)
+
+    def test_without_guidance_none_promises_a_negative_prompt(self) -> None:
+        """It would have no effect."""
+        engines = [card["engines"][0] for card in cards().values()]
+        unguided = [engine for engine in engines if engine["settings"].get("arguments", {}).get("guidance_scale") == 1]
+        self.assertGreater(len(unguided), 2)
+        for engine in unguided:
+            self.assertNotIn("negative_prompt", engine["describe"]["features"], engine["name"])
+
+    def test_those_of_fastvideo_promise_what_their_engine_says(self) -> None:
+        paths = sorted(FOLDER.parent.glob("fastwan*.toml"))
+        self.assertGreater(len(paths), 1)
+        for path in paths:
+            with self.subTest(path.stem):
+                card = tomllib.loads(path.read_text())
+                (engine,), (model,) = card["engines"], card["models"]
+                self.assertEqual({engine["name"], model["id"], model["engine"]}, {path.stem})
+                self.assertEqual(engine["command"][1:], ["-m", "kinora_engine", "kinora_engine.fastvideo:Generator"])
+                self.assertEqual(engine["settings"]["describe"], engine["describe"])
+                Generator().describe(engine["settings"])
+                sides = [int(side) for size in model["sizes"] for side in size.split("x")]
+                self.assertEqual({side % engine["describe"]["size_multiple"] for side in sides}, {0})
 
     def write(self, folder: Path, files: dict[str, Any]) -> None:
         for name, content in files.items():

@@ -153,6 +153,50 @@ class Wan(Tiny, unittest.TestCase):
         self.assertEqual(len({b"".join(frames) for frames in (without, half.frames, whole.frames)}), 3)
 
 
+class TwoExperts(Tiny, unittest.TestCase):
+    """As the ready-made configurations of Lightning: a LoRA for each expert, few steps, no guidance."""
+
+    build = staticmethod(tiny.wan_a14b)
+
+    @unittest.skipUnless(has("peft"), "peft is not installed")
+    def test_each_expert_has_its_own_lora(self) -> None:
+        from safetensors.torch import save_file
+
+        torch.manual_seed(1)
+        loras = []
+        for expert in ("high", "low"):
+            # As the publishers name them, with the strength beside the weights.
+            name = "diffusion_model.blocks.0.self_attn.q"
+            down, up = torch.randn(4, 24), torch.randn(24, 4)
+            file = Path(self.folder.name) / expert / "model.safetensors"
+            file.parent.mkdir(exist_ok=True)
+            save_file({f"{name}.lora_down.weight": down, f"{name}.lora_up.weight": up, f"{name}.alpha": torch.tensor(8.0)}, file)
+            lora = {"name": expert, "path": self.folder.name, "weight_name": f"{expert}/model.safetensors"}
+            loras.append(lora if expert == "high" else {**lora, "load_into_transformer_2": True})
+        settings = Settings.parse({"model": self.folder.name, "dtype": "float32", "torch_device": "cpu", "loras": loras})
+        pipe = load_pipeline(settings)
+        for expert, part in (("high", pipe.transformer), ("low", pipe.transformer_2)):
+            layer = part.blocks[0].attn1.to_q
+            self.assertEqual((list(layer.lora_A), layer.scaling), ([expert], {expert: 1.0}))
+        arguments = {"guidance_scale": 1.0, "guidance_scale_2": 1.0}
+        clips = [self.host(steps=4, loras=some, arguments=arguments).run(job()).frames for some in ([], loras[:1], loras[1:], loras)]
+        self.assertEqual(len({b"".join(frames) for frames in clips}), 4)
+
+    def test_unipc_of_order_1_takes_the_steps_of_euler_at_the_times_of_lightning(self) -> None:
+        changes = {"flow_shift": 5.0, "solver_order": 1, "disable_corrector": [0, 1, 2, 3]}
+        scheduler = diffusers.UniPCMultistepScheduler(prediction_type="flow_prediction", use_flow_sigmas=True)
+        scheduler = type(scheduler).from_config(scheduler.config, **changes)
+        scheduler.set_timesteps(4)
+        for time, trained in zip(scheduler.timesteps.tolist(), (1000.0, 937.5, 833.3, 625.0), strict=True):
+            self.assertLess(abs(time - trained), 1.5)
+        sample = expected = torch.ones(4)
+        for index, time in enumerate(scheduler.timesteps):
+            speed = torch.full((4,), index + 2.0)
+            expected = expected + (scheduler.sigmas[index + 1] - scheduler.sigmas[index]) * speed
+            sample = scheduler.step(speed, time, sample).prev_sample
+        self.assertTrue(torch.allclose(sample, expected, atol=1e-3), f"{sample} is not {expected}")
+
+
 class Quantization(unittest.TestCase):
     """Only the configuration is made here."""
 

@@ -20,9 +20,9 @@ pub(crate) struct MemoryNeeds {
     parts_gigabytes: BTreeMap<String, f64>,
     /// The largest single layer.
     layer_gigabytes: f64,
-    /// The largest tensor of decoding the largest clip.
+    /// What decoding the largest clip needs: its peak, or its largest tensor where only that is known.
     decode_gigabytes: f64,
-    /// The largest tensor of decoding the largest clip by tiles.
+    /// The same by tiles.
     tiled_decode_gigabytes: f64,
 }
 
@@ -62,8 +62,8 @@ impl MemoryNeeds {
         (!is_good).then_some("memory: sizes must be above 0, and parts_gigabytes must name a part")
     }
 
-    /// Minimum memory of a run, in units of 10^9 bytes: the weights on the device, and the largest
-    /// tensor of decoding.
+    /// Minimum memory of a run, in units of 10^9 bytes: the weights on the device, and what decoding
+    /// needs.
     pub(crate) fn required_gigabytes(&self, placement: WeightPlacement) -> f64 {
         let decode = if placement.tiles {
             self.tiled_decode_gigabytes
@@ -71,8 +71,8 @@ impl MemoryNeeds {
             self.decode_gigabytes
         };
         // The peak of a run. Without offload all weights stay on the device; by model one part at a
-        // time is there; by layers one layer. While a clip is decoded, its largest tensor is there
-        // as well, and by model the decoder (`vae`) with it. For example, with parts of 10.0, 11.4
+        // time is there; by layers one layer. While a clip is decoded, what that needs is
+        // there as well, and by model the decoder (`vae`) with it. For example, with parts of 10.0, 11.4
         // and 2.8 GB, a layer of 2.1 GB and 9.0 GB to decode: 33.2 GB, or max(11.4, 2.8 + 9.0) =
         // 11.8 GB, or 11.1 GB. With tiles of 1.3 GB these are 25.5, 11.4 and 3.4 GB.
         let parts = &self.parts_gigabytes;
