@@ -257,6 +257,8 @@ mod tests {
                 "models": null,
                 "requests_per_minute": null,
                 "unfinished_max": null,
+                "budget_per_day": null,
+                "budget_per_month": null,
             }])
         );
     }
