@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use crate::limits::{
     MODEL_CHARS_MAX, PIXELS_MAX, REFERENCES_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN,
@@ -298,6 +299,9 @@ const BUILT_IN: &[&str] = &[
     include_str!("../cards/kinora-b1.toml"),
 ];
 
+/// The settings of a model, which its engine gets with each job. Operators write them, and clients never see them.
+pub type ModelPreset = Map<String, Value>;
+
 /// A card in its file format.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -332,6 +336,9 @@ pub struct CardRecord {
     pub features: Option<Features>,
     /// Prices. Without them, tasks of the model have no cost.
     pub prices: Option<PriceRecord>,
+    /// What the engine gets with each job of the model. Empty: nothing.
+    #[serde(default)]
+    settings: ModelPreset,
 }
 
 /// The file format of [`Features`]; their public form always has every field.
@@ -426,6 +433,11 @@ pub fn built_in_cards() -> Vec<ModelCard> {
 }
 
 impl CardRecord {
+    /// The model's settings, if it has any.
+    pub fn preset(&self) -> Option<&ModelPreset> {
+        (!self.settings.is_empty()).then_some(&self.settings)
+    }
+
     /// The card that this record describes, for an engine with the features `engine`.
     ///
     /// # Errors

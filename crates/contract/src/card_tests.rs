@@ -46,6 +46,21 @@ fn a_record_of_its_own_has_its_own_sizes_lengths_and_features() {
 }
 
 #[test]
+fn settings_are_kept_for_the_engine_and_are_no_part_of_the_card() {
+    let text = "id = \"m\"\nengine = \"e\"\nsettings = { steps = 4, guidance_scale = 1.0, loras = [{ name = \"a\" }] }";
+    let record: CardRecord = toml::from_str(text).unwrap();
+    let expected = serde_json::json!({"steps": 4, "guidance_scale": 1.0, "loras": [{"name": "a"}]});
+    assert_eq!(record.preset(), expected.as_object());
+    assert_eq!(record.card(Features::ALL).unwrap(), with("").unwrap());
+    for none in ["", "settings = {}"] {
+        let record: CardRecord =
+            toml::from_str(&format!("id = \"m\"\nengine = \"e\"\n{none}")).unwrap();
+        assert_eq!(record.preset(), None);
+    }
+    assert!(with("settings = 4").is_err());
+}
+
+#[test]
 fn what_a_record_leaves_out_comes_from_its_card_or_from_its_engine() {
     let mut engine = Features::ALL;
     engine.draft = false;

@@ -50,7 +50,7 @@ pub mod validate;
 pub mod webhook;
 
 pub use card::{Capabilities, Features, ModelCard, ModelCatalog};
-pub use card::{CardError, CardRecord, built_in_cards};
+pub use card::{CardError, CardRecord, ModelPreset, built_in_cards};
 pub use cost::listed_bytes;
 pub use entropy::{EntropySource, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, RequestRefusal};

@@ -188,6 +188,7 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
             spec: &spec,
             materials: &materials,
             clip,
+            preset: None,
         };
         let (first, steps) = generate(&native, &job)?;
         let all = begin.elapsed().as_secs_f64();

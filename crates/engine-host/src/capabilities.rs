@@ -45,6 +45,12 @@ pub(crate) fn find_mismatch(promises: EngineCapabilities, hello: &EngineHello) -
             hello.fps
         ));
     }
+    if promises.presets && !hello.presets {
+        return Some(
+            "the configuration promises presets (`settings` of [[models]]), and the engine takes none"
+                .to_owned(),
+        );
+    }
     None
 }
 
@@ -68,6 +74,7 @@ mod tests {
                 frame_offset: 1,
             },
             fps: 16,
+            presets: true,
         }
     }
 
@@ -77,6 +84,7 @@ mod tests {
             size_multiple: 16,
             frames: FrameGrid { step: 4, offset: 1 },
             fps: 16,
+            presets: true,
             ..EngineHello::of_this_executable()
         }
     }
@@ -84,6 +92,11 @@ mod tests {
     #[test]
     fn an_engine_that_can_do_more_agrees() {
         assert_eq!(find_mismatch(promises(), &hello()), None);
+        let plain = EngineCapabilities {
+            presets: false,
+            ..promises()
+        };
+        assert_eq!(find_mismatch(plain, &hello()), None);
         let any = EngineHello { fps: 0, ..hello() };
         assert_eq!(find_mismatch(promises(), &any), None);
         let any_rate = EngineCapabilities {
@@ -147,6 +160,13 @@ mod tests {
                 "0 n + 0",
             ),
             (EngineHello { fps: 24, ..hello() }, "24 frames per second"),
+            (
+                EngineHello {
+                    presets: false,
+                    ..hello()
+                },
+                "promises presets",
+            ),
         ] {
             let denied = find_mismatch(promises(), &hello).unwrap();
             assert!(denied.contains(named), "{denied}");

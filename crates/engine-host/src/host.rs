@@ -167,6 +167,7 @@ fn run(
         spec: &own.spec,
         materials: &materials,
         clip: head.clip.into(),
+        preset: head.preset.as_ref(),
     };
     thread::scope(|scope| {
         // The pulse ends when this sender is dropped: at the end of this closure, even on a panic. Without

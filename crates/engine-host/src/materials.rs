@@ -35,6 +35,7 @@ pub(crate) fn job_head(job: &FrameJob<'_>, clip: ClipPlan, is_own: bool) -> JobH
         // A spec has only a few.
         audios: u32::try_from(materials.audios.len()).unwrap_or(u32::MAX),
         source,
+        preset: job.preset.cloned(),
         unknown: None,
         own: is_own.then(|| OwnHead {
             spec: job.spec.clone(),
@@ -157,6 +158,7 @@ mod tests {
                 frames: 120,
                 audio: false,
             },
+            preset: None,
         };
         let mut bytes = Vec::new();
         let order = HostMessage::Job(Box::new(job_head(&job, job.clip, true)));

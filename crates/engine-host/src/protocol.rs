@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kinora_contract::{Features, Size, VideoSpec};
+use kinora_contract::{Features, ModelPreset, Size, VideoSpec};
 use kinora_engine::{CHANNELS, ClipPlan, EngineCapabilities, RenderGrid, SAMPLE_RATE_HZ};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -82,6 +82,9 @@ pub(crate) struct EngineHello {
     pub fps: u32,
     #[serde(default = "yield_seconds")]
     pub yield_seconds: f64,
+    /// Since 1.1: whether it obeys [`JobHead::preset`].
+    #[serde(default)]
+    pub presets: bool,
 }
 
 /// The engine's own name for itself.
@@ -136,6 +139,7 @@ impl EngineHello {
             frames: FrameGrid::default(),
             fps: 0,
             yield_seconds: yield_seconds(),
+            presets: false,
         }
     }
 
@@ -153,6 +157,7 @@ impl EngineHello {
                     frame_offset: self.frames.offset.min(GRID_MAX),
                 },
                 fps: self.fps,
+                presets: self.presets,
             },
             yield_limit: self.yield_limit(),
         }
@@ -222,6 +227,9 @@ pub(crate) struct JobHead {
     pub images: Vec<PixelSize>,
     pub audios: u32,
     pub source: Option<SourceHead>,
+    /// Since 1.1: the settings of the model, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<ModelPreset>,
     /// A key of a later version, which today's engines must ignore: for `kinora engine check`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<bool>,
@@ -402,6 +410,7 @@ mod tests {
         assert_same::<JobHead>(&golden("job"));
         assert_same::<JobHead>(&golden("job-edit"));
         assert_same::<JobHead>(&golden("job-late"));
+        assert_same::<JobHead>(&golden("job-preset"));
         for ending in golden("ended").as_array().unwrap() {
             assert_same::<JobEnding>(ending);
         }

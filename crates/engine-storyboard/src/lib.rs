@@ -104,6 +104,7 @@ impl ClipPlanner for Storyboard {
             spec,
             materials,
             clip,
+            preset: None,
         });
         warnings::collect(spec, job.as_ref(), &self.options)
     }

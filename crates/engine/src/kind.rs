@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::Clock;
+use kinora_contract::{Clock, ModelPreset};
 
 use crate::{ClipPlanner, Engine, EngineError, Features, FilmEngine, RenderGrid};
 
@@ -23,6 +23,15 @@ pub trait EngineKind: fmt::Debug + Send + Sync {
 
     /// The kind of output, which determines how the engine runs.
     fn output(&self) -> EngineOutput<'_>;
+
+    /// Checks the settings of a model of this engine, which each of its jobs carries ([`FrameJob::preset`](crate::FrameJob)).
+    /// By default, an engine takes none.
+    ///
+    /// # Errors
+    /// The first setting that the engine does not take.
+    fn check_preset(&self, _preset: &ModelPreset) -> Result<(), KindError> {
+        Err(KindError("it takes no settings of a model".to_owned()))
+    }
 
     /// Device that the engine computes on, as the engine names it, for operators. `None`: it
     /// chooses itself.
@@ -135,6 +144,8 @@ pub struct EngineCapabilities {
     pub grid: RenderGrid,
     /// Frames per second of its clips; 0: any.
     pub fps: u32,
+    /// Whether it obeys the settings of models ([`FrameJob::preset`](crate::FrameJob)).
+    pub presets: bool,
 }
 
 /// Access that an engine's process needs from its sandbox.

@@ -17,7 +17,7 @@ mod plan;
 use std::sync::Arc;
 
 pub use kinora_contract::Features;
-use kinora_contract::{Size, VideoSpec, Warning};
+use kinora_contract::{ModelPreset, Size, VideoSpec, Warning};
 
 pub use control::{CancelRequest, JobControl, JobPlace, JobProgress, PreviewSlot, WorkStage};
 pub use error::EngineError;
@@ -137,6 +137,8 @@ pub struct FrameJob<'a> {
     pub materials: &'a JobMaterials,
     /// The result of [`ClipPlanner::plan`].
     pub clip: ClipPlan,
+    /// The settings of the model, if it has any. They change no plan, and hold for this job alone.
+    pub preset: Option<&'a ModelPreset>,
 }
 
 /// Receives a clip while it is generated. Blocks when the receiver falls behind.

@@ -1,4 +1,5 @@
-//! The checks of engines find engines that break them: one whose cache between steps outlives a cancelled job.
+//! The checks of engines find engines that break them: one whose cache between steps outlives a cancelled job, and those
+//! that ignore a preset or keep it.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,7 +9,9 @@
 
 use std::sync::Mutex;
 
-use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::{
+    FrameSize, ModelPreset, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec,
+};
 use kinora_engine::{
     ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, Features, FrameJob,
     JobControl, JobMaterials, WorkStage, conformance,
@@ -24,6 +27,18 @@ struct Stepped {
     /// Whether a job begins without the value of the last one.
     begins_afresh: bool,
     cache: Mutex<Option<u8>>,
+    presets: Presets,
+    /// The number of a preset.
+    shift: Mutex<u8>,
+}
+
+/// What an engine does with presets.
+#[derive(Clone, Copy, PartialEq)]
+enum Presets {
+    Obeys,
+    Ignores,
+    /// Until the next one.
+    Keeps,
 }
 
 impl Stepped {
@@ -42,6 +57,8 @@ impl Stepped {
             },
             begins_afresh,
             cache: Mutex::new(None),
+            presets: Presets::Obeys,
+            shift: Mutex::new(0),
         }
     }
 
@@ -50,6 +67,17 @@ impl Stepped {
         let latent = latent.wrapping_mul(3) ^ cache.unwrap_or(0);
         *cache = Some(latent | 1);
         latent
+    }
+
+    /// The number of the job's preset, as this engine understands it.
+    fn shift(&self, preset: Option<&ModelPreset>) -> u8 {
+        let given = preset.and_then(|preset| preset["shift"].as_u64());
+        let mut shift = self.shift.lock().unwrap();
+        match (self.presets, given) {
+            (Presets::Ignores, _) | (Presets::Keeps, None) => {}
+            (_, given) => *shift = given.unwrap_or(0) as u8,
+        }
+        *shift
     }
 
     fn forget(&self) {
@@ -88,6 +116,7 @@ impl Engine for Stepped {
             control.report(WorkStage::Generating, f64::from(step) / f64::from(STEPS))?;
         }
         self.forget();
+        latent = latent.wrapping_add(self.shift(job.preset));
         for _ in 0..job.clip.frames {
             sink.frame(&vec![latent; SIZE.pixels() as usize * 3])?;
             control.report(WorkStage::Generating, 1.0)?;
@@ -126,4 +155,27 @@ fn only_a_cancel_between_steps_finds_what_a_step_leaves() {
     assert!(broken.contains("leaves no trace"), "{broken}");
     let broken = conformance::check(&leaving, &spec, &none);
     assert!(broken.is_err());
+}
+
+#[test]
+fn an_engine_that_ignores_a_preset_or_keeps_it_is_found() {
+    let (spec, none) = (spec(), JobMaterials::default());
+    let preset = ModelPreset::from_iter([("shift".to_owned(), 5.into())]);
+    for (presets, broken) in [
+        (Presets::Obeys, None),
+        (Presets::Ignores, Some("another preset gives another clip")),
+        (Presets::Keeps, Some("a preset leaves nothing behind")),
+    ] {
+        let engine = Stepped {
+            presets,
+            ..Stepped::new(true)
+        };
+        let checked = conformance::obeys_preset(&engine, &spec, &none, &preset);
+        let found = checked.err().map(|error| error.to_string());
+        match (broken, &found) {
+            (None, None) => {}
+            (Some(broken), Some(found)) => assert!(found.contains(broken), "{found}"),
+            _ => panic!("{broken:?}: {found:?}"),
+        }
+    }
 }

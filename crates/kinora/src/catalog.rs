@@ -2,7 +2,6 @@
 //! can do. A card or an engine that is invalid refuses the start.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use kinora_contract::{
@@ -34,7 +33,10 @@ pub(crate) fn models(config: &Config) -> Result<(ModelCatalog, EngineLineup), Fa
                 open_served(&config.engine(&model.engine)?, config)?,
             );
         }
-        let served = engines[&*model.engine].clone();
+        let served = ServedEngine {
+            preset: model.preset().cloned().map(Arc::new),
+            ..engines[&*model.engine].clone()
+        };
         let card = card(model, served.engine.describe().features)?;
         lineup.push((card.id.clone(), served));
         cards.push(card);
@@ -182,7 +184,7 @@ fn catalog(cards: Vec<ModelCard>, config: &Config) -> Result<ModelCatalog, Failu
 
 /// The parts that all models of an engine share.
 fn open_served(engine: &EngineSettings, config: &Config) -> Result<ServedEngine, Failure> {
-    let maker = open_engine(engine, &config.data)?;
+    let maker = open_engine(engine, config)?;
     #[cfg(feature = "test-faults")]
     let maker = crate::faults::wrap_engine(&config.test, maker, engine.host.is_some());
     Ok(ServedEngine {
@@ -190,11 +192,13 @@ fn open_served(engine: &EngineSettings, config: &Config) -> Result<ServedEngine,
         progress_timeout: engine.silence_max(),
         device: engine.settings.device(),
         seats: engine.places().map(Semaphore::new).map(Arc::new),
+        // Each model has its own.
+        preset: None,
     })
 }
 
 /// Opens an engine, or a starter of its processes.
-pub(crate) fn open_engine(engine: &EngineSettings, data: &Path) -> Result<AnyEngine, Failure> {
+pub(crate) fn open_engine(engine: &EngineSettings, config: &Config) -> Result<AnyEngine, Failure> {
     match (engine.settings.output(), engine.host) {
         (EngineOutput::Films(films), _) => {
             let opened = films.engine(&engine.name, Arc::new(SystemClock));
@@ -203,7 +207,7 @@ pub(crate) fn open_engine(engine: &EngineSettings, data: &Path) -> Result<AnyEng
             ))
         }
         (EngineOutput::Frames(frames), Some(host)) => {
-            let hosted = engine_host::hosted(engine, frames, host, data)?;
+            let hosted = engine_host::hosted(engine, frames, host, config)?;
             Ok(AnyEngine::Frames(Arc::new(hosted)))
         }
         (EngineOutput::Frames(frames), None) => {

@@ -263,6 +263,7 @@ impl Config {
                 )));
             }
         }
+        self.check_presets()?;
         // H.264 quantises from 0 to 51. Below 10 files only grow: the loss is invisible already.
         if !(10..=51).contains(&self.media.qp) {
             return Err(Failure::new("The setting media.qp must be from 10 to 51."));
@@ -282,6 +283,24 @@ impl Config {
         self.check_weights()?;
         crate::logging::targets(&self.log.level)?;
         check_base_url(&self.base_url)
+    }
+
+    /// Refuses settings of models whose engines would ignore them. An engine that is unknown here serves its models
+    /// elsewhere, and is checked there.
+    fn check_presets(&self) -> Result<(), Failure> {
+        for model in &self.models {
+            let (Some(preset), Ok(engine)) = (model.preset(), self.engine(&model.engine)) else {
+                continue;
+            };
+            engine.settings.check_preset(preset).map_err(|error| {
+                let (kind, engine) = (engine.definition.kind.name, &engine.name);
+                Failure::new(format!(
+                    "The model '{}': settings: its engine '{engine}' is of the kind '{kind}': {error}.",
+                    model.id
+                ))
+            })?;
+        }
+        Ok(())
     }
 
     fn check_mark(&self) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use kinora_contract::{VideoSpec, Warning};
+use kinora_contract::{ModelPreset, VideoSpec, Warning};
 use kinora_engine::conformance::{self, CheckError, CheckResult, require};
 use kinora_engine::{
     ClipPlan, ClipPlanner, ClipSink, Engine, EngineCapabilities, EngineDescription, EngineError,
@@ -34,9 +34,15 @@ const FPS: u32 = 8;
 /// Checks a command.
 pub(crate) fn run(args: &EngineCheckArgs) -> Result<(), Failure> {
     let settings = settings(args)?;
+    let preset = preset(args)?;
     let introduction = introduction(args, &settings)?;
     print(&introduction_text(&introduction));
     let promises = promises(&introduction);
+    if preset.is_some() && !promises.presets {
+        return Err(Failure::new(
+            "The engine takes no presets: its hello has no `presets`. See docs/engine-protocol.md, or leave out --preset.",
+        ));
+    }
     let shape = ClipShape {
         size: args.size,
         seconds: args.seconds,
@@ -56,6 +62,11 @@ pub(crate) fn run(args: &EngineCheckArgs) -> Result<(), Failure> {
         // The first has everything that a job can have tried on it.
         if index == 0 {
             judge.check_lifecycle(case, &mut StoppedJobs::new(case, promises, shape));
+            if let Some(preset) = &preset {
+                judge.run(case, "a preset", || {
+                    conformance::obeys_preset(&engine, &case.spec, &case.materials, preset)
+                });
+            }
         }
     }
     // Last, since it costs a process.
@@ -70,6 +81,22 @@ fn settings(args: &EngineCheckArgs) -> Result<serde_json::Value, Failure> {
     let shown = path.display();
     let text = fs::read(path).map_err(|error| Failure::because(&shown, error))?;
     serde_json::from_slice(&text).map_err(|error| Failure::because(&shown, error))
+}
+
+/// The preset of `--preset`: an object as JSON, or a file with one.
+fn preset(args: &EngineCheckArgs) -> Result<Option<ModelPreset>, Failure> {
+    let Some(given) = &args.preset else {
+        return Ok(None);
+    };
+    let text = if given.trim_start().starts_with('{') {
+        given.clone()
+    } else {
+        fs::read_to_string(given).map_err(|error| Failure::because(given, error))?
+    };
+    let parsed = serde_json::from_str(&text);
+    parsed
+        .map(Some)
+        .map_err(|error| Failure::because("The preset is no JSON object", error))
 }
 
 fn introduction(
@@ -123,6 +150,7 @@ fn start_engine(
         features: Features::default(),
         grid: RenderGrid::ANY,
         fps: FPS,
+        presets: false,
     });
     let program = EngineProgram {
         command: args.command.clone(),
@@ -261,6 +289,7 @@ impl<'a> ProtocolCheck<'a> {
                     spec: &case.spec,
                     materials: &case.materials,
                     clip,
+                    preset: None,
                 })
             });
             let text = match ended {

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::CommandHostArgs;
-use crate::config::{EngineSettings, HostSettings};
+use crate::config::{Config, EngineSettings, HostSettings};
 use crate::failure::Failure;
 use crate::kinds;
 use crate::logging::{self, LogFormat};
@@ -102,7 +102,7 @@ pub(crate) fn hosted(
     engine: &EngineSettings,
     frames: &dyn FrameKind,
     host: HostSettings,
-    data: &Path,
+    config: &Config,
 ) -> Result<HostedEngine, Failure> {
     if let Some(why) = frames.not_built_in() {
         return Err(Failure::because(&engine.name, why));
@@ -112,11 +112,11 @@ pub(crate) fn hosted(
     let needs = frames.needs();
     let confinement = Confinement {
         read: needs.files,
-        scratch: needs.scratch.then(|| scratch(data, &engine.name)),
+        scratch: needs.scratch.then(|| scratch(&config.data, &engine.name)),
         ..Confinement::of(SandboxRole::Engine)
     };
     let origin = match frames.program() {
-        Some(program) => ProcessOrigin::program(engine, program, data),
+        Some(program) => ProcessOrigin::program(engine, program, config),
         None => ProcessOrigin::this_executable(engine)?,
     };
     let options = HostOptions {
@@ -165,16 +165,21 @@ impl ProcessOrigin {
     }
 
     /// Processes of an operator's command.
-    fn program(engine: &EngineSettings, program: EngineProgram, data: &Path) -> Self {
+    fn program(engine: &EngineSettings, program: EngineProgram, config: &Config) -> Self {
+        let mut models = config.models.iter();
+        let presets = models.any(|model| model.engine == engine.name && model.preset().is_some());
         let confinement = program.confined.as_ref().map(|files| Confinement {
             read: files.readable.clone(),
             write: files.writable.clone(),
-            scratch: Some(scratch(data, &engine.name)),
+            scratch: Some(scratch(&config.data, &engine.name)),
             ..Confinement::of(SandboxRole::Command)
         });
         Self {
             open: OpenRequest::new(&engine.name, program.settings.clone()),
-            promises: Some(program.promises),
+            promises: Some(EngineCapabilities {
+                presets,
+                ..program.promises
+            }),
             devices: program.devices.clone(),
             command: Box::new(move || program_command(&program, confinement.as_ref())),
         }

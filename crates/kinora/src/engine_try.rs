@@ -329,8 +329,7 @@ mod tests {
 
     fn unsendable(config: &Config) -> Vec<String> {
         let engine = &config.engines[0];
-        let AnyEngine::Film(films) = catalog::open_engine(engine, Path::new("/nowhere")).unwrap()
-        else {
+        let AnyEngine::Film(films) = catalog::open_engine(engine, config).unwrap() else {
             panic!("a server makes films");
         };
         let runtime = store_access::runtime().unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kinora_contract::Clock;
+use kinora_contract::{Clock, ModelPreset};
 use kinora_engine::Engine;
 use kinora_engine::places::{PlaceReport, PlaceState, Places};
 use kinora_store::{WorkerPlace, WorkerPlaceState};
@@ -28,6 +28,8 @@ pub struct ServedEngine {
     pub seats: Option<Arc<Semaphore>>,
     /// Device that the engine computes on, as the engine names it; `None` if it chooses itself.
     pub device: Option<String>,
+    /// The model's settings, which the engine gets with each of its jobs. Films have none.
+    pub preset: Option<Arc<ModelPreset>>,
 }
 
 /// Models whose tasks are claimed together, because they share an engine's seats or need none.

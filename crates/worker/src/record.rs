@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kinora_blobs::measure_file;
-use kinora_contract::{Size, VideoSpec};
+use kinora_contract::{ModelPreset, Size, VideoSpec};
 use kinora_engine::{
     CHANNELS, ClipPlan, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials,
     PreviewSlot, RgbPicture, SAMPLE_RATE_HZ, WorkStage,
@@ -33,6 +33,7 @@ pub(crate) struct RecordJob {
     pub(crate) spec: VideoSpec,
     pub(crate) materials: JobMaterials,
     pub(crate) clip: ClipPlan,
+    pub(crate) preset: Option<Arc<ModelPreset>>,
     pub(crate) provenance: Provenance,
     pub(crate) staged: ScratchFile,
     pub(crate) options: RecorderOptions,
@@ -100,6 +101,7 @@ fn record_blocking(job: RecordJob) -> Result<RecordedVideo, RecordError> {
         spec: &job.spec,
         materials: &job.materials,
         clip: job.clip,
+        preset: job.preset.as_deref(),
     };
     job.engine.generate(&work, &mut sink, &job.control)?;
     // Replacing a span ends the one before it.

@@ -149,6 +149,7 @@ impl TaskRun<'_> {
                     spec,
                     materials,
                     clip,
+                    preset: self.served.preset.clone(),
                     provenance,
                     staged,
                     options: worker.settings.recorder.clone(),

@@ -128,6 +128,7 @@ pub(crate) fn watched(
         spec,
         materials,
         clip,
+        preset: None,
     };
     let begin = Instant::now();
     let (control, mut shown) = (JobControl::default(), Vec::new());

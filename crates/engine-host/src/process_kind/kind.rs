@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kinora_contract::ModelPreset;
 use kinora_engine::{
     ClipPlanner, Engine, EngineError, EngineKind, EngineOutput, EngineProgram, FilesReport,
     FrameKind, KindError, ProgramFiles,
@@ -97,6 +98,11 @@ impl EngineKind for ProcessKind {
 
     fn output(&self) -> EngineOutput<'_> {
         EngineOutput::Frames(self)
+    }
+
+    /// Any: the command reads them.
+    fn check_preset(&self, _: &ModelPreset) -> Result<(), KindError> {
+        Ok(())
     }
 
     fn device(&self) -> Option<String> {

@@ -164,6 +164,8 @@ impl DescribeTable {
                 frame_offset: self.frames.offset,
             },
             fps: self.fps,
+            // Its models say whether they have settings.
+            presets: false,
         }
     }
 

@@ -11,8 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use kinora_contract::limits::ENGINE_MESSAGES_MAX;
-use kinora_contract::{Clock, FailureCode, ManualClock, Size, SteadyMs, UnixMs};
-use kinora_engine::{ClipPlan, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials};
+use kinora_contract::{Clock, FailureCode, ManualClock, ModelPreset, Size, SteadyMs, UnixMs};
+use kinora_engine::{
+    ClipPlan, ClipSink, Engine, EngineCapabilities, EngineError, Features, FrameJob, JobControl,
+    JobMaterials, RenderGrid,
+};
 use kinora_engine_host::{HostOptions, HostedEngine, OpenRequest};
 use kinora_engine_storyboard::Storyboard;
 
@@ -72,6 +75,7 @@ struct Options {
     memory_bytes_max: Option<u64>,
     run_limit: Option<Duration>,
     clock: Option<Arc<dyn Clock>>,
+    promises: Option<EngineCapabilities>,
 }
 
 fn program(script: &str, options: Options) -> Program {
@@ -85,7 +89,7 @@ fn program(script: &str, options: Options) -> Program {
             command
         }),
         open: OpenRequest::new("program", serde_json::Value::Null),
-        promises: None,
+        promises: options.promises,
         devices: options.devices,
         processes: 1,
         open_limit: Duration::from_secs(120),
@@ -106,6 +110,14 @@ impl Program {
     }
 
     fn run_with(&self, control: &JobControl) -> Result<(), EngineError> {
+        self.run_job(None, control)
+    }
+
+    fn run_job(
+        &self,
+        preset: Option<&ModelPreset>,
+        control: &JobControl,
+    ) -> Result<(), EngineError> {
         let work = FrameJob {
             spec: &spec(SIZE, false),
             materials: &JobMaterials::default(),
@@ -115,6 +127,7 @@ impl Program {
                 frames: 48,
                 audio: false,
             },
+            preset,
         };
         self.engine.generate(&work, &mut Nothing, control)
     }
@@ -379,6 +392,57 @@ wait_for(b"j")
     program.run_with(&control).unwrap();
     assert!((control.progress.fraction() - 0.5).abs() < 1e-6);
     program.run().unwrap();
+}
+
+#[test]
+fn a_job_carries_the_preset_of_its_model_and_the_next_one_does_not() {
+    let script = r#"
+hello()
+send(b"o")
+while True:
+    job = json.loads(wait_for(b"j"))
+    with (folder / "presets").open("a") as presets:
+        presets.write(json.dumps(job.get("preset", "absent")) + "\n")
+    end()
+"#;
+    let program = program(script, Options::default());
+    let preset = serde_json::json!({"steps": 4, "loras": [{"name": "anime", "weight": 0.8}]});
+    let preset = preset.as_object();
+    for preset in [preset, None, preset] {
+        program.run_job(preset, &JobControl::default()).unwrap();
+    }
+    let line = r#"{"loras": [{"name": "anime", "weight": 0.8}], "steps": 4}"#;
+    assert_eq!(
+        program.file("presets"),
+        format!("{line}\n\"absent\"\n{line}\n")
+    );
+}
+
+#[test]
+fn an_engine_that_takes_no_presets_does_not_open_for_models_that_have_some() {
+    let opened = |presets: bool, hello: &str| {
+        let script = format!("hello({hello})\nsend(b'o')\nwait_for(b'j')\nend()");
+        let options = Options {
+            promises: Some(EngineCapabilities {
+                features: Features::default(),
+                grid: RenderGrid::ANY,
+                fps: 0,
+                presets,
+            }),
+            ..Options::default()
+        };
+        program(&script, options).run()
+    };
+    opened(true, "presets=True").unwrap();
+    opened(false, "").unwrap();
+    let Err(EngineError::CodedFailure { code, cause }) = opened(true, "") else {
+        panic!("it opened");
+    };
+    assert_eq!(code, FailureCode::GenerationFailed);
+    assert!(
+        cause.contains("the configuration promises presets"),
+        "{cause}"
+    );
 }
 
 #[test]

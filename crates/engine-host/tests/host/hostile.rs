@@ -149,6 +149,7 @@ fn job_of(
             frames: 48,
             audio: true,
         },
+        preset: None,
     };
     let mut taken = Taken::default();
     let ended = engine.generate(&work, &mut taken, control);

@@ -122,6 +122,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         spec: &spec,
         materials: &materials,
         clip,
+        preset: None,
     };
     engine.generate(&job, &mut sheet, &JobControl::default())?;
     let took = start.elapsed().as_secs_f64();

@@ -113,6 +113,7 @@ pub(crate) fn once(case: &Case) -> Result<Figures, EngineError> {
         spec: &case.spec,
         materials: &case.materials,
         clip,
+        preset: None,
     };
     engine.generate(&job, &mut sink, &JobControl::default())?;
     Ok(Figures {

@@ -71,6 +71,7 @@ pub(crate) fn frames(
         spec,
         materials,
         clip,
+        preset: None,
     };
     match engine.generate(&job, &mut sink, &JobControl::default()) {
         Err(EngineError::Cancelled) | Ok(()) => Ok(sink.kept),

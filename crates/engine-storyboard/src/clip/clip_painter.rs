@@ -71,6 +71,7 @@ impl<'a> ClipPainter<'a> {
             spec,
             materials,
             clip,
+            ..
         } = *job;
         let reel = ClipSchedule::new(job, &ground);
         let swell = match &ground {

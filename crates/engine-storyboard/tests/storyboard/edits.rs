@@ -330,6 +330,7 @@ fn the_source_is_read_only_as_fast_as_its_edit_is_made() {
             spec: &spec,
             materials: &materials,
             clip,
+            preset: None,
         };
         let mut sink = counted(&given);
         engine(2)

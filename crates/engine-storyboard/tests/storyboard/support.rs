@@ -117,6 +117,7 @@ pub(crate) fn generate(
         spec,
         materials,
         clip: engine.plan(spec, materials).unwrap(),
+        preset: None,
     };
     let result = engine.generate(&job, &mut tape, control);
     (tape, result)

@@ -1,7 +1,7 @@
 //! The contract of every engine that makes frames, checked through [`Engine`], a [`ClipSink`] and a
 //! [`JobControl`].
 
-use kinora_contract::VideoSpec;
+use kinora_contract::{ModelPreset, VideoSpec};
 
 use super::{CheckError, CheckResult, require};
 use crate::{
@@ -86,12 +86,25 @@ impl ClipSink for WitnessSink {
     }
 }
 
+/// A sink after a job, and the job's result.
+type Witnessed = (WitnessSink, Result<(), EngineError>);
+
 fn run(
     engine: &dyn Engine,
     spec: &VideoSpec,
     materials: &JobMaterials,
     disturbance: Disturbance,
-) -> Result<(WitnessSink, Result<(), EngineError>), CheckError> {
+) -> Result<Witnessed, CheckError> {
+    run_with(None, engine, spec, materials, disturbance)
+}
+
+fn run_with(
+    preset: Option<&ModelPreset>,
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+    disturbance: Disturbance,
+) -> Result<Witnessed, CheckError> {
     let clip = engine
         .plan(spec, materials)
         .map_err(|error| CheckError::Broken(format!("plan refused: {error}")))?;
@@ -111,6 +124,7 @@ fn run(
             spec,
             materials,
             clip,
+            preset,
         },
         &mut seen,
         &control,
@@ -141,7 +155,16 @@ pub fn fingerprint(
     spec: &VideoSpec,
     materials: &JobMaterials,
 ) -> Result<u64, CheckError> {
-    let (seen, result) = run(engine, spec, materials, Disturbance::None)?;
+    fingerprint_with(None, engine, spec, materials)
+}
+
+fn fingerprint_with(
+    preset: Option<&ModelPreset>,
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+) -> Result<u64, CheckError> {
+    let (seen, result) = run_with(preset, engine, spec, materials, Disturbance::None)?;
     result.map_err(|error| CheckError::Broken(format!("generation failed: {error}")))?;
     Ok(seen.hash)
 }
@@ -266,6 +289,32 @@ pub fn follows(
         first != second,
         &format!("the clip follows the {input}: another {input} gives another clip"),
     )
+}
+
+/// The clip follows the preset, which leaves nothing behind: the job after it, without a preset, makes the clip of before.
+/// `preset` must change the clip.
+///
+/// # Errors
+/// The broken promise.
+pub fn obeys_preset(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+    preset: &ModelPreset,
+) -> CheckResult {
+    let before = fingerprint(engine, spec, materials)?;
+    let changed = fingerprint_with(Some(preset), engine, spec, materials)?;
+    require(
+        before != changed,
+        "the clip follows the preset: another preset gives another clip",
+    )?;
+    let after = fingerprint(engine, spec, materials)?;
+    require(
+        before == after,
+        "a preset leaves nothing behind: the job after it, without a preset, makes the clip of before",
+    )?;
+    let again = fingerprint_with(Some(preset), engine, spec, materials)?;
+    require(again == changed, "the same preset gives the same clip")
 }
 
 /// The number of frames that the clip should have.

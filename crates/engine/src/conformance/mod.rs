@@ -6,8 +6,8 @@ pub mod film;
 mod frames;
 
 pub use frames::{
-    check, fingerprint, follows, leaves_no_trace, leaves_no_trace_of_a_step, obeys_cancel, outline,
-    repeats, returns_sink_errors,
+    check, fingerprint, follows, leaves_no_trace, leaves_no_trace_of_a_step, obeys_cancel,
+    obeys_preset, outline, repeats, returns_sink_errors,
 };
 
 /// Why an engine did not pass a check.

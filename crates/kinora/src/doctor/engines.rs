@@ -47,7 +47,7 @@ fn check_engine(engine: &EngineSettings, config: &Config) -> Vec<Finding> {
     {
         return vec![found];
     }
-    match catalog::open_engine(engine, &config.data) {
+    match catalog::open_engine(engine, config) {
         Ok(AnyEngine::Frames(opened)) => vec![first_frame(&engine.name, &*opened)],
         Ok(AnyEngine::Film(films)) => match store_access::runtime() {
             Ok(runtime) => runtime.block_on(check_films(engine, config, &*films)),
@@ -113,6 +113,7 @@ fn first_frame(name: &str, engine: &dyn Opened) -> Finding {
             spec: &spec,
             materials: &materials,
             clip,
+            preset: None,
         };
         let control = JobControl::default();
         sink.control = Some(control.clone());

@@ -2,7 +2,6 @@
 //! enough by arithmetic, and that servers would make films, before a task needs them.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -36,8 +35,7 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
                     print(&indented(&compared.text));
                 }
                 let fits = compared.is_none_or(|compared| compared.fits);
-                let is_well =
-                    found.is_good && (!load || try_load(engine, frames, host, &config.data));
+                let is_well = found.is_good && (!load || try_load(engine, frames, host, &config));
                 if !found.is_good {
                     print("  not loaded: files are missing or wrong\n");
                 }
@@ -105,14 +103,14 @@ fn try_load(
     engine: &EngineSettings,
     frames: &dyn FrameKind,
     host: HostSettings,
-    data: &Path,
+    config: &Config,
 ) -> bool {
     if let Some(why) = frames.not_built_in() {
         print(&format!("  not loaded: {why}\n"));
         return true;
     }
     let start = system::stopwatch();
-    let loaded = engine_host::hosted(engine, frames, host, data).and_then(|hosted| {
+    let loaded = engine_host::hosted(engine, frames, host, config).and_then(|hosted| {
         let _shown = LoadingLine::show(&engine.name);
         hosted
             .try_open()

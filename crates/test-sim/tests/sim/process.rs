@@ -131,6 +131,7 @@ impl Process {
             progress_timeout: SILENCE_MAX,
             seats: None,
             device: None,
+            preset: None,
         };
         let clock: Arc<dyn Clock> = self.clock.clone();
         let hosts = Hosts::new(self.witness.clone());

@@ -150,6 +150,7 @@ impl Bench {
                 device: None,
                 engine: AnyEngine::Frames(engine.clone()),
                 progress_timeout: DEADLINE,
+                preset: None,
             };
             (model.to_owned(), served)
         });

@@ -56,6 +56,7 @@ impl Shared {
             progress_timeout: Duration::from_secs(1_000_000),
             device: None,
             seats: seats.map(Semaphore::new).map(Arc::new),
+            preset: None,
         };
         let lodger = |name, puppet: &Arc<Puppet>| {
             AnyEngine::Frames(Arc::new(Lodger {

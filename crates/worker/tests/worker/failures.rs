@@ -41,6 +41,7 @@ async fn each_failure_of_an_engine_has_its_public_code_and_no_private_word() {
                 Act::Silent => Duration::from_millis(30),
                 _ => DEADLINE,
             },
+            preset: None,
         };
         (model(act), served)
     });
@@ -94,6 +95,7 @@ async fn an_engine_that_stands_still_is_told_to_stop_and_its_task_fails() {
         engine: AnyEngine::Frames(engine.clone()),
         progress_timeout,
         device: None,
+        preset: None,
     };
     let mut worker = bench.worker(&engine);
     worker.lineup = EngineLineup::new([

@@ -20,6 +20,7 @@ fn worker(bench: &Bench, studio: &Arc<Studio>) -> Worker {
         engine: AnyEngine::Film(studio.clone()),
         progress_timeout: DEADLINE,
         device: None,
+        preset: None,
     };
     worker.lineup = EngineLineup::new([(MODEL.to_owned(), served)]);
     worker

@@ -88,6 +88,7 @@ fn sharing(bench: &Bench, server: &Arc<Upstream>, frames: &Arc<Puppet>) -> Engin
             progress_timeout: Duration::from_secs(1_000_000),
             seats: None,
             device: None,
+            preset: None,
         };
         (name.to_owned(), served)
     };

@@ -21,6 +21,7 @@ fn worker(bench: &Bench, narrow: &Arc<Puppet>, wide: &Arc<Puppet>) -> Worker {
             progress_timeout: DEADLINE,
             device: None,
             seats,
+            preset: None,
         };
         (model.to_owned(), served)
     };

@@ -145,6 +145,7 @@ fn sleeping(bench: &Bench, slots: usize, memory: Duration) -> Running {
         device: None,
         engine: AnyEngine::Frames(Arc::new(engine)),
         progress_timeout: DEADLINE,
+        preset: None,
     };
     let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
     worker.settings.slots = slots;

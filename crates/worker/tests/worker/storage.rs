@@ -148,6 +148,7 @@ async fn a_slow_blob_store_is_not_taken_for_an_engine_that_stands_still() {
         engine: AnyEngine::Frames(engine),
         progress_timeout,
         device: None,
+        preset: None,
     };
     worker.lineup = EngineLineup::new([(MODEL.to_owned(), served)]);
     bench.held.hold(true);

@@ -56,6 +56,7 @@ fn mixed(first: &str, edits: &[(&str, f64)]) -> Vec<(Shot, f32)> {
         spec,
         materials,
         clip,
+        preset: None,
     };
     Remake::from_job(&job).unwrap().mix(0)
 }
