@@ -18,11 +18,11 @@ FIRST_FRAME_SECONDS = 1.0
 
 
 class Waves(Engine):
-    """Sums of plane waves, one colour channel each."""
+    """Sums of plane waves, one colour channel each. `waves` of the settings, or of a preset, is their number."""
 
     def describe(self, settings: Mapping[str, Any]) -> Description:
         features = Features(text_to_video=True, first_frame=True, audio_output=True, draft=True, auto_duration=True)
-        return Description(features=features, size_multiple=2, version="1")
+        return Description(features=features, size_multiple=2, version="1", presets=True)
 
     def load(self, settings: Mapping[str, Any], device: str | None) -> None:
         self.waves = int(settings.get("waves", 12))
@@ -33,8 +33,9 @@ class Waves(Engine):
             wanted = job.clip.fps * max(2, len(job.prompt.split()))
             job.decide(min(wanted, job.clip.frames_max or wanted))
         noise = np.random.default_rng([job.seed, zlib.crc32(job.prompt.encode())])
-        waves = noise.uniform(-1.0, 1.0, (self.waves, 3, 4)).astype(np.float32)
-        waves = waves[: max(1, self.waves // 4)] if job.draft else waves
+        number_of_waves = int(job.preset.get("waves", self.waves))
+        waves = noise.uniform(-1.0, 1.0, (number_of_waves, 3, 4)).astype(np.float32)
+        waves = waves[: max(1, number_of_waves // 4)] if job.draft else waves
         for number in range(job.frames):
             frame = self.frame(job, waves, number / job.clip.fps)
             yield job.rgb(frame)

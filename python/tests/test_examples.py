@@ -23,6 +23,8 @@ class Examples(unittest.TestCase):
             self.assertNotEqual(host.run(job(frames=16, prompt="other")).frames, result.frames)
             self.assertEqual(host.run(job(first_frame=first)).frames[0], first.bytes)
             self.assertEqual(host.run(job(draft=True)).outcome, "done")
+            self.assertNotEqual(host.run(job(frames=16, preset={"waves": 3})).frames, result.frames)
+            self.assertEqual(host.run(job(frames=16)).frames, result.frames)
 
     def test_twenty_jobs_with_cancels_between_give_the_frames_of_fresh_processes(self) -> None:
         expected = []
@@ -52,3 +54,5 @@ class Examples(unittest.TestCase):
             self.assertNotEqual(tinted.frames, result.frames)
             short = host.run(job(source=source[:4], strength=0.6))
             self.assertIn("ended after 4 of 9 frames", short.message)
+            preset = host.run(job(source=source, strength=0.6, preset={"waves": 3}))
+            self.assertEqual((preset.outcome, preset.message), ("unsupported", "the job has a preset, and the engine takes none"))

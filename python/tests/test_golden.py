@@ -64,6 +64,11 @@ class Golden(unittest.TestCase):
         self.assertEqual(head.clip, Clip(768, 512, 24, None, True, 361))
         self.assertEqual((head.pictures, head.materials), ([(768, 512), (640, 640), (320, 200)], 4))
 
+    def test_a_job_with_a_preset(self) -> None:
+        preset = {"steps": 4, "guidance_scale": 1.0, "loras": ["lightning", {"name": "anime", "weight": 0.8}]}
+        self.assertEqual(parse_job(golden("job-preset.json")).preset, preset)
+        self.assertEqual(parse_job(golden("job.json")).preset, {})
+
     def test_unknown_keys_are_ignored(self) -> None:
         for name, parse in (("open.json", parse_open), ("job.json", parse_job)):
             value: dict[str, Any] = json.loads(golden(name))

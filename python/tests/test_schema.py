@@ -61,11 +61,12 @@ def referred(path: str) -> dict[str, Any]:
 class Schema(unittest.TestCase):
     def test_golden_jobs_are_valid_and_have_no_other_keys(self) -> None:
         keys: set[str] = set()
-        for name in ("job", "job-edit", "job-late"):
+        for name, optional in (("job", set()), ("job-edit", set()), ("job-late", set()), ("job-preset", {"preset"})):
             job = golden(name)
             self.assertTrue(is_valid(job, SCHEMA), name)
-            self.assertEqual(set(job), set(SCHEMA["properties"]))
+            self.assertEqual(set(job), {*SCHEMA["required"], *optional})
             keys |= set(job["clip"])
+        self.assertEqual(set(SCHEMA["properties"]), {*SCHEMA["required"], "preset"})
         self.assertEqual(keys, set(SCHEMA["properties"]["clip"]["properties"]))
 
     def test_keys_of_later_versions_are_valid(self) -> None:
@@ -102,6 +103,7 @@ class Schema(unittest.TestCase):
             (("images",), [None]),
             (("audios",), -1),
             (("source",), {"width": 832, "height": 480, "fps": 16}),
+            (("preset",), ["steps"]),
         ]
         for (*path, last), value in wrong:
             job = copy.deepcopy(golden("job"))

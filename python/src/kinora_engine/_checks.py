@@ -30,6 +30,8 @@ def check_job(head: JobHead, description: Description) -> None:
         raise Unsupported(f"{len(head.images)} reference images; the engine takes {features.reference_images_max}")
     if head.audios > features.reference_audios_max:
         raise Unsupported(f"{head.audios} reference sounds; the engine takes {features.reference_audios_max}")
+    if head.preset and not description.presets:
+        raise Unsupported("the job has a preset, and the engine takes none")
 
 
 def _check_clip(clip: Clip, description: Description) -> None:

@@ -55,6 +55,8 @@ class Description:
     version: str = ""
     yield_seconds: float = 1.5
     """Longest time from a cancel to the end of its job, `Engine.reset` included."""
+    presets: bool = False
+    """Whether the engine obeys `Job.preset`, the settings of the job's model."""
 
     def __post_init__(self) -> None:
         if self.size_multiple < 1:
@@ -78,4 +80,5 @@ def hello(description: Description, class_name: str) -> dict[str, Any]:
         "frames": asdict(description.frames),
         "fps": description.fps,
         "yield_seconds": description.yield_seconds,
+        "presets": description.presets,
     }

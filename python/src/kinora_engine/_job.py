@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ._cancel import Cancel
@@ -54,6 +54,7 @@ class Request:
     last_frame: Picture | None
     images: tuple[Picture, ...]
     audios: tuple[Audio, ...]
+    preset: dict[str, Any] = field(default_factory=dict)
 
 
 class Job:
@@ -78,6 +79,8 @@ class Job:
         """Reference sounds."""
         self.source = source
         """The video to work from, or `None`."""
+        self.preset = request.preset
+        """The `settings` of the job's model in Kinora's configuration; empty if it has none. They hold for this job alone."""
         self.clip = clip
         self._port = port
         self._cancel = cancel

@@ -1,7 +1,7 @@
 """The JSON bodies from Kinora: open and job. Unknown keys are ignored: later versions of the protocol add some."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ._job import Clip
@@ -38,6 +38,7 @@ class JobHead:
     images: tuple[tuple[int, int], ...]
     audios: int
     source: SourceHead | None
+    preset: dict[str, Any] = field(default_factory=dict)
 
     @property
     def pictures(self) -> list[tuple[int, int]]:
@@ -90,6 +91,7 @@ def parse_job(body: bytes) -> JobHead:
             images=tuple((int(image["width"]), int(image["height"])) for image in value.get("images") or ()),
             audios=int(value.get("audios") or 0),
             source=_source(value.get("source")),
+            preset=dict(value.get("preset") or {}),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidMessage(f"invalid job message: {error!r}") from error

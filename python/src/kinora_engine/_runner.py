@@ -139,6 +139,7 @@ def _request(head: JobHead, materials: list[bytes]) -> Request:
         last_frame=last,
         images=tuple(pictures),
         audios=tuple(map(Audio, materials[len(sizes) :])),
+        preset=head.preset,
     )
 
 

@@ -61,6 +61,7 @@ def job(
     images: Sequence[Picture] = (),
     audios: Sequence[Audio] = (),
     source: Sequence[Picture] = (),
+    preset: Mapping[str, Any] | None = None,
 ) -> JobRequest:
     """A job with its materials. All pictures of `source` have one size; its rate is the clip's."""
     clip: dict[str, Any] = {"width": width, "height": height, "fps": fps, "frames": frames, "audio": audio}
@@ -80,6 +81,8 @@ def job(
         "audios": len(audios),
         "source": None,
     }
+    if preset:
+        head["preset"] = dict(preset)
     if source:
         head["source"] = {"width": source[0].width, "height": source[0].height, "fps": fps, "frames": len(source)}
     pictures = [picture.bytes for picture in (first_frame, last_frame, *images) if picture is not None]

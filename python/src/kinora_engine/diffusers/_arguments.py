@@ -35,7 +35,7 @@ def call_arguments(pipe: Any, job: Job, settings: Settings) -> dict[str, Any]:
     Raises:
         Unsupported: the pipeline has no argument for a field that the job uses.
     """
-    known = inputs(pipe) if is_modular(pipe) else set(inspect.signature(type(pipe).__call__).parameters)
+    known = known_arguments(pipe)
     arguments: dict[str, Any] = {}
     for field, value in _fields(pipe, job, settings, known).items():
         usual = _USUAL.get(field, (field,))
@@ -51,6 +51,11 @@ def call_arguments(pipe: Any, job: Job, settings: Settings) -> dict[str, Any]:
             arguments.setdefault(name, value)
     arguments["output_type"] = "pt"
     return arguments
+
+
+def known_arguments(pipe: Any) -> set[str]:
+    """Names of the arguments that the pipeline's call takes."""
+    return inputs(pipe) if is_modular(pipe) else set(inspect.signature(type(pipe).__call__).parameters) - {"self"}
 
 
 def _fields(pipe: Any, job: Job, settings: Settings, known: set[str]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def describe(settings: Settings) -> Description:
         name=class_name,
         version=_diffusers_version(),
         yield_seconds=settings.yield_seconds,
+        presets=True,
     )
 
 

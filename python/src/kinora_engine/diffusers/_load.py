@@ -7,6 +7,7 @@ from ._caches import enable
 from ._files import INDEX, missing, read_json
 from ._index import pipeline_class
 from ._modular import is_modular, load_modular, place_modular
+from ._preset import activate
 from ._settings import Settings
 from ._together import rank_device, share_denoiser
 from ._weights import dtypes, quantization, single_files
@@ -75,14 +76,11 @@ def denoisers(pipe: Any) -> list[Any]:
 
 
 def _load_loras(pipe: Any, settings: Settings) -> None:
-    names, scales = [], []
     for lora in settings.loras:
-        arguments = dict(lora)
-        names.append(arguments.pop("name"))
-        scales.append(float(arguments.pop("scale", 1.0)))
-        pipe.load_lora_weights(arguments.pop("path"), adapter_name=names[-1], **arguments)
-    if names:
-        pipe.set_adapters(names, scales)
+        arguments = {key: value for key, value in lora.items() if key not in ("name", "path", "scale", "active")}
+        pipe.load_lora_weights(lora["path"], adapter_name=lora["name"], **arguments)
+    if settings.loras:
+        activate(pipe, settings.loras)
 
 
 def _place(pipe: Any, torch: Any, settings: Settings, device: str) -> None:

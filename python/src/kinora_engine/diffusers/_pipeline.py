@@ -8,11 +8,12 @@ from .._engine import Engine
 from .._errors import Cancelled, OutOfMemory, is_out_of_memory
 from .._job import Job
 from .._outputs import Output
-from ._arguments import call_arguments
+from ._arguments import call_arguments, known_arguments
 from ._decode import Captured, captured, outputs
 from ._index import describe
 from ._load import load_pipeline
 from ._memory import forget, give_back, note, with_more_offload
+from ._preset import for_job
 from ._ranks import Leader, Ranks
 from ._run import clean, run
 from ._settings import Settings
@@ -91,29 +92,29 @@ class Pipeline(Engine):
         give_back()
 
     def _attempt(self, job: Job) -> tuple[Any, Captured]:
-        arguments = call_arguments(self.pipe, job, self.settings)
+        settings = for_job(self.settings, job.preset, known_arguments(self.pipe))
+        arguments = call_arguments(self.pipe, job, settings)
         with captured(self.pipe) as capture:
-            return self._first_call(job, arguments), capture
+            return self._first_call(job, arguments, settings), capture
 
-    def _first_call(self, job: Job, arguments: dict[str, Any]) -> Any:
+    def _first_call(self, job: Job, arguments: dict[str, Any], settings: Settings) -> Any:
         """The call, in a phase of its own if it compiles."""
         if self._has_compiled:
-            return self._call(job, arguments)
+            return self._call(job, arguments, settings)
         with job.phase("compiling", self.settings.compile_seconds):
-            result = self._call(job, arguments)
+            result = self._call(job, arguments, settings)
         self._has_compiled = True
         return result
 
-    def _call(self, job: Job, arguments: dict[str, Any]) -> Any:
-        compiled = self.settings.compile
+    def _call(self, job: Job, arguments: dict[str, Any], settings: Settings) -> Any:
         if self.ranks is None:
-            return run(self.pipe, arguments, job.seed, JobWatch(job, self._grid), compiled)
+            return run(self.pipe, arguments, job.seed, JobWatch(job, self._grid), settings)
         job.check()
         # No rank may stop alone, also not before it has begun.
         with job.deferred_cancel():
-            self.ranks.begin(arguments, job.seed, compiled)
+            self.ranks.begin(arguments, job.seed, settings)
             try:
-                result = run(self.pipe, arguments, job.seed, Leader(job, self._grid), compiled)
+                result = run(self.pipe, arguments, job.seed, Leader(job, self._grid), settings)
             finally:
                 error = self.ranks.end()
             if error is not None:

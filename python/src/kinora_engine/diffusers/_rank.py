@@ -74,7 +74,7 @@ def load(opened: dict[str, Any], place: int) -> Any:
 def make(pipe: Any, call: dict[str, Any]) -> BaseException | None:
     """Makes a call, and returns its error, if any."""
     try:
-        run(pipe, call["arguments"], call["seed"], Follower(), call["is_compiled"])
+        run(pipe, call["arguments"], call["seed"], Follower(), call["settings"])
     except BaseException as error:
         return error
     finally:

@@ -128,10 +128,10 @@ class Ranks:
             if error is not None:
                 raise error
 
-    def begin(self, arguments: dict[str, Any], seed: int, is_compiled: bool) -> None:
-        """Sends a call to all of them. The caller makes the same call, and then calls `end`."""
+    def begin(self, arguments: dict[str, Any], seed: int, settings: Settings) -> None:
+        """Sends a call to all of them, with the settings of its job. The caller makes the same call, and then calls `end`."""
         # Only the first rank decodes.
-        call = {"arguments": {**arguments, "output_type": "latent"}, "seed": seed, "is_compiled": is_compiled}
+        call = {"arguments": {**arguments, "output_type": "latent"}, "seed": seed, "settings": settings}
         for rank in self._ranks:
             rank.send(call)
 

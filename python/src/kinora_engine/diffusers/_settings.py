@@ -53,7 +53,8 @@ class Settings:
     attention: str = ""
     """Name of an attention backend, such as `sage`."""
     loras: list[dict[str, Any]] = field(default_factory=list)
-    """Tables with `name`, `path`, `scale` (1.0) and further arguments of `load_lora_weights`. All are active."""
+    """Tables with `name`, `path`, `scale` (1.0), `active` (true) and further arguments of `load_lora_weights`. Without a preset, those that
+    are active work; see `_preset.py`."""
     compile: bool = False
     """Compiles the repeated blocks of the transformers."""
     compile_seconds: float = 900.0
@@ -89,4 +90,6 @@ class Settings:
         for lora in parsed.loras:
             if "name" not in lora or "path" not in lora:
                 raise ValueError("each of settings.loras needs name and path")
+            if not isinstance(lora.get("active", True), bool):
+                raise ValueError("active of settings.loras is true or false")
         return parsed
