@@ -286,6 +286,28 @@ mod tests {
         assert_eq!(error, "There is no engine 'steam'.");
     }
 
+    #[test]
+    fn the_example_of_presets_is_what_it_says() {
+        let page = include_str!("../../../docs/models.md");
+        let (_, section) = page.split_once("## Presets").unwrap();
+        let (_, example) = section.split_once("```toml\n").unwrap();
+        let (example, _) = example.split_once("```").unwrap();
+        let catalog = served(example).unwrap();
+        let negative = |id| {
+            let card: &ModelCard = catalog.find(id).unwrap();
+            card.capabilities.features.negative_prompt
+        };
+        let taken = ["wan", "wan-fast", "wan-anime"].map(negative);
+        assert_eq!(taken, [true, false, true]);
+        let wrong = example.replace("engine = \"wan\"\nsizes", "engine = \"storyboard\"\nsizes");
+        let error = served(&wrong).unwrap_err();
+        assert_eq!(
+            error,
+            "The model 'wan-fast': settings: its engine 'storyboard' is of the kind 'storyboard': it takes no settings of \
+             a model."
+        );
+    }
+
     fn described(text: &str) -> Result<ModelCatalog, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kinora.toml");

@@ -66,6 +66,30 @@ fn assert_found(fault: &str, what: &str, words: &str) -> String {
 }
 
 #[test]
+fn a_preset_is_checked_if_there_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("preset.json");
+    std::fs::write(&file, "{\"steps\": 4}").unwrap();
+    for preset in ["{\"steps\": 4}", file.to_str().unwrap()] {
+        let told = told(&check("none", &["--preset", preset]));
+        assert!(told.contains("  ok        text: a preset\n"), "{told}");
+    }
+    let said = told(&check("none", &[]));
+    assert!(!said.contains("a preset"), "{said}");
+    for (fault, broken) in [
+        ("ignores its preset", "another preset gives another clip"),
+        ("keeps its preset", "a preset leaves nothing behind"),
+    ] {
+        let checked = check(fault, &["--preset", "{\"steps\": 4}"]);
+        let told = told(&checked);
+        assert_eq!(checked.status.code(), Some(1), "{fault}: {told}");
+        assert!(told.contains(broken), "{fault}: {told}");
+    }
+    let checked = check("none", &["--preset", "{"]);
+    assert!(told(&checked).contains("The preset is no JSON object"));
+}
+
+#[test]
 fn an_engine_that_ignores_cancels_is_found() {
     let words = "no end of the job within 1.5 s of a cancel";
     assert_found("ignores cancels", "text: a cancel", words);

@@ -55,6 +55,7 @@ mod pauses;
 mod pipelines;
 mod policy;
 mod power;
+mod presets;
 mod priorities;
 mod processes;
 mod provenance;

@@ -82,6 +82,7 @@ class Engine:
     def __init__(self):
         self.carried = 0
         self.patience_seconds = 0
+        self.preset = {}
         if FAULT == "leaves a child":
             nothing = subprocess.DEVNULL
             subprocess.Popen(["sleep", "100000"], stdin=nothing, stdout=nothing, stderr=nothing)
@@ -100,6 +101,10 @@ class Engine:
         latent = zlib.crc32(f"{job['prompt']} {job['seed']}".encode())
         for given in [*given_to(job), *frames_of_source(job)]:
             latent = zlib.crc32(given, latent)
+        if FAULT != "keeps its preset" or "preset" in job:
+            self.preset = job.get("preset", {})
+        if FAULT != "ignores its preset":
+            latent = zlib.crc32(json.dumps(self.preset).encode(), latent)
         for step in range(1, STEPS + 1):
             latent = zlib.crc32(struct.pack("<II", latent, self.carried))
             self.carried = latent
@@ -160,7 +165,7 @@ def frames_of_source(job):
 def main():
     threading.Thread(target=read_all, daemon=True).start()
     yield_seconds = 30 if FAULT == "has no time for a cancel" else 1.5
-    send_json(b"h", {"protocol": {"major": 1, "minor": 0}, "features": FEATURES, "yield_seconds": yield_seconds})
+    send_json(b"h", {"protocol": {"major": 1, "minor": 0}, "features": FEATURES, "yield_seconds": yield_seconds, "presets": True})
     engine = Engine()
     send(b"o")
     while True:
