@@ -129,9 +129,22 @@ class Presets(Tiny, unittest.TestCase):
         host = self.host(loras=self.loras)
         before = self.made(host)
         running = host.start(job(width=128, height=128, frames=33, preset={"loras": ["ink"], "steps": 50, "scheduler": {"shift": 3.0}}))
+        running.wait_until(lambda result: any(fraction > 0 for fraction in result.progress))
         running.cancel()
         self.assertEqual(running.result.outcome, "cancelled")
         self.assertTrue(self.made(host) == before)
+
+    def test_all_ranks_have_the_preset(self) -> None:
+        request = job(width=64, height=32, preset={"loras": ["ink"], "scheduler": {"shift": 3.0}})
+        plain, alone = (b"".join(self.host(loras=self.loras).run(one).frames) for one in (job(width=64, height=32), request))
+        together = self.host(ranks=2, loras=self.loras).run(request)
+        self.assertEqual((together.outcome, together.message), ("done", ""))
+
+        def difference(clip: bytes) -> int:
+            return max(abs(one - two) for one, two in zip(clip, b"".join(together.frames), strict=True))
+
+        self.assertLessEqual(difference(alone), 1)
+        self.assertGreater(difference(plain), 10)
 
     def test_weights_are_switched_and_neither_loaded_nor_copied(self) -> None:
         settings = Settings.parse(
