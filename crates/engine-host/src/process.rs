@@ -20,7 +20,7 @@ use tracing::Span;
 
 use crate::family;
 use crate::message::{EngineMessage, HostMessage};
-use crate::sandbox::{Confinement, clear_environment, order_devices_by_bus};
+use crate::sandbox::{Confinement, SandboxRole, clear_environment, order_devices_by_bus};
 use crate::wire::{MessageBounds, WireMessage};
 
 /// Capacity of the queue of messages to the service: one being handled and one ready, so that
@@ -51,8 +51,7 @@ pub(crate) struct ChildProcess<O, T> {
     log: Option<JoinHandle<()>>,
     job_span: JobSpan,
     oom_kills_before: Option<u64>,
-    /// Mark of an unconfined process and its descendants; `None` if it is confined and can start
-    /// none.
+    /// Mark of a process and its descendants; `None` if it is confined and can start none.
     mark: Option<String>,
     is_reaped: bool,
 }
@@ -88,9 +87,11 @@ impl<O: WireMessage, T: WireMessage> ChildProcess<O, T> {
             scratch.map(make_scratch).transpose()?;
             clear_environment(&mut command, scratch);
         }
-        // A sandboxed process cannot start others, so only an unconfined command needs a mark by which
-        // to find descendants that have left its process group.
-        let mark = confinement.is_none().then(|| {
+        // Most sandboxed processes cannot start others. The rest need a mark by which to find descendants that have left
+        // their process group.
+        let starts_programs =
+            confinement.is_none_or(|confinement| confinement.role == SandboxRole::Server);
+        let mark = starts_programs.then(|| {
             let (name, mark) = family::mark(STARTED.fetch_add(1, Ordering::Relaxed));
             command.env(name, &mark);
             mark
@@ -216,7 +217,7 @@ impl<O: WireMessage, T: WireMessage> ChildProcess<O, T> {
         !matches!(found, Some(Ok(None)))
     }
 
-    /// Resident memory in bytes of the process and, if it is unconfined, of its descendants.
+    /// Resident memory in bytes of the process and its descendants.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         match self.mark {
             None => family::resident_bytes(self.child.id()),

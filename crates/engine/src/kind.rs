@@ -77,8 +77,8 @@ pub trait FrameKind {
         None
     }
 
-    /// Why this executable cannot open such an engine, and what to do. `None`: it can.
-    fn not_built_in(&self) -> Option<&'static str> {
+    /// Why this machine cannot open such an engine, whatever its files, and what to do. `None`: it can.
+    fn unavailable(&self) -> Option<String> {
         None
     }
 }
@@ -155,6 +155,10 @@ pub struct SandboxNeeds {
     pub files: Vec<PathBuf>,
     /// Whether it needs a writable folder that outlives its processes.
     pub scratch: bool,
+    /// Whether it starts a program and speaks with it over the network of this machine.
+    pub starts_programs: bool,
+    /// Folders with those programs and their libraries.
+    pub programs: Vec<PathBuf>,
 }
 
 /// The result of checking an engine's files.

@@ -104,16 +104,20 @@ pub(crate) fn hosted(
     host: HostSettings,
     config: &Config,
 ) -> Result<HostedEngine, Failure> {
-    if let Some(why) = frames.not_built_in() {
+    if let Some(why) = frames.unavailable() {
         return Err(Failure::because(&engine.name, why));
     }
     let planner = frames.planner(&engine.name);
     let planner = planner.map_err(|error| engine.kind_failure(&error))?;
     let needs = frames.needs();
     let confinement = Confinement {
-        read: needs.files,
+        read: [needs.files, needs.programs].concat(),
         scratch: needs.scratch.then(|| scratch(&config.data, &engine.name)),
-        ..Confinement::of(SandboxRole::Engine)
+        ..Confinement::of(if needs.starts_programs {
+            SandboxRole::Server
+        } else {
+            SandboxRole::Engine
+        })
     };
     let origin = match frames.program() {
         Some(program) => ProcessOrigin::program(engine, program, config),

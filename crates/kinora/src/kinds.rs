@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use kinora_engine::EngineKind;
-use kinora_engine_diffusion::DiffusionKind;
 use kinora_engine_host::ProcessKind;
+use kinora_engine_sdcpp::SdcppKind;
 use kinora_engine_storyboard::StoryboardKind;
 use kinora_engine_upstreams::comfyui::ComfyKind;
 use kinora_engine_upstreams::dialects::RemoteKind;
@@ -18,7 +18,7 @@ use toml::de::Error;
 const KINDS: &[RegisteredKind] = &[
     RegisteredKind::new::<StoryboardKind>("storyboard"),
     RegisteredKind::new::<RemoteKind>("remote"),
-    RegisteredKind::new::<DiffusionKind>("diffusion"),
+    RegisteredKind::new::<SdcppKind>("sdcpp"),
     RegisteredKind::new::<ProcessKind>("process"),
     RegisteredKind::new::<ComfyKind>("comfyui"),
 ];

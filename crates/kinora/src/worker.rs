@@ -25,7 +25,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
     refuse_unshared(&config)?;
     // Dropped last, so that the last lines are written.
     let _log = logging::start(config.log.format, &config.log.level)?;
-    remove_unbuilt_models(&mut config)?;
+    remove_unavailable_models(&mut config)?;
     config.log_ignored();
     config.log_surpluses();
     weights::log_missing(&config, &args.home);
@@ -54,13 +54,13 @@ fn refuse_unshared(config: &Config) -> Result<(), Failure> {
     )))
 }
 
-/// Removes the models whose engines this executable cannot run: another worker may serve them.
-fn remove_unbuilt_models(config: &mut Config) -> Result<(), Failure> {
-    let mut unbuilt = Vec::new();
+/// Removes the models whose engines this machine cannot run: another worker may serve them.
+fn remove_unavailable_models(config: &mut Config) -> Result<(), Failure> {
+    let mut unavailable = Vec::new();
     for model in &config.models {
         let engine = config.engine(&model.engine)?;
         if let EngineOutput::Frames(frames) = engine.settings.output()
-            && let Some(reason) = frames.not_built_in()
+            && let Some(reason) = frames.unavailable()
         {
             tracing::warn!(
                 model = model.id,
@@ -68,13 +68,13 @@ fn remove_unbuilt_models(config: &mut Config) -> Result<(), Failure> {
                 reason,
                 "model not served here"
             );
-            unbuilt.push(model.id.clone());
+            unavailable.push(model.id.clone());
         }
     }
-    config.models.retain(|model| !unbuilt.contains(&model.id));
+    config.models.retain(|model| !unavailable.contains(&model.id));
     if config.models.is_empty() {
         return Err(Failure::new(
-            "This executable cannot run the engine of any configured model; `kinora models check` explains why.",
+            "This machine cannot run the engine of any configured model; `kinora models check` explains why.",
         ));
     }
     Ok(())
@@ -167,16 +167,16 @@ mod tests {
         refuse_unshared(&config).unwrap();
     }
 
-    #[cfg(not(feature = "diffusion"))]
     #[test]
-    fn models_whose_engine_is_not_built_in_are_left_to_other_workers() {
+    fn models_whose_engine_is_not_installed_are_left_to_other_workers() {
         let text = include_str!("../../../models/wan2.1-t2v-1.3b.toml");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kinora.toml");
+        let text = text.replace("\"sd-server\"", "\"/no/such/sd-server\"");
         std::fs::write(&path, text).unwrap();
         let mut config = Config::read(Some(&path), &[]).unwrap();
         let before = config.models.len();
-        let left_out = remove_unbuilt_models(&mut config);
+        let left_out = remove_unavailable_models(&mut config);
         assert!(left_out.is_err() || config.models.len() < before);
         assert!(
             config

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub enum SandboxRole {
     /// Native code that generates frames: threads, system libraries, accelerators.
     Engine,
+    /// Starts a server that generates frames, and speaks with it: its files are limited, its system calls are not. It limits the
+    /// server's network itself.
+    Server,
     /// Decodes one film on one thread, with access to nothing else.
     Decoder,
     /// A command of the operator, which starts programs of its own: its files are limited, its system calls are not.

@@ -98,7 +98,8 @@ pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) -> boo
 }
 
 fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError> {
-    let is_command = confinement.role == SandboxRole::Command;
+    // Both start programs, look at them in `/proc`, and use the network.
+    let is_command = matches!(confinement.role, SandboxRole::Command | SandboxRole::Server);
     let mut read = AccessFs::ReadFile | AccessFs::ReadDir;
     // A writable folder contains files and folders, but no devices; an engine's no sockets either.
     let mut write = AccessFs::from_all(ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock);

@@ -20,7 +20,9 @@ const DECODER_CPU_SECONDS_MAX: u64 = 600;
 /// Limits the process, and prevents other processes of its user from inspecting it.
 pub(super) fn limit(role: SandboxRole, lacking: &mut Vec<String>) {
     let (files, file_bytes) = match role {
-        SandboxRole::Engine | SandboxRole::Command => (ENGINE_FILES_MAX, ENGINE_FILE_BYTES_MAX),
+        SandboxRole::Engine | SandboxRole::Server | SandboxRole::Command => {
+            (ENGINE_FILES_MAX, ENGINE_FILE_BYTES_MAX)
+        }
         SandboxRole::Decoder => (DECODER_FILES_MAX, 0),
     };
     let mut limits = vec![

@@ -194,7 +194,7 @@ fn program(role: SandboxRole) -> Result<BpfProgram, String> {
     let arch = arch.map_err(|_| "not written for this processor".to_owned())?;
     let mut rules = BTreeMap::new();
     let more: &[&[c_long]] = match role {
-        SandboxRole::Engine | SandboxRole::Command => &[ENGINE, OLDER],
+        SandboxRole::Engine | SandboxRole::Server | SandboxRole::Command => &[ENGINE, OLDER],
         SandboxRole::Decoder => &[],
     };
     for call in ALL.iter().chain(more.iter().copied().flatten()) {

@@ -283,6 +283,13 @@ fn remove_switch(name: &str, table: &mut Table, key: &str) -> Result<bool, Failu
 }
 
 fn find_kind(name: &str, kind: &str) -> Result<RegisteredKind, Failure> {
+    if kind == "diffusion" {
+        return Err(invalid_engine(
+            name,
+            "the kind 'diffusion' is called 'sdcpp' now and needs `server`, the program sd-server of stable-diffusion.cpp; \
+             see docs/models.md",
+        ));
+    }
     kinds::find(kind).map_err(|known| {
         invalid_engine(
             name,
@@ -552,7 +559,11 @@ mod tests {
             ("name = \"studio\"".to_owned(), "'studio': it has no `kind`"),
             (
                 "name = \"x\"\nkind = \"steam\"".to_owned(),
-                "'x': there is no kind 'steam'; there are: storyboard, remote, diffusion, process",
+                "'x': there is no kind 'steam'; there are: storyboard, remote, sdcpp, process",
+            ),
+            (
+                "name = \"x\"\nkind = \"diffusion\"".to_owned(),
+                "the kind 'diffusion' is called 'sdcpp' now and needs `server`",
             ),
             (
                 "name = 7".to_owned(),
@@ -584,7 +595,7 @@ mod tests {
                 "'studio': set key_file or key_variable",
             ),
             (
-                "name = \"wan\"\nkind = \"diffusion\"".to_owned(),
+                "name = \"wan\"\nkind = \"sdcpp\"".to_owned(),
                 "'wan': missing field `model`",
             ),
             (
@@ -649,7 +660,7 @@ mod tests {
         let command = "name = \"own\"\nkind = \"process\"\ncommand = [\"engine\"]\n\
                        describe = { fps = 16, features = { text_to_video = true } }\n";
         let studio = "name = \"studio\"\nkind = \"remote\"\ndialect = \"kinora\"\nbase_urls = []\n";
-        let wan = "name = \"wan\"\nkind = \"diffusion\"\n[model]\nfamily = \"wan\"\n\
+        let wan = "name = \"wan\"\nkind = \"sdcpp\"\n[model]\nfamily = \"wan\"\n\
                    diffusion_model = \"./t2v.gguf\"\nvae = \"v\"\ntext_encoder = \"t\"\n";
         let file = |path, url| format!("[[files]]\npath = \"{path}\"\nurl = \"{url}\"\n");
         for (table, named) in [

@@ -89,7 +89,7 @@ async fn check_servers(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
 
 /// Checks an engine's files, if it has any; `kinora models check` loads them.
 fn check_weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
-    if let Some(why) = frames.not_built_in() {
+    if let Some(why) = frames.unavailable() {
         return Some(Finding::Bad(format!("{name}: {why}")));
     }
     let found = frames.check_files()?;

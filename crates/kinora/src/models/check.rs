@@ -98,14 +98,14 @@ fn check_servers(
     Ok(is_served && problems.is_empty())
 }
 
-/// Loads an engine in a separate process, if this executable can, and prints the result.
+/// Loads an engine in a separate process, if this machine can, and prints the result.
 fn try_load(
     engine: &EngineSettings,
     frames: &dyn FrameKind,
     host: HostSettings,
     config: &Config,
 ) -> bool {
-    if let Some(why) = frames.not_built_in() {
+    if let Some(why) = frames.unavailable() {
         print(&format!("  not loaded: {why}\n"));
         return true;
     }

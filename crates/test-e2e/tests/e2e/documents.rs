@@ -89,12 +89,6 @@ const EXCUSED: [(&str, &str, &str); 27] = [
         "the answer is that of the reader's own receiver",
     ),
     (
-        "docs/models.md",
-        "--features diffusion-cuda",
-        "needs a GPU with its compiler and the publishers' servers; ./neural runs engines with random weights, and another \
-         block of the page has its other commands",
-    ),
-    (
         "docs/storyboard.md",
         "--example contact_sheet --",
         "builds a release of a tool for developers; clippy compiles it",

@@ -1,7 +1,6 @@
-//! Open weights behind the same two endpoints, on the real binary with its C++ library: what a client
-//! sees of a model that takes minutes, and that cannot be stopped but by ending its process. Needs
-//! weights, and a binary with the feature `diffusion`: see `./neural`. Without them nothing is tested
-//! here, and that is said.
+//! Open weights behind the same two endpoints, on the real binary and the server of stable-diffusion.cpp: what a
+//! client sees of a model that takes minutes, and that cannot be stopped but by ending its process.
+//! Needs weights and the server: see `./neural`. Without them nothing is tested here, and that is said.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -13,6 +12,8 @@ use crate::support::{Download, assert_plays, reaching_from};
 
 /// The folder of weights that `random_weights` wrote.
 const WEIGHTS: &str = "KINORA_NEURAL_WEIGHTS";
+/// The program `sd-server`.
+const SERVER: &str = "KINORA_SD_SERVER";
 /// A step may take minutes on a small machine.
 const PATIENCE: Duration = Duration::from_hours(1);
 
@@ -22,10 +23,12 @@ fn neural() -> Option<Server> {
 }
 
 fn setup() -> Option<Setup> {
-    let Some(folder) = std::env::var_os(WEIGHTS).map(PathBuf::from) else {
-        println!("{WEIGHTS} is not set: nothing was tested");
+    let (folder, program) = (std::env::var(WEIGHTS), std::env::var(SERVER));
+    let (Ok(folder), Ok(program)) = (folder, program) else {
+        println!("{WEIGHTS} and {SERVER} are not set: nothing was tested");
         return None;
     };
+    let folder = PathBuf::from(folder);
     let text = std::fs::read_to_string(folder.join("settings.toml")).unwrap();
     let absolute = |line: &str| {
         let Some((key, path)) = line.split_once(" = \"") else {
@@ -41,7 +44,8 @@ fn setup() -> Option<Setup> {
     let mut config = format!(
         "[[engines]]\n\
          name = \"open-weights\"\n\
-         kind = \"diffusion\"\n\
+         kind = \"sdcpp\"\n\
+         server = \"{program}\"\n\
          [engines.host]\n\
          silence_seconds = 3600\n\
          [engines.model]\n\
@@ -116,19 +120,12 @@ fn a_prompt_becomes_a_video_of_the_size_and_length_that_was_asked_for() {
     let id = client.submit(&body).id().to_owned();
     let (video, before) = follow(&client, &id, |_| hold.is_holding());
     assert_eq!(video.status(), "in_progress", "{video:#?}");
-    let target = format!("/v1/videos/{id}/content?variant=thumbnail");
-    until("the preview of a step", || {
-        (client.get(&target).status == 200).then_some(())
-    });
-    let preview = media::picture_size(&Download::of(&client, &target).path());
-    assert_eq!(preview.0, preview.1, "{preview:?}");
-    assert!(preview.0 < 480, "of latents: {preview:?}");
     hold.release();
     let (video, after) = follow(&client, &id, |_| false);
     assert_eq!(video.status(), "completed", "{video:#?}");
     let seen = [before, after].concat();
     println!(
-        "made in {:?}, by way of {seen:?}, preview {preview:?}, sound: {loud}",
+        "made in {:?}, by way of {seen:?}, sound: {loud}",
         begun.elapsed()
     );
     assert!(
@@ -137,10 +134,6 @@ fn a_prompt_becomes_a_video_of_the_size_and_length_that_was_asked_for() {
             .starts_with("open-weights/stable-diffusion.cpp")
     );
     assert!(seen.is_sorted() && seen.len() > 3, "{seen:?}");
-    assert_eq!(
-        media::picture_size(&Download::of(&client, &target).path()),
-        (480, 480)
-    );
     let file = Download::of(&client, &video.content());
     let probe = media::probe(&file.path());
     assert_eq!(probe.video["width"], 480);
@@ -210,7 +203,7 @@ fn a_final_comes_of_its_draft_s_video_and_an_edit_of_its_source_s() {
 }
 
 #[test]
-fn a_cancel_in_the_middle_of_a_step_ends_the_process_and_not_the_service() {
+fn a_cancel_in_the_middle_of_a_step_ends_the_server_and_not_the_service() {
     let Some(server) = neural() else { return };
     let client = server.client();
     let id = client.submit(&small()).id().to_owned();
@@ -220,11 +213,14 @@ fn a_cancel_in_the_middle_of_a_step_ends_the_process_and_not_the_service() {
     let (video, _) = follow(&client, &id, |video| video.progress() > 0);
     assert_eq!(video.status(), "in_progress");
     let engine = server.children()[0];
+    let programs = || std::fs::read_to_string(format!("/proc/{engine}/task/{engine}/children"));
     let begun = Instant::now();
     let cancelled = client.post(&format!("/v1/videos/{id}/cancel")).video();
     assert_eq!(cancelled["error"]["code"], "cancelled");
-    until("the process to be ended", || {
-        (!server.children().contains(&engine)).then_some(())
+    // Its own process may live on; the next task starts another server.
+    until("the server to be ended", || {
+        let left = programs().unwrap_or_default();
+        left.trim().is_empty().then_some(())
     });
     println!("ended after {:?}", begun.elapsed());
     assert_eq!(server.anonymous().get("/readyz").status, 200);

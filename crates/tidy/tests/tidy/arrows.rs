@@ -60,7 +60,7 @@ const GROUPS: &[Group] = &[
 
 /// Which crates of its own group a crate may use.
 const INSIDE: &[(&str, &[&str])] = &[
-    ("engine-diffusion", &["engine"]),
+    ("engine-sdcpp", &["engine"]),
     ("engine-host", &["engine"]),
     ("engine-storyboard", &["engine"]),
     ("engine-upstreams", &["engine"]),

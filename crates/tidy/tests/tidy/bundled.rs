@@ -246,9 +246,7 @@ Works in other languages, with the package that brings them:
   BoringSSL's cryptography (ring): below
   subsets of the Noto fonts: SIL Open Font License 1.1, below
 
-A binary built without the feature `aac` leaves out FDK AAC. One built with the feature `diffusion` also
-contains stable-diffusion.cpp and ggml under the MIT licence, whose texts are in
-https://github.com/leejet/stable-diffusion.cpp and https://github.com/ggml-org/ggml.
+A binary built without the feature `aac` leaves out FDK AAC.
 
 Rust packages. Where a licence leaves a choice that includes Apache-2.0, that one is chosen. The
 source of each is at https://crates.io/crates/NAME/VERSION.

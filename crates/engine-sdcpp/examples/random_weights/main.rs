@@ -1,0 +1,171 @@
+//! Writes weights of every family in the true formats and names, filled with random numbers, and in
+//! the true shapes where the library fixes them: to try a build, a machine or a whole service
+//! without a download. What they make is noise.
+
+mod clip_vision;
+mod format;
+mod gemma;
+mod ltx;
+mod ltx_audio;
+mod ltx_vae;
+mod models;
+mod random;
+mod tensor;
+mod umt5;
+mod vae;
+mod wan;
+mod writer;
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use format::Format;
+use tensor::{Kind, Tensor};
+
+const HELP: &str = "\
+Writes random weights of a model in the true formats, names and shapes, and settings for them.
+
+  cargo run --release -p kinora-engine-sdcpp --example random_weights -- MODEL FOLDER [OPTIONS]
+
+MODEL is one of
+  wan          Wan 2.1 T2V 1.3B: 0.9 GB, and 3.2 GB of text encoder
+  wan-vace     Wan 2.1 VACE 1.3B, with 1 of its 15 control blocks: the same and a little
+  wan-i2v      a first frame, with CLIP vision, at the size of 1.3B: 1.1 and 1.3 GB, and the text
+  wan-flf2v    Wan 2.1 FLF2V 14B: 9.2 and 1.3 GB, and the text
+  wan2.2-ti2v  Wan 2.2 TI2V 5B: 2.8 and 1.4 GB, and the text
+  wan2.2-i2v   Wan 2.2 I2V A14B, one file for both experts: 8.1 GB, and the text
+  ltx          LTX-2.3 with sound, narrow and of few blocks: 0.2 GB, and 2.7 GB about words
+
+OPTIONS
+  --type TYPE       q4_0 (default), q8_0 or f16: of large tensors; the more bytes, the slower
+  --without-text    an empty text encoder: the library then runs without one, words have no
+                    influence, and a clip takes seconds instead of a minute
+  --seed NUMBER     another seed gives other weights (default 1); the same one the same bytes
+
+For example, and then a clip from them:
+  cargo run --release -p kinora-engine-sdcpp --example random_weights -- wan weights --without-text
+  KINORA_SD_SERVER=/path/sd-server KINORA_SDCPP_WEIGHTS=$PWD/weights cargo test -p kinora-engine-sdcpp --test server
+";
+
+struct Options {
+    model: String,
+    folder: String,
+    kind: Kind,
+    text: bool,
+    seed: u64,
+}
+
+fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut places = Vec::new();
+    let (mut kind, mut text, mut seed) = (Kind::Q4_0, true, 1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+        match argument.as_str() {
+            "--type" => {
+                kind = match value()?.as_str() {
+                    "q4_0" => Kind::Q4_0,
+                    "q8_0" => Kind::Q8_0,
+                    "f16" => Kind::F16,
+                    other => return Err(format!("{other}: no such type")),
+                };
+            }
+            "--without-text" => text = false,
+            "--seed" => seed = value()?.parse().map_err(|_| "--seed needs a number")?,
+            other if other.starts_with('-') => return Err(format!("{other}: no such option")),
+            _ => places.push(argument),
+        }
+    }
+    let [model, folder] =
+        <[String; 2]>::try_from(places).map_err(|_| "give a model and a folder".to_owned())?;
+    Ok(Options {
+        model,
+        folder,
+        kind,
+        text,
+        seed,
+    })
+}
+
+/// Shows how far a file is, where somebody may be looking.
+struct Bar<'a> {
+    name: &'a str,
+    bytes: u64,
+    done: u64,
+    percent: u64,
+}
+
+impl Bar<'_> {
+    fn add(&mut self, bytes: u64) -> io::Result<()> {
+        self.done += bytes;
+        let percent = self.done * 100 / self.bytes.max(1);
+        let at_end = self.done >= self.bytes;
+        let mut out = io::stderr();
+        if percent == self.percent || !(out.is_terminal() || at_end) {
+            return Ok(());
+        }
+        self.percent = percent;
+        let filled = "#".repeat((percent / 4) as usize);
+        let gigabytes = self.bytes as f64 / 1e9;
+        write!(
+            out,
+            "\r{:28} [{filled:25}] {percent:3} % of {gigabytes:.2} GB",
+            self.name
+        )?;
+        if at_end {
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_file(path: &Path, format: Format, tensors: &[Tensor], seed: u64) -> io::Result<()> {
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut bar = Bar {
+        name: &name,
+        bytes: tensors.iter().map(Tensor::bytes).sum(),
+        done: 0,
+        percent: u64::MAX,
+    };
+    format.write(&mut file, tensors, seed, &mut |bytes| bar.add(bytes))?;
+    file.flush()
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    let folder = Path::new(&options.folder);
+    let recipe = models::recipe(&options.model, options.kind, options.text)?;
+    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut settings = recipe.settings.to_owned();
+    for (index, part) in recipe.parts.iter().enumerate() {
+        let name = format!("{}.{}", part.key, part.format.extension());
+        let seed = options.seed ^ index as u64;
+        write_file(&folder.join(&name), part.format, &part.tensors, seed).map_err(failed)?;
+        settings += &format!("{} = \"{name}\"\n", part.key);
+    }
+    fs::write(folder.join("settings.toml"), settings).map_err(failed)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut out = io::stderr();
+    if arguments.is_empty() || arguments.iter().any(|one| one == "--help" || one == "-h") {
+        let written = io::stdout().write_all(HELP.as_bytes());
+        return if written.is_ok() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
+    }
+    let done = options(arguments.into_iter()).and_then(|options| run(&options));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            // There is nowhere left to say that standard error is closed.
+            let _ = writeln!(out, "{why}; --help tells more");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Reads what the server prints: lines for our log, bars that show its progress, and the last lines
+//! as the cause of a failure.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kinora_engine::EngineError;
+
+use crate::progress::{ProgressBar, Tracker};
+
+/// Number of lines that explain a failure.
+const LINES_MAX: usize = 12;
+/// Longer lines are cut.
+const LINE_BYTES_MAX: usize = 4_096;
+/// Ends a progress bar: it erases the rest of the terminal's line.
+const BAR_END: &[u8] = b"\x1b[K";
+
+/// What a server has printed so far. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerLog(Arc<Mutex<LogState>>);
+
+#[derive(Debug)]
+struct LogState {
+    tracker: Tracker,
+    /// Number of lines and bars.
+    entries: u64,
+    /// The last lines of any severity, and the last ones that complain.
+    lines: VecDeque<String>,
+    complaints: VecDeque<String>,
+}
+
+/// The severity of a line, which the server writes before it (`log_print` in `log.cpp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Debug,
+    Info,
+    Warning,
+    Error,
+}
+
+impl Severity {
+    /// Splits `[WARN ] text`. Lines without a severity come from other libraries, which print only
+    /// errors to standard error.
+    fn split(line: &str, is_error_output: bool) -> (Self, &str) {
+        let marks = [
+            ("[DEBUG]", Self::Debug),
+            ("[INFO ]", Self::Info),
+            ("[WARN ]", Self::Warning),
+            ("[ERROR]", Self::Error),
+        ];
+        let mut found = marks.iter().filter_map(|(mark, severity)| {
+            Some((*severity, line.strip_prefix(mark)?.trim_start()))
+        });
+        let unmarked = if is_error_output {
+            Self::Warning
+        } else {
+            Self::Info
+        };
+        found.next().unwrap_or((unmarked, line))
+    }
+}
+
+impl ServerLog {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(LogState {
+            tracker: Tracker::new(1),
+            entries: 0,
+            lines: VecDeque::new(),
+            complaints: VecDeque::new(),
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LogState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a job with `steps` denoising steps.
+    pub(crate) fn begin_job(&self, steps: u32) {
+        let mut state = self.lock();
+        state.tracker = Tracker::new(steps);
+        state.complaints.clear();
+    }
+
+    /// Number of lines and bars so far, and the fraction of the job that is done.
+    pub(crate) fn progress(&self) -> (u64, f64) {
+        let state = self.lock();
+        (state.entries, state.tracker.fraction())
+    }
+
+    /// Reads `output` until it ends.
+    pub(crate) fn collect(&self, mut output: impl Read, is_error_output: bool) {
+        let (mut line, mut buffer) = (Vec::new(), [0; 4_096]);
+        loop {
+            let read = match output.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => &buffer[..read],
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            for byte in read {
+                if !matches!(byte, b'\r' | b'\n') && line.len() < LINE_BYTES_MAX {
+                    line.push(*byte);
+                }
+                // A bar stands without a line's end until the next one overwrites it.
+                if matches!(byte, b'\r' | b'\n') || line.ends_with(BAR_END) {
+                    self.record(&line, is_error_output);
+                    line.clear();
+                }
+            }
+        }
+        self.record(&line, is_error_output);
+    }
+
+    fn record(&self, bytes: &[u8], is_error_output: bool) {
+        let bytes = bytes.strip_suffix(BAR_END).unwrap_or(bytes);
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end();
+        if text.trim_start().is_empty() {
+            return;
+        }
+        if let Some(bar) = ProgressBar::parse(text) {
+            return self.record_bar(bar);
+        }
+        let (severity, text) = Severity::split(text, is_error_output);
+        match severity {
+            Severity::Debug => tracing::trace!(target: "stable_diffusion", "{text}"),
+            Severity::Info => tracing::debug!(target: "stable_diffusion", "{text}"),
+            Severity::Warning => tracing::warn!(target: "stable_diffusion", "{text}"),
+            Severity::Error => tracing::error!(target: "stable_diffusion", "{text}"),
+        }
+        let mut state = self.lock();
+        state.entries += 1;
+        // The server says what it is doing only in its log.
+        state.tracker.log(text);
+        push(&mut state.lines, text);
+        if matches!(severity, Severity::Warning | Severity::Error) {
+            push(&mut state.complaints, text);
+        }
+    }
+
+    fn record_bar(&self, bar: ProgressBar) {
+        let mut state = self.lock();
+        state.entries += 1;
+        let before = state.tracker.steps_done();
+        state.tracker.count(bar);
+        let after = state.tracker.steps_done();
+        if after > before {
+            tracing::debug!(step = after, "denoising step done");
+        }
+    }
+
+    /// The error of a job that failed because of `what`.
+    pub(crate) fn failure(&self, what: &str) -> EngineError {
+        classify(what, &self.lock().complaints)
+    }
+
+    /// The error of a server that ended, as `what` says.
+    pub(crate) fn last_words(&self, what: &str) -> EngineError {
+        classify(what, &self.lock().lines)
+    }
+}
+
+fn push(lines: &mut VecDeque<String>, text: &str) {
+    if lines.len() == LINES_MAX {
+        lines.pop_front();
+    }
+    lines.push_back(text.to_owned());
+}
+
+/// The error `what` with the lines that explain it.
+fn classify(what: &str, lines: &VecDeque<String>) -> EngineError {
+    let mut cause = what.to_owned();
+    for (index, line) in lines.iter().enumerate() {
+        cause += if index == 0 { ": " } else { " | " };
+        cause += line;
+    }
+    let words = cause.to_lowercase();
+    if reports_exhausted_memory(&words) {
+        EngineError::OutOfMemory(cause)
+    } else if reports_lost_device(&words) {
+        EngineError::Broken(cause)
+    } else {
+        EngineError::Failed(cause)
+    }
+}
+
+/// How ggml's backends and the library report exhausted memory.
+fn reports_exhausted_memory(cause: &str) -> bool {
+    let words = [
+        "out of memory",
+        "out of device memory",
+        "outofdevicememory",
+        "insufficient memory",
+        "bad_alloc",
+        "cannot allocate",
+    ];
+    words.iter().any(|word| cause.contains(word))
+        || (cause.contains("alloc") && cause.contains("fail"))
+}
+
+/// How ggml's backends report a device that serves nothing any more, whatever the job.
+fn reports_lost_device(cause: &str) -> bool {
+    let words = [
+        "cuda error",
+        "rocm error",
+        "hip error",
+        "device lost",
+        "errordevicelost",
+        "illegal memory access",
+        "uncorrectable ecc",
+        "no cuda-capable device",
+    ];
+    words.iter().any(|word| cause.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(text: &str, is_error_output: bool) -> ServerLog {
+        let log = ServerLog::new();
+        log.begin_job(3);
+        log.collect(text.as_bytes(), is_error_output);
+        log
+    }
+
+    #[test]
+    fn lines_and_bars_are_told_apart() {
+        let log = log(
+            "[INFO ] stable-diffusion.cpp:1 - get_learned_condition completed, taking 1.00s\n\
+             \r  |####    | 400/825 - 1.20GB/s\x1b[K\r  |####| 825/825 - 1.20GB/s\x1b[K\n\
+             \r  |=>      | 1/3 - 2.00s/it\x1b[K\r  |====>   | 2/3 - 2.00it/s\x1b[K",
+            false,
+        );
+        assert_eq!(log.lock().tracker.steps_done(), 2);
+        assert_eq!(log.progress().0, 5);
+    }
+
+    #[test]
+    fn a_failure_is_one_of_memory_of_a_device_or_of_the_job() {
+        let said = |line: &str, is_error_output| {
+            log(&format!("[INFO ] x\n{line}\n"), is_error_output).failure("nothing came")
+        };
+        for line in [
+            "[ERROR] ggml_extend.hpp:1 - allocating 900.00 MiB on device 0: cudaMalloc failed: out of memory",
+            "[WARN ] failed to alloc compute buffer: allocation of size 1 failed",
+        ] {
+            let error = said(line, false);
+            assert!(matches!(error, EngineError::OutOfMemory(_)), "{error}");
+        }
+        // Printed by ggml before it aborts.
+        let error = said("CUDA error: an illegal memory access was encountered", true);
+        assert!(matches!(error, EngineError::Broken(_)), "{error}");
+        let error = said("[ERROR] model metadata validation failed", false);
+        let EngineError::Failed(cause) = error else {
+            panic!("{error}");
+        };
+        assert_eq!(cause, "nothing came: model metadata validation failed");
+    }
+
+    #[test]
+    fn only_the_last_lines_are_kept_and_long_ones_are_cut() {
+        let many: String = (0..50).map(|number| format!("w{number}\n")).collect();
+        let cause = log(&(many + &"x".repeat(1 << 20)), true).last_words("ended");
+        let cause = cause.to_string();
+        assert!(cause.contains("w39") && cause.contains("w49") && !cause.contains("w38"));
+        assert!(cause.len() < LINE_BYTES_MAX + 200);
+    }
+
+    #[test]
+    fn a_job_begins_without_the_complaints_of_the_one_before() {
+        let log = log("[ERROR] out of memory\n", false);
+        log.begin_job(1);
+        assert!(matches!(log.failure("x"), EngineError::Failed(_)));
+    }
+}

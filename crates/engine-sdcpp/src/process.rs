@@ -1,0 +1,291 @@
+//! A running server: starts it on a free port, waits until it listens, makes sure that it is our
+//! child that answers there, and kills it.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, ExitStatus};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use std::{fs, io};
+
+use kinora_engine::EngineError;
+
+use crate::log::ServerLog;
+use crate::program::ServerProgram;
+
+/// Another process may take the port that was free.
+const STARTS_MAX: usize = 3;
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long the pipes of a server that has exited may stay open.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
+/// State of a listening socket in `/proc/net/tcp` (proc_net(5), `TCP_LISTEN`).
+const LISTENING: &str = "0A";
+
+/// A server that listens. Dropping this kills it.
+#[derive(Debug)]
+pub(crate) struct ServerProcess {
+    child: Child,
+    port: u16,
+    pub(crate) log: ServerLog,
+    /// Threads that read its output.
+    readers: Vec<JoinHandle<()>>,
+    oom_kills_before: Option<u64>,
+}
+
+/// Why a server does not listen.
+enum StartError {
+    /// Another process has its port.
+    PortTaken,
+    Engine(EngineError),
+}
+
+impl From<EngineError> for StartError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl ServerProcess {
+    /// Starts the server and waits until it listens, which it does once its weights are loaded.
+    /// Calls `tick` meanwhile.
+    ///
+    /// # Errors
+    /// If it ends, or does not listen within `limit`; the errors of `tick`.
+    pub(crate) fn start(
+        program: &ServerProgram,
+        limit: Duration,
+        tick: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<Self, EngineError> {
+        for _ in 0..STARTS_MAX {
+            let mut started = Self::spawn(program)?;
+            match started.await_listening(limit, tick) {
+                Ok(()) => return Ok(started),
+                Err(StartError::PortTaken) => {
+                    tracing::warn!(
+                        port = started.port,
+                        "another process took the server's port"
+                    );
+                }
+                Err(StartError::Engine(error)) => return Err(error),
+            }
+        }
+        Err(EngineError::Failed(format!(
+            "the server found no free port in {STARTS_MAX} attempts; if `server` is a script, let it `exec` the program"
+        )))
+    }
+
+    fn spawn(program: &ServerProgram) -> Result<Self, EngineError> {
+        let failed = |error: io::Error| EngineError::Failed(format!("the server: {error}"));
+        // The listener is closed again at the end of the statement.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|listener| listener.local_addr())
+            .map_err(failed)?
+            .port();
+        let oom_kills_before = oom_kills();
+        let mut child = program.start(port).map_err(failed)?;
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        // From here on, an early return kills the child.
+        let mut started = Self {
+            child,
+            port,
+            log: ServerLog::new(),
+            readers: Vec::new(),
+            oom_kills_before,
+        };
+        if let Some(output) = output {
+            let log = started.log.clone();
+            let reading = spawn_thread("server-output", move || log.collect(output, false));
+            started.readers.push(reading.map_err(failed)?);
+        }
+        if let Some(errors) = errors {
+            let log = started.log.clone();
+            let reading = spawn_thread("server-errors", move || log.collect(errors, true));
+            started.readers.push(reading.map_err(failed)?);
+        }
+        Ok(started)
+    }
+
+    fn await_listening(
+        &mut self,
+        limit: Duration,
+        tick: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<(), StartError> {
+        for _ in 0..=limit.as_millis() / POLL_INTERVAL.as_millis() {
+            match listener_of(self.port, self.child.id()) {
+                PortOwner::Nobody => {}
+                PortOwner::Child => return Ok(()),
+                PortOwner::Other => return Err(StartError::PortTaken),
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                // It ends without an error if it loaded everything and cannot listen.
+                return Err(if status.success() {
+                    StartError::PortTaken
+                } else {
+                    self.exit_error(status).into()
+                });
+            }
+            tick()?;
+            thread::sleep(POLL_INTERVAL);
+        }
+        let what = format!("the server does not listen after {limit:?}");
+        Err(self.log.last_words(&what).into())
+    }
+
+    /// The port on which it listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The server, unless it has exited.
+    pub(crate) fn if_running(mut self) -> Option<Self> {
+        matches!(self.child.try_wait(), Ok(None)).then_some(self)
+    }
+
+    /// The error for a connection that broke because of `what`: the end of the server explains more.
+    pub(crate) fn broken_connection(&mut self, what: &str) -> EngineError {
+        for _ in 0..EXIT_GRACE.as_millis() / POLL_INTERVAL.as_millis() {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return self.exit_error(status);
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.log.failure(&format!("the server: {what}"))
+    }
+
+    fn exit_error(&self, status: ExitStatus) -> EngineError {
+        // The last lines may still be in the pipes.
+        for _ in 0..EXIT_GRACE.as_millis() / POLL_INTERVAL.as_millis() {
+            if self.readers.iter().all(JoinHandle::is_finished) {
+                break;
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        let error = self.log.last_words(&format!("the server ended ({status})"));
+        match error {
+            EngineError::Failed(cause) if self.was_killed_for_memory(status) => {
+                EngineError::OutOfMemory(cause)
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the kernel killed it for lack of memory. The counter is the machine's, so it takes
+    /// the signal as well.
+    fn was_killed_for_memory(&self, status: ExitStatus) -> bool {
+        #[cfg(unix)]
+        let is_killed = std::os::unix::process::ExitStatusExt::signal(&status) == Some(9);
+        #[cfg(not(unix))]
+        let is_killed = !status.success();
+        is_killed && self.oom_kills_before < oom_kills()
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // Fails only if it has exited.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// Processes that the kernel has killed for lack of memory: `oom_kill` of `/proc/vmstat`.
+fn oom_kills() -> Option<u64> {
+    let counters = fs::read_to_string("/proc/vmstat").ok()?;
+    let count = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "));
+    count?.parse().ok()
+}
+
+/// Who listens on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PortOwner {
+    Nobody,
+    Child,
+    Other,
+}
+
+/// Who listens on `port` of IPv4. The server allows others of its user to listen on the same port
+/// (`SO_REUSEPORT`), so every socket there must be the child's.
+#[cfg(target_os = "linux")]
+fn listener_of(port: u16, child: u32) -> PortOwner {
+    let table = fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
+    let sockets = listening_sockets(&table, port);
+    if sockets.is_empty() {
+        return PortOwner::Nobody;
+    }
+    let files = fs::read_dir(format!("/proc/{child}/fd"))
+        .into_iter()
+        .flatten();
+    let open: Vec<_> = files
+        .flatten()
+        .filter_map(|file| fs::read_link(file.path()).ok())
+        .collect();
+    let is_own = |socket: &&str| {
+        let name = format!("socket:[{socket}]");
+        open.iter().any(|file| file.as_os_str() == name.as_str())
+    };
+    if sockets.iter().all(is_own) {
+        PortOwner::Child
+    } else {
+        PortOwner::Other
+    }
+}
+
+/// Who listens on `port` cannot be told here: whoever answers counts as the child.
+#[cfg(not(target_os = "linux"))]
+fn listener_of(port: u16, _child: u32) -> PortOwner {
+    match std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+        Ok(_) => PortOwner::Child,
+        Err(_) => PortOwner::Nobody,
+    }
+}
+
+/// The inodes of sockets that listen on `port`, by the text of `/proc/net/tcp`.
+#[cfg(target_os = "linux")]
+fn listening_sockets(table: &str, port: u16) -> Vec<&str> {
+    let wanted = format!(":{port:04X}");
+    let rows = table.lines().skip(1);
+    rows.filter_map(|row| {
+        let mut fields = row.split_whitespace();
+        let local = fields.nth(1)?;
+        let state = fields.nth(1)?;
+        (local.ends_with(&wanted) && state == LISTENING).then(|| fields.nth(5))?
+    })
+    .collect()
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_listener_of_a_port_is_this_process_or_another_one() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(listener_of(port, std::process::id()), PortOwner::Child);
+        let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
+        assert_eq!(listener_of(port, other.id()), PortOwner::Other);
+        drop(listener);
+        assert_eq!(listener_of(port, other.id()), PortOwner::Nobody);
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn only_sockets_that_listen_count() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 111 1 0 100 0 0 10 0\n\
+            1: 0100007F:1F90 0100007F:1234 01 00000000:00000000 00:00000000 00000000  0  0 222 1 0 20 4 30 10 -1\n\
+            2: 00000000:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 333 1 0 100 0 0 10 0\n";
+        assert_eq!(listening_sockets(table, 8080), ["111"]);
+        assert_eq!(listening_sockets(table, 8081), ["333"]);
+        assert!(listening_sockets(table, 80).is_empty());
+    }
+}
