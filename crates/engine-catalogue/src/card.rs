@@ -48,7 +48,13 @@ pub fn card(
     if let Some(engine) = first_table(&mut card, "engines") {
         engine.insert("name".to_owned(), text(name));
         match choice.recipe {
-            ModelRecipe::Diffusers(_) => by_diffusers(engine, choice, files, places, environment),
+            ModelRecipe::Diffusers(recipe) => {
+                by_diffusers(engine, choice, files, places, environment);
+                if let Some(memory) = subtable(engine, "memory") {
+                    let step = Value::Float(recipe.step_gigabytes);
+                    memory.insert("step_gigabytes".to_owned(), step);
+                }
+            }
             ModelRecipe::Sdcpp(_) => by_sdcpp(engine, choice, files, places, environment),
         }
         let files = files.iter().map(|file| source(file, places));

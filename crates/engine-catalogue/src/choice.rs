@@ -241,7 +241,9 @@ impl Trial<'_> {
         let engine = engine_table(&card).cloned().unwrap_or_default();
         let needs = engine.get("memory").cloned();
         let needs: Option<MemoryNeeds> = needs.and_then(|needs| needs.try_into().ok());
-        let needs = needs.ok_or_else(|| unfit("its card has no figures of memory".to_owned()))?;
+        let mut needs =
+            needs.ok_or_else(|| unfit("its card has no figures of memory".to_owned()))?;
+        needs.step_gigabytes = recipe.step_gigabytes;
         let current = WeightPlacement::from_engine(&engine);
         let placement = self.place(&needs, current, gpu).map_err(unfit)?;
         let (needs, download) = (needs.required_gigabytes(placement), recipe.gigabytes);

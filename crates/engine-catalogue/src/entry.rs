@@ -66,6 +66,10 @@ pub struct DiffusersRecipe {
     pub repositories: Vec<RepositoryFiles>,
     /// Size of all files, approximately.
     pub gigabytes: f64,
+    /// What a step of the largest clip needs beside the weights, which the card does not count: an estimate as that for
+    /// stable-diffusion.cpp ([`ClipMemory`]), 31.5 bytes for each value of a token. 0 where the shapes are unknown.
+    #[serde(default)]
+    pub step_gigabytes: f64,
 }
 
 /// Files of a repository of the model hub.
