@@ -144,10 +144,8 @@ mod tests {
     async fn lines_of_both_streams_arrive_and_the_last_are_kept() {
         let seen = Mutex::new(Vec::new());
         let script = "printf 'a\\rb\\n\\nc'; printf 'oops\\033[31m\\n' >&2; exit 3";
-        let end = run(&mut shell(script), &|line| {
-            seen.lock().unwrap().push(line.to_owned());
-        });
-        let end = end.await.unwrap();
+        let push = |line: &str| seen.lock().unwrap().push(line.to_owned());
+        let end = run(&mut shell(script), &push).await.unwrap();
         let mut seen = seen.into_inner().unwrap();
         seen.sort();
         assert_eq!(seen, ["a", "b", "c", "oops[31m"]);
@@ -162,7 +160,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_without_an_end_is_cut() {
-        let end = run(&mut shell("head -c 100000 /dev/zero | tr '\\0' x"), &|_| {});
-        assert_eq!(end.await.unwrap().text().len(), LINE_BYTES_MAX);
+        let long = "head -c 100000 /dev/zero | tr '\\0' x";
+        let end = run(&mut shell(long), &|_| {}).await.unwrap();
+        assert_eq!(end.text().len(), LINE_BYTES_MAX);
     }
 }
