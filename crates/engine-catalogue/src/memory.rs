@@ -1,4 +1,4 @@
-//! `[engines.memory]`: what an engine needs of a device by arithmetic, and how much less with other settings of its
+//! What an engine needs of a device by arithmetic (`[engines.memory]`), and how much less with other settings of its
 //! command. It knows the settings of the Python package's diffusers engine.
 
 use std::collections::BTreeMap;
@@ -8,36 +8,42 @@ use toml::Table;
 
 /// Share of a device's memory that the arithmetic may fill. Activations, the driver and other
 /// programs use the rest.
-const FILLED_MAX: f64 = 0.9;
+pub(crate) const FILLED_MAX: f64 = 0.9;
 
 /// The figures, in units of 10^9 bytes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MemoryNeeds {
+pub struct MemoryNeeds {
     /// Memory of the device for which the settings were chosen.
-    pub(crate) device_gigabytes: f64,
+    pub device_gigabytes: f64,
     /// Weights of each part on the device, in their types there.
-    parts_gigabytes: BTreeMap<String, f64>,
+    pub parts_gigabytes: BTreeMap<String, f64>,
     /// The largest single layer.
-    layer_gigabytes: f64,
+    pub layer_gigabytes: f64,
+    /// What a step of the largest clip needs beside the weights, where that is known.
+    #[serde(default)]
+    pub step_gigabytes: f64,
     /// What decoding the largest clip needs: its peak, or its largest tensor where only that is known.
-    decode_gigabytes: f64,
+    pub decode_gigabytes: f64,
     /// The same by tiles.
-    tiled_decode_gigabytes: f64,
+    pub tiled_decode_gigabytes: f64,
 }
 
 /// The settings of an engine that decide how much memory it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WeightPlacement {
-    offload: OffloadMode,
-    tiles: bool,
+pub struct WeightPlacement {
+    /// Which weights wait in main memory.
+    pub offload: OffloadMode,
+    /// Whether a clip is decoded by tiles.
+    pub tiles: bool,
     /// Whether the engine can offload layers.
-    has_layers: bool,
+    pub has_layers: bool,
 }
 
 /// Which weights wait in main memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OffloadMode {
+pub enum OffloadMode {
+    /// None.
     None,
     /// All parts but the one at work.
     Model,
@@ -47,7 +53,7 @@ pub(crate) enum OffloadMode {
 
 impl MemoryNeeds {
     /// The first thing that is wrong with the figures.
-    pub(super) fn problem(&self) -> Option<&'static str> {
+    pub fn problem(&self) -> Option<&'static str> {
         let parts = self.parts_gigabytes.values().copied();
         let others = [
             self.device_gigabytes,
@@ -56,6 +62,7 @@ impl MemoryNeeds {
             self.tiled_decode_gigabytes,
         ];
         let is_good = !self.parts_gigabytes.is_empty()
+            && self.step_gigabytes >= 0.0
             && parts
                 .chain(others)
                 .all(|size| size.is_finite() && size > 0.0);
@@ -64,7 +71,7 @@ impl MemoryNeeds {
 
     /// Minimum memory of a run, in units of 10^9 bytes: the weights on the device, and what decoding
     /// needs.
-    pub(crate) fn required_gigabytes(&self, placement: WeightPlacement) -> f64 {
+    pub fn required_gigabytes(&self, placement: WeightPlacement) -> f64 {
         let decode = if placement.tiles {
             self.tiled_decode_gigabytes
         } else {
@@ -75,49 +82,51 @@ impl MemoryNeeds {
         // there as well, and by model the decoder (`vae`) with it. For example, with parts of 10.0, 11.4
         // and 2.8 GB, a layer of 2.1 GB and 9.0 GB to decode: 33.2 GB, or max(11.4, 2.8 + 9.0) =
         // 11.8 GB, or 11.1 GB. With tiles of 1.3 GB these are 25.5, 11.4 and 3.4 GB.
+        // A step counts like decoding, where its figure is known: both are never there together.
+        let work = decode.max(self.step_gigabytes);
         let parts = &self.parts_gigabytes;
         match placement.offload {
-            OffloadMode::None => parts.values().sum::<f64>() + decode,
+            OffloadMode::None => self.weights_gigabytes() + work,
             OffloadMode::Model => {
                 let decoder = parts.get("vae").copied().unwrap_or(0.0) + decode;
-                parts.values().copied().fold(decoder, f64::max)
+                let parts = parts.iter().map(|(name, size)| {
+                    let is_transformer = name.starts_with("transformer");
+                    size + if is_transformer {
+                        self.step_gigabytes
+                    } else {
+                        0.0
+                    }
+                });
+                parts.fold(decoder, f64::max)
             }
-            OffloadMode::Layers => self.layer_gigabytes + decode,
+            OffloadMode::Layers => self.layer_gigabytes + work,
         }
     }
 
+    /// All weights. Those of an engine with offload wait in main memory.
+    pub fn weights_gigabytes(&self) -> f64 {
+        self.parts_gigabytes.values().sum()
+    }
+
     /// Whether a device with so much memory is enough.
-    pub(crate) fn fits(&self, placement: WeightPlacement, device_gigabytes: f64) -> bool {
+    pub fn fits(&self, placement: WeightPlacement, device_gigabytes: f64) -> bool {
         self.required_gigabytes(placement) <= FILLED_MAX * device_gigabytes
     }
 
     /// The quickest settings for a device with so much memory, if any fit.
-    pub(crate) fn proposal(
+    pub fn proposal(
         &self,
         current: WeightPlacement,
         device_gigabytes: f64,
     ) -> Option<WeightPlacement> {
-        // The quickest first: each further offload moves more weights over the bus in every run.
-        // Tiles cost little time, so they are tried before the next offload.
-        let offloads = [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers];
-        let offloads = offloads
-            .into_iter()
-            .filter(|offload| current.has_layers || *offload != OffloadMode::Layers);
-        let placements = offloads.flat_map(|offload| {
-            [current.tiles, true].map(|tiles| WeightPlacement {
-                offload,
-                tiles,
-                ..current
-            })
-        });
-        let mut placements = placements.filter(|one| self.fits(*one, device_gigabytes));
-        placements.next()
+        let mut placements = current.alternatives();
+        placements.find(|one| self.fits(*one, device_gigabytes))
     }
 }
 
 impl WeightPlacement {
     /// Reads the placement from an engine's table.
-    pub(crate) fn from_engine(table: &Table) -> Self {
+    pub fn from_engine(table: &Table) -> Self {
         let settings = table.get("settings");
         let [offload, pipeline] = ["offload", "pipeline"].map(|key| settings?.get(key)?.as_str());
         let layers = settings.and_then(|settings| {
@@ -142,8 +151,25 @@ impl WeightPlacement {
         }
     }
 
+    /// The placements of the same engine, the quickest first.
+    pub fn alternatives(self) -> impl Iterator<Item = Self> {
+        // Each further offload moves more weights over the bus in every run. Tiles cost little time, so they are tried
+        // before the next offload.
+        let offloads = [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers];
+        let offloads = offloads
+            .into_iter()
+            .filter(move |offload| self.has_layers || *offload != OffloadMode::Layers);
+        offloads.flat_map(move |offload| {
+            [self.tiles, true].map(|tiles| Self {
+                offload,
+                tiles,
+                ..self
+            })
+        })
+    }
+
     /// The settings, as a configuration has them.
-    pub(crate) fn settings(self) -> String {
+    pub fn settings(self) -> String {
         let offload = match self.offload {
             OffloadMode::None => "offload = \"none\"",
             OffloadMode::Model => "offload = \"model\"",
