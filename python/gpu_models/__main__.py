@@ -8,6 +8,7 @@ step that fails is recorded with its reason, and the next one runs. The exit sta
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from . import cards, poison, report, steps
+from . import cards, report, steps
 from .machine import MemoryHolder, Peak, gpus
 from .models import Commands
 from .service import Service
@@ -87,8 +88,8 @@ class Run:
 
     def _shared(self, card: cards.Card, other: cards.Card) -> Path:
         """The configuration of two engines that share a device."""
-        half = {"device": "shared", "memory_megabytes": SHARED_MEGABYTES * 6 // 10}
-        both = [cards.changed(one, **half) for one in (self._poisoned(card), other)]
+        need = SHARED_MEGABYTES * 6 // 10
+        both = [cards.changed(one, device="shared", memory_megabytes=need) for one in (self._poisoned(card), other)]
         path = self._folder / "shared.toml"
         path.write_text(cards.text(cards.joined(both, [{"name": "shared", "memory_megabytes": SHARED_MEGABYTES}])))
         return path
@@ -99,7 +100,7 @@ class Run:
         mark = self._folder / "poisoned"
         mark.unlink(missing_ok=True)
         engine = cards.engine(card)
-        environment = {**engine.get("environment", {}), poison.MARK: str(mark)}
+        environment = {**engine.get("environment", {}), steps.POISON_MARK: str(mark)}
         return cards.changed(card, command=[*engine["command"][:-1], f"{PYTHON / 'gpu_models' / 'poison.py'}:Poisoned"], environment=environment)
 
     def _ratio(self, card: cards.Card) -> steps.Measured:
@@ -138,7 +139,7 @@ def by_script(card: cards.Card, clip: Mapping[str, Any], options: argparse.Names
         last = (folder / "plain.log").read_text().strip().splitlines()[-1:]
         raise RuntimeError(f"the plain script ended with {process.returncode}: {' '.join(last)}")
     clips = [json.loads(line) for line in output.splitlines()][1:]
-    return {**{name: steps.statistics.median(one[name] for one in clips) for name in clips[0]}, "gpu_mib": peak.gpu, "main_mib": peak.main}
+    return {**{name: statistics.median(one[name] for one in clips) for name in clips[0]}, "gpu_mib": peak.gpu, "main_mib": peak.main}
 
 
 def machine(options: argparse.Namespace, kinora: str) -> dict[str, Any]:
@@ -174,7 +175,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--kinora", required=True, help="the binary")
     parser.add_argument("--out", type=Path, required=True, help="where to write a JSON file for each model, and the logs")
     parser.add_argument("--data", type=Path, help="data folder for weights and environments, which a later run finds again [OUT/data]")
-    parser.add_argument("--steps", nargs="+", choices=[*steps.ALONE, *steps.SHARED, "ratio"], help="only these, after `add`")
+    names = [*steps.ALONE, *steps.SHARED, "ratio"]
+    parser.add_argument("--steps", metavar="STEP,...", default="", help=f"only these, after `add`: {', '.join(names)}")
     parser.add_argument("--clips", type=int, default=2, help="clips to take the median of [2]")
     parser.add_argument("--patience", type=float, default=3_600, help="seconds that a clip may take [3600]")
     parser.add_argument("--gpu", type=int, default=0, help="the GPU's number in nvidia-smi, for memory [0]")
@@ -190,6 +192,9 @@ def parsed() -> argparse.Namespace:
     options = parser.parse_args()
     if options.write_docs and (options.stand_ins or options.tiny):
         parser.error("--write-docs is for a GPU: what stand-ins and tiny weights measure says nothing about a model")
+    options.steps = [name for name in options.steps.split(",") if name]
+    if unknown := set(options.steps) - set(names):
+        parser.error(f"--steps: there is no {', '.join(sorted(unknown))}")
     for name in ("out", "data"):
         setattr(options, name, (getattr(options, name) or options.out / "data").resolve())
     return options

@@ -34,7 +34,7 @@ class Commands:
         return [str(entry["name"]) for entry in entries if entry["fits"]]
 
     def add(self, name: str, log: Path) -> dict[str, float]:
-        """Adds a model: the seconds of each step that the command announces (`3/5 environment: …`), by its name, and of `all`.
+        """Adds a model: the seconds of each step that the command announces (`3/5 engine`), by its name, and of `all`.
 
         Raises:
             RuntimeError: it failed; with its last lines.
@@ -68,8 +68,8 @@ class Commands:
 
 
 def announced(line: str) -> str:
-    """`environment` of `3/5 environment: …`; empty for other lines."""
+    """`plan` of `2/5 plan: …`, and `engine` of `3/5 engine`; empty for other lines."""
     count, _, rest = line.strip().partition(" ")
     parts = count.split("/")
-    is_step = len(parts) == 2 and all(part.isdigit() for part in parts) and ":" in rest
+    is_step = len(parts) == 2 and all(part.isdigit() for part in parts)
     return rest.partition(":")[0].strip() if is_step else ""

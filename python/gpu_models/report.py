@@ -15,7 +15,7 @@ def failures(result: Result) -> dict[str, str]:
 
 def title(result: Result) -> str:
     """The model's name, and where its weights were from if they were not the published ones."""
-    return result["model"] + (f" ({result['source']})" if result["source"] else "")
+    return f"{result['model']} ({result['source']})" if result["source"] else str(result["model"])
 
 
 def _seconds(*path: str) -> Callable[[Mapping[str, Any]], str]:
@@ -31,8 +31,11 @@ def _seconds(*path: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def _memory(step: Mapping[str, Any]) -> str:
-    gpu = f"{step['gpu_mib'] / 953.674:.1f}" if step["gpu_mib"] else "–"
-    return f"{gpu}, {step['main_mib'] / 953.674:.1f}"
+    return f"{_gigabytes(step['gpu_mib'])}, {_gigabytes(step['main_mib'])}"
+
+
+def _gigabytes(mib: float) -> str:
+    return f"{mib * (1 << 20) / 1e9:.1f}" if mib else "–"
 
 
 def _without_memory(step: Mapping[str, Any]) -> str:
@@ -48,13 +51,14 @@ def _clip(step: Mapping[str, Any]) -> str:
 
 
 COLUMNS: tuple[tuple[str, str, Callable[[Mapping[str, Any]], str]], ...] = (
-    ("environment", "add", _seconds("environment")),
-    ("download", "add", _seconds("download")),
+    ("engine installed", "add", _seconds("engine")),
+    ("weights", "add", _seconds("weights")),
     ("check", "add", _seconds("check")),
     ("clip", "first_clip", _clip),
     ("first clip", "first_clip", _seconds("seconds")),
     ("a clip", "next_clips", _seconds("seconds")),
     ("GB of the GPU, of main memory", "next_clips", _memory),
+    ("longest clip", "longest_clip", lambda step: f"{step['length']} s in {step['seconds']:.1f}, {_gigabytes(step['gpu_mib'])} GB"),
     ("cancel to next step", "cancel", _seconds("step", "first_step")),
     ("engine killed", "kill", _seconds("seconds")),
     ("GPU failed", "poisoned", _seconds("seconds")),
@@ -68,7 +72,8 @@ COLUMNS: tuple[tuple[str, str, Callable[[Mapping[str, Any]], str]], ...] = (
 
 def row(result: Result) -> str:
     """A model's line of the table."""
-    cells = [title(result), result["machine"]["gpu"]]
+    machine = result["machine"]
+    cells = [title(result), machine["gpu"] + (f", {machine['left_mib']:,} MiB of it" if machine["left_mib"] else "")]
     for _, name, figure in COLUMNS:
         step: Mapping[str, Any] = result["steps"].get(name, {"skipped": ""})
         cells.append("–" if "skipped" in step else "**failed**" if "failed" in step else figure(step))

@@ -71,8 +71,10 @@ class StandIns(Catalogue):
         seconds = super().add(name, log)
         card = self.card(name)
         if cards.is_pipeline(card):
-            small = cards.changed(card, stand_ins.TINY_SETTINGS, stand_ins.TINY_MODEL)
-            self.commands.card(name).write_text(cards.text(small))
+            path = self.commands.card(name)
+            # The command's own record of how it made the card is in comments.
+            comments = [line for line in path.read_text().splitlines(keepends=True) if line.startswith("#")]
+            path.write_text("".join(comments) + cards.text(cards.changed(card, stand_ins.TINY_SETTINGS, stand_ins.TINY_MODEL)))
         return seconds
 
 

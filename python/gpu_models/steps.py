@@ -19,8 +19,8 @@ from .machine import MemoryHolder, Peak, family, gpus, processor_seconds
 from .service import Service
 
 PROMPT = "A red balloon drifts over a calm sea at dawn"
-POISON_PROMPT = "poison"
-"""That of `poison.py`."""
+POISON_PROMPT, POISON_MARK = "poison", "KINORA_POISON_MARK"
+"""Those of `poison.py`, which only engines can import."""
 SHORT_MIB = 300
 """What another process leaves, too little for any clip beside an engine that has loaded."""
 PICTURE_SIDE = 512
@@ -100,6 +100,14 @@ def first_clip(trial: Trial) -> Measured:
     return {"seconds": seconds, "load": opened, "size": size, "frames": found.frames, "fps": video["fps"], "sound": found.has_sound}
 
 
+def longest_clip(trial: Trial) -> Measured:
+    """The longest clip that the card promises, which needs the most memory."""
+    length = cards.longest(trial.card)
+    with Peak(trial.service.process.pid, trial.gpu) as peak:
+        seconds = trial.made(seconds=length)
+    return {"seconds": seconds, "length": length, "gpu_mib": peak.gpu, "main_mib": peak.main}
+
+
 def next_clips(trial: Trial) -> Measured:
     """The same again: medians, processor seconds of the service with its engines, and the highest memory."""
     pid = trial.service.process.pid
@@ -119,7 +127,7 @@ def cancel(trial: Trial) -> Measured:
     for place, least in (("step", 1), ("decoder", 90)):
         engine = trial.service.engine()
         stopped, waiting = trial.submit(), trial.submit()
-        if trial.wait(stopped, lambda video, least=least: video["progress"] >= least)["status"] == "completed":
+        if trial.wait(stopped, _reached(least))["status"] == "completed":
             # The decoder was quicker than the poll.
             trial.completed(waiting)
             continue
@@ -197,7 +205,14 @@ def poisoned(trial: Trial) -> Measured:
 
 
 Step = Callable[[Trial], Measured]
-ALONE: Mapping[str, Step] = {"first_clip": first_clip, "next_clips": next_clips, "cancel": cancel, "kill": kill, "memory": memory}
+ALONE: Mapping[str, Step] = {
+    "first_clip": first_clip,
+    "next_clips": next_clips,
+    "longest_clip": longest_clip,
+    "cancel": cancel,
+    "kill": kill,
+    "memory": memory,
+}
 SHARED: Mapping[str, Step] = {"unopened": unopened, "swap": swap, "poisoned": poisoned}
 """In this order: for `unopened` nothing may be loaded."""
 
@@ -211,6 +226,10 @@ def picture() -> bytes:
 
     head = struct.pack(">IIBBBBB", PICTURE_SIDE, PICTURE_SIDE, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(row * PICTURE_SIDE)) + chunk(b"IEND", b"")
+
+
+def _reached(least: int) -> Callable[[Any], bool]:
+    return lambda video: bool(video["progress"] >= least)
 
 
 def _offloads(trial: Trial) -> int:
