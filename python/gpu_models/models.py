@@ -42,19 +42,16 @@ class Commands:
         command = [self.kinora, "models", "add", name, "--yes", "--data", str(self.data), *self.options]
         begun = time.monotonic()
         steps, lines = [("", begun)], list[str]()
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self._environment()
-        )
-        assert process.stdout is not None
-        with log.open("w") as file:
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with log.open("w") as file, subprocess.Popen(command, text=True, env=self._environment(), **pipes) as process:
+            assert process.stdout is not None
             for line in process.stdout:
                 file.write(line)
                 lines.append(line.strip())
                 if step := announced(line):
                     steps.append((step, time.monotonic()))
-        status = process.wait()
-        if status != 0:
-            raise RuntimeError(f"models add ended with {status}: {' '.join(lines[-5:])[-1_000:]}")
+        if process.returncode != 0:
+            raise RuntimeError(f"models add ended with {process.returncode}: {' '.join(lines[-5:])[-1_000:]}")
         ended = time.monotonic()
         ends = [moment for _, moment in steps[1:]] + [ended]
         return {name: end - start for (name, start), end in zip(steps, ends) if name} | {"all": ended - begun}

@@ -48,7 +48,7 @@ class Machine(unittest.TestCase):
 
     def test_memory_and_time_are_of_all_descendants(self) -> None:
         hold = "import sys; held = bytearray(64 << 20); print(flush=True); sys.stdin.read()"
-        command = ["sh", "-c", f"{machine.sys.executable} -c '{hold}' & wait"]
+        command = ["sh", "-c", f"{machine.sys.executable} -c '{hold}'; true"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             process.stdout.readline()
@@ -66,16 +66,15 @@ class Commands(unittest.TestCase):
         for line in ("", "downloading 2/5 of it", "12.1 GB of 34 GB", "1/x machine"):
             self.assertEqual(models.announced(line), "")
 
-    def test_a_step_takes_until_the_next_one_and_a_failure_has_the_last_lines(self) -> None:
+    def test_steps_have_times_and_a_failure_has_the_last_lines(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "kinora"
-            program.write_text('#!/bin/sh\necho "1/2 engine"\nsleep 0.2\necho "2/2 check"\necho "no $3"\n[ "$3" = good ]\n')
+            program.write_text('#!/bin/sh\necho "1/2 engine"\necho "2/2 check"\necho "no $3"\n[ "$3" = good ]\n')
             program.chmod(0o755)
             commands = models.Commands(str(program), Path(folder))
             seconds = commands.add("good", Path(folder) / "log")
             self.assertEqual(list(seconds), ["engine", "check", "all"])
-            self.assertGreaterEqual(seconds["engine"], 0.15)
-            self.assertGreaterEqual(seconds["all"], seconds["engine"])
+            self.assertGreaterEqual(seconds["all"], seconds["engine"] + seconds["check"])
             with self.assertRaisesRegex(RuntimeError, "no bad"):
                 commands.add("bad", Path(folder) / "log")
 
