@@ -8,6 +8,7 @@ step that fails is recorded with its reason, and the next one runs. The exit sta
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -203,8 +204,10 @@ def parsed() -> argparse.Namespace:
 def main() -> int:
     """Runs all models; the exit status."""
     options = parsed()
+    # So that services and holders of memory end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     (options.out / "weights").mkdir(parents=True, exist_ok=True)
-    options.data.mkdir(parents=True, exist_ok=True)
+    options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     source = source_of(options)
     about = machine(options, options.kinora)
     results, previous = [], None
