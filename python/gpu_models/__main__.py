@@ -49,9 +49,9 @@ class Run:
         if "failed" in self._steps["add"]:
             return None
         card = self._source.card(self.name)
-        self._in_a_service("alone", steps.ALONE, card, "", self._source.config(self.name))
+        self._in_a_service("alone", steps.ALONE, card, card, self._source.config(self.name))
         other = previous or cards.renamed(card, f"{self.name}-twin")
-        self._in_a_service("shared", steps.SHARED, card, cards.name(other), self._shared(card, other))
+        self._in_a_service("shared", steps.SHARED, card, other, self._shared(card, other))
         if self._wants("ratio"):
             self._record("ratio", lambda: self._ratio(card))
         return card
@@ -72,7 +72,7 @@ class Run:
         print(f"== {self.name}, {name}, {time.monotonic() - begun:.1f} s: {json.dumps(found)}", flush=True)
         (self._options.out / f"{self.name}.json").write_text(json.dumps(self.result, indent=1) + "\n")
 
-    def _in_a_service(self, label: str, tried: Mapping[str, steps.Step], card: cards.Card, other: str, config: Path | None) -> None:
+    def _in_a_service(self, label: str, tried: Mapping[str, steps.Step], card: cards.Card, other: cards.Card, config: Path | None) -> None:
         wanted = [name for name in tried if self._wants(name)]
         if not wanted:
             return
@@ -160,7 +160,8 @@ def machine(options: argparse.Namespace, kinora: str) -> dict[str, Any]:
 
 def source_of(options: argparse.Namespace) -> Source:
     """Where the models come from."""
-    added = [word for name in ("engine", "variant", "device", "sd_server") if (value := getattr(options, name)) for word in (f"--{name.replace('_', '-')}", value)]
+    wishes = {"--engine": options.engine, "--variant": options.variant, "--device": options.device, "--sd-server": options.sd_server}
+    added = [word for option, value in wishes.items() if value for word in (option, value)]
     if options.random_weights:
         return RandomWeights(options.out / "weights", options.python, options.tiny)
     if options.stand_ins:

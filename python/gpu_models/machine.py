@@ -23,7 +23,8 @@ def call(name, *arguments):
 device, context, free, total = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
 call("cuInit", 0)
 call("cuDeviceGet", ctypes.byref(device), index)
-call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
+call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+call("cuCtxSetCurrent", context)
 is_told = False
 while True:
     call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))

@@ -11,7 +11,6 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from . import cards, film
@@ -34,22 +33,23 @@ class Skipped(Exception):
 class Trial:
     """A service, the card of the model in it, and on which GPU it runs."""
 
-    def __init__(self, service: Service, card: cards.Card, other: str, gpu: int, clips: int, patience: float) -> None:
+    def __init__(self, service: Service, card: cards.Card, other: cards.Card, gpu: int, clips: int, patience: float) -> None:
         self.service = service
         self.card = card
         self.other = other
-        """A second model, for a swap."""
+        """That of a second model, for a swap."""
         self.gpu = gpu
         self.clips = clips
         self._patience = patience
         self._seed = 0
         self._picture = ""
 
-    def submit(self, **more: Any) -> str:
+    def submit(self, card: cards.Card | None = None, **more: Any) -> str:
         """A task of the smallest length, unless `more` says otherwise. Its size is the model's first one."""
         self._seed += 1
-        request = {"model": cards.name(self.card), "prompt": PROMPT, "seed": self._seed, "seconds": cards.shortest(self.card), **more}
-        features = cards.features(self.card)
+        card = card or self.card
+        request = {"model": cards.name(card), "prompt": PROMPT, "seed": self._seed, "seconds": cards.shortest(card), **more}
+        features = cards.features(card)
         if features and not features.get("text_to_video"):
             self._picture = self._picture or self.service.upload("picture.png", picture())
             request["first_frame"] = self._picture
@@ -63,10 +63,10 @@ class Trial:
         """The task object when its video is there."""
         return self.wait(task, lambda video: video["status"] == "completed")
 
-    def made(self, **more: Any) -> float:
+    def made(self, card: cards.Card | None = None, **more: Any) -> float:
         """Makes a clip: seconds from the submit to its end."""
         begun = time.monotonic()
-        self.completed(self.submit(**more))
+        self.completed(self.submit(card, **more))
         return time.monotonic() - begun
 
     def ended(self, task: str) -> Measured:
@@ -80,7 +80,7 @@ class Trial:
 
     def needs_gpu(self) -> None:
         """Skips the step without a GPU of NVIDIA, whose memory another process can hold."""
-        if self.gpu not in [gpu.index for gpu in gpus()] or not Path("/proc/driver/nvidia").exists():
+        if self.gpu not in [gpu.index for gpu in gpus()]:
             raise Skipped("needs an NVIDIA GPU")
 
 
@@ -178,16 +178,16 @@ def unopened(trial: Trial) -> Measured:
 
 def swap(trial: Trial) -> Measured:
     """Tasks of two models in turn: from a submit to its first step, in which one engine leaves and the other loads."""
-    trial.made(model=trial.other)
-    found: Measured = {"other": trial.other}
-    for name in (cards.name(trial.card), trial.other):
-        started, begun = len(trial.service.logged("engine process started")), time.monotonic()
-        task = trial.submit(model=name)
+    trial.made(trial.other)
+    found: Measured = {"other": cards.name(trial.other)}
+    for way, card in (("to", trial.card), ("back", trial.other)):
+        started, begun = trial.service.engine(), time.monotonic()
+        task = trial.submit(card)
         trial.wait(task, lambda video: video["progress"] > 0)
-        found["to" if name != trial.other else "back"] = time.monotonic() - begun
+        found[way] = time.monotonic() - begun
         trial.completed(task)
-        if len(trial.service.logged("engine process started")) == started:
-            raise RuntimeError(f"no engine was started for {name}: the two did not share the device")
+        if trial.service.engine() == started:
+            raise RuntimeError(f"no engine was started for {cards.name(card)}: the two did not share the device")
     return found
 
 
