@@ -74,7 +74,7 @@ class StandIns(Catalogue):
             path = self.commands.card(name)
             # The command's own record of how it made the card is in comments.
             comments = [line for line in path.read_text().splitlines(keepends=True) if line.startswith("#")]
-            path.write_text("".join(comments) + cards.text(cards.changed(card, stand_ins.TINY_SETTINGS, stand_ins.TINY_MODEL)))
+            path.write_text("".join(comments) + cards.text(stand_ins.on_the_cpu(name, card)))
         return seconds
 
 
@@ -94,13 +94,12 @@ class RandomWeights:
         build = stand_ins.tiny if self._is_tiny else stand_ins.full
         model = build(self._python, name, self._folder)
         card = cards.read(stand_ins.READY_MADE / f"{name}.toml")
-        settings: dict[str, Any] = {"model": str(model), **(stand_ins.TINY_SETTINGS if self._is_tiny else {})}
         package = str(stand_ins.REPOSITORY / "python" / "src")
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [self._python, *cards.engine(card)["command"][1:]]
         environment = {"PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}
-        card = cards.changed(card, settings, stand_ins.TINY_MODEL if self._is_tiny else {}, command=command, environment=environment)
-        self._path(name).write_text(cards.text(card))
+        card = cards.changed(card, {"model": str(model)}, command=command, environment=environment)
+        self._path(name).write_text(cards.text(stand_ins.on_the_cpu(name, card) if self._is_tiny else card))
         return {}
 
     def card(self, name: str) -> cards.Card:

@@ -2,26 +2,22 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from . import cards
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 READY_MADE = REPOSITORY / "models" / "diffusers"
 TINY = {
-    "wan2.1-t2v-1.3b": "wan",
-    "wan2.2-t2v-a14b": "wan_a14b",
-    "wan2.2-ti2v-5b": "wan_ti2v",
-    "wan2.2-i2v-a14b": "wan_i2v",
-    "ltx-2.3": "ltx2_condition",
+    "wan2.1-t2v-1.3b": ("wan", 40),
+    "wan2.2-t2v-a14b": ("wan_a14b", 40),
+    "wan2.2-ti2v-5b": ("wan_ti2v", 40),
+    "wan2.2-i2v-a14b": ("wan_i2v", 40),
+    "ltx-2.3": ("ltx2_condition", 4),
 }
-"""Builders of `tiny.py` by the names of models."""
+"""Builders of `tiny.py`, and steps that last for some seconds, by the names of models."""
 FULL = {"wan2.1-t2v-1.3b": "1.3b", "wan2.1-t2v-14b": "14b", "wan2.2-ti2v-5b": "5b"}
 """Shapes of `full.py` by the names of models."""
-TINY_SETTINGS: Mapping[str, Any] = {"dtype": "float32", "torch_device": "cpu", "steps": 40, "offload": "none"}
-TINY_MODEL = {"sizes": ["256x256"], "seconds_max": 2}
 
 _NVIDIA_SMI = """#!/usr/bin/env python3
 import sys
@@ -43,6 +39,12 @@ def path_with_gpu(folder: Path) -> str:
     return os.pathsep.join([str(folder), os.environ.get("PATH", "")])
 
 
+def on_the_cpu(name: str, card: cards.Card) -> cards.Card:
+    """A card with settings for a tiny model, and videos of the smallest size."""
+    settings = {"dtype": "float32", "torch_device": "cpu", "steps": TINY[name][1], "offload": "none"}
+    return cards.changed(card, settings, {"sizes": ["256x256"], "seconds_max": cards.SECONDS_MIN})
+
+
 def repository_of(name: str) -> str:
     """The repository that the ready-made configuration of this name has its weights from."""
     return str(cards.engine(cards.read(READY_MADE / f"{name}.toml"))["settings"]["model"])
@@ -50,7 +52,7 @@ def repository_of(name: str) -> str:
 
 def tiny(python: str, name: str, folder: Path) -> Path:
     """The folder of a tiny model with random weights, built by a Python with diffusers unless it is there."""
-    return _built(python, folder / name, "tiny.py", TINY[name])
+    return _built(python, folder / name, "tiny.py", TINY[name][0])
 
 
 def full(python: str, name: str, folder: Path) -> Path:

@@ -3,6 +3,7 @@
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -14,6 +15,7 @@ import support
 ROOT = support.ROOT.parent
 if not (ROOT / "models").is_dir():
     raise unittest.SkipTest("not in Kinora's repository")
+sys.path.insert(0, str(support.ROOT))
 try:
     from gpu_models import cards, film, machine, models, report, stand_ins
 except ImportError as error:  # Python 3.10 without pip
@@ -48,7 +50,7 @@ class Machine(unittest.TestCase):
 
     def test_memory_and_time_are_of_all_descendants(self) -> None:
         hold = "import sys; held = bytearray(64 << 20); print(flush=True); sys.stdin.read()"
-        command = ["sh", "-c", f"{machine.sys.executable} -c '{hold}'; true"]
+        command = ["sh", "-c", f"{sys.executable} -c '{hold}'; true"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             process.stdout.readline()
@@ -88,6 +90,14 @@ class Cards(unittest.TestCase):
         for path, card in found.items():
             with self.subTest(path.stem):
                 self.assertEqual(cards.tomllib.loads(cards.text(card)), card)
+
+    def test_a_tiny_model_keeps_its_card_but_for_size_and_device(self) -> None:
+        for name in stand_ins.TINY:
+            card = cards.read(stand_ins.READY_MADE / f"{name}.toml")
+            small = stand_ins.on_the_cpu(name, card)
+            self.assertEqual((cards.shortest(small), cards.longest(small)), (2, 2))
+            self.assertEqual(cards.engine(small)["describe"], cards.engine(card)["describe"])
+            self.assertTrue(cards.is_pipeline(small))
 
     def test_two_engines_share_a_device_and_keep_their_names(self) -> None:
         card = cards.read(ROOT / "models" / "diffusers" / "wan2.1-t2v-1.3b.toml")
