@@ -41,7 +41,7 @@ class Run:
         self._folder: Path = options.out / name
         self._folder.mkdir(parents=True, exist_ok=True)
         self._steps: dict[str, Any] = {}
-        self.result: dict[str, Any] = {"model": name, "source": source.label, "machine": machine, "steps": self._steps}
+        self.result: dict[str, Any] = {"model": name, "source": source.label, "engine": "", "machine": machine, "steps": self._steps}
 
     def all(self, previous: cards.Card | None) -> cards.Card | None:
         """Runs the steps. The card if the model could be added; a model that was added before is the other one of the swap."""
@@ -49,6 +49,7 @@ class Run:
         if "failed" in self._steps["add"]:
             return None
         card = self._source.card(self.name)
+        self.result["engine"] = cards.how(card)
         self._in_a_service("alone", steps.ALONE, card, card, self._source.config(self.name))
         other = previous or cards.renamed(card, f"{self.name}-twin")
         self._in_a_service("shared", steps.SHARED, card, other, self._shared(card, other))

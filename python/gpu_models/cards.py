@@ -44,6 +44,14 @@ def is_pipeline(card: Card) -> bool:
     return engine(card)["kind"] == "process" and "kinora_engine.diffusers:Pipeline" in engine(card).get("command", [])
 
 
+def how(card: Card) -> str:
+    """How the model runs, for a table: `diffusers, offload model`, or the kind of its engine with the name of its largest part."""
+    if is_pipeline(card):
+        return f"diffusers, offload {engine(card)['settings'].get('offload', 'none')}"
+    weights = engine(card).get("model", {}).get("diffusion_model", "")
+    return ", ".join(filter(None, [str(engine(card)["kind"]), Path(str(weights)).stem]))
+
+
 def shortest(card: Card) -> int:
     """Seconds of its shortest video."""
     model = card["models"][0]

@@ -73,7 +73,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[Mapping[str, Any]], str]], ...] = (
 def row(result: Result) -> str:
     """A model's line of the table."""
     machine = result["machine"]
-    cells = [title(result), machine["gpu"] + (f", {machine['left_mib']:,} MiB of it" if machine["left_mib"] else "")]
+    cells = [title(result), result["engine"] or "–", machine["gpu"] + (f", {machine['left_mib']:,} MiB of it" if machine["left_mib"] else "")]
     for _, name, figure in COLUMNS:
         step: Mapping[str, Any] = result["steps"].get(name, {"skipped": ""})
         cells.append("–" if "skipped" in step else "**failed**" if "failed" in step else figure(step))
@@ -84,7 +84,7 @@ def table(results: Iterable[Result], kept: Iterable[str] = ()) -> str:
     """Lines of the results in front of those that are kept, and a line for each failure."""
     results = list(results)
     kept = list(kept)
-    heads = ["model", "GPU", *(head for head, _, _ in COLUMNS)]
+    heads = ["model", "engine", "GPU", *(head for head, _, _ in COLUMNS)]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     lines += [row(result) for result in results] + [line for line in kept if line.startswith("| ")]
     reasons = [f"- {title(result)}, {name}: {_plain(reason)}" for result in results for name, reason in failures(result).items()]

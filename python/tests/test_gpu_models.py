@@ -31,7 +31,7 @@ The rest.
 
 
 def result(model: str, **steps: Any) -> dict[str, Any]:
-    return {"model": model, "source": "", "machine": {"gpu": "NVIDIA H200", "left_mib": 0}, "steps": steps}
+    return {"model": model, "source": "", "engine": "diffusers", "machine": {"gpu": "NVIDIA H200", "left_mib": 0}, "steps": steps}
 
 
 class Machine(unittest.TestCase):
@@ -91,6 +91,10 @@ class Cards(unittest.TestCase):
             with self.subTest(path.stem):
                 self.assertEqual(cards.tomllib.loads(cards.text(card)), card)
 
+    def test_a_card_says_how_its_model_runs(self) -> None:
+        self.assertEqual(cards.how(cards.read(stand_ins.READY_MADE / "ltx-2.3.toml")), "diffusers, offload model")
+        self.assertIn("Q8_0", cards.how(cards.read(ROOT / "models" / "wan2.2-ti2v-5b.toml")))
+
     def test_a_tiny_model_keeps_its_card_but_for_size_and_device(self) -> None:
         for name in stand_ins.TINY:
             card = cards.read(stand_ins.READY_MADE / f"{name}.toml")
@@ -127,7 +131,7 @@ class Reports(unittest.TestCase):
     def test_a_line_has_figures_and_failures_have_their_reasons_below(self) -> None:
         steps = {"add": {"engine": 90.04, "weights": 300.0, "all": 400.0}, "first_clip": self.FIRST, "swap": {"failed": "a | b\nc"}}
         written = report.written(DOCUMENT, [result("wan", **steps, ratio={"skipped": "only for diffusers"})])
-        self.assertIn("| wan | NVIDIA H200 | 90.0 | 300.0 | – | 1280x704, 2 s | 61.2 |", written)
+        self.assertIn("| wan | diffusers | NVIDIA H200 | 90.0 | 300.0 | – | 1280x704, 2 s | 61.2 |", written)
         self.assertIn("- wan, swap: a / b c\n", written)
         self.assertTrue(written.startswith("# Page\n") and written.endswith(f"{report.END}\n\nThe rest.\n"))
         heads, line, row = [text for text in written.splitlines() if text.startswith("|")]
@@ -141,6 +145,10 @@ class Reports(unittest.TestCase):
         self.assertIn("- ltx, swap: x", new)
         self.assertNotIn("- wan, add", new)
         self.assertEqual(report.written(new, [result("wan", first_clip=self.FIRST)]), new)
+
+    def test_the_page_about_models_has_the_marks(self) -> None:
+        page = (ROOT / "docs" / "models.md").read_text()
+        self.assertIn("| wan |", report.written(page, [result("wan", first_clip=self.FIRST)]))
 
     def test_a_page_without_marks_is_refused(self) -> None:
         with self.assertRaisesRegex(ValueError, "gpu-models:begin"):
