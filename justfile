@@ -77,10 +77,15 @@ fuzz seconds="30":
 neural *flags:
     ./neural {{flags}}
 
-# Test pipelines of diffusers behind Kinora: all, `overhead` or `gpu`
+# Test pipelines of diffusers behind Kinora: all, or `overhead`
 [group('test')]
 engines *flags:
     ./engines-test {{flags}}
+
+# Run each model of the catalogue once on this machine's GPU
+[group('test')]
+gpu *flags:
+    ./gpu-models {{flags}}
 
 # Measure: requests, metered, processes, stores, frames, encoded
 [group('test')]

@@ -15,87 +15,20 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
+from gpu_models.machine import Peak, processor_seconds  # noqa: E402
+from gpu_models.service import Service  # noqa: E402
 from kinora_engine.diffusers._hooks import DENOISING_SHARE  # noqa: E402
 
 PROMPT = "A red balloon drifts over a calm sea at dawn"
-POLL_SECONDS = 0.05
-"""Long enough that the polls of a clip take little of a processor."""
 PASSED = ("OMP_NUM_THREADS",)
 """Variables that both sides get."""
-
-
-class Peak:
-    """The highest memory, in MiB, of a process with its descendants (resident) and of the whole GPU."""
-
-    def __init__(self, pid: int) -> None:
-        self.main = self.gpu = 0.0
-        self._pid = pid
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ends the watch."""
-        self._ends.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ends.wait(0.5):
-            self.main = max(self.main, sum(map(resident, family(self._pid))))
-            self.gpu = max(self.gpu, gpu_used())
-
-
-def family(pid: int) -> Iterator[int]:
-    """The process and its descendants."""
-    yield pid
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                yield from family(int(child))
-    except OSError:
-        pass
-
-
-def resident(pid: int) -> float:
-    """Anonymous memory in MiB: without files, of which weights are mapped ones."""
-    try:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("RssAnon:"):
-                return int(line.split()[1]) / 1024
-    except OSError:
-        pass
-    return 0.0
-
-
-def processor_seconds(pid: int) -> float:
-    """What a process and its descendants have taken; those that have ended do not count."""
-    ticks = 0
-    for one in family(pid):
-        try:
-            ticks += sum(map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:13]))
-        except OSError:
-            pass
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def gpu_used() -> float:
-    """Memory in use on the first GPU in MiB; 0 without one."""
-    try:
-        asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-        return float(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[0])
-    except (OSError, subprocess.CalledProcessError):
-        return 0.0
 
 
 def step_seconds(seen: list[tuple[float, float]]) -> float:
@@ -174,8 +107,8 @@ def told(side: str, load: float, clips: list[dict[str, float]], peak: Peak) -> d
     return {**medians, "load": load, "main_mib": peak.main, "gpu_mib": peak.gpu}
 
 
-def configuration(options: argparse.Namespace, name: str, target: str = "kinora_engine.diffusers:Pipeline", more: str = "") -> str:
-    """An engine and a model of this name; `more` are lines of the engine's table."""
+def configuration(options: argparse.Namespace) -> str:
+    """An engine and a model `wan`."""
     quoted = json.dumps
     path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     passed = {name: value for name in PASSED if (value := os.environ.get(name))}
@@ -184,17 +117,15 @@ def configuration(options: argparse.Namespace, name: str, target: str = "kinora_
     types = ", ".join(f"{part} = {quoted(value)}" for part, value in dtypes(options).items())
     return f"""
 [[engines]]
-name = "{name}"
+name = "wan"
 kind = "process"
-command = [{quoted(sys.executable)}, "-m", "kinora_engine", {quoted(target)}]
+command = [{quoted(sys.executable)}, "-m", "kinora_engine", "kinora_engine.diffusers:Pipeline"]
 environment = {{ {environment} }}
-{more}
 [engines.settings]
 model = {quoted(str(options.model))}
 dtype = {{ {types} }}
 torch_device = "{options.device}"
 steps = {options.steps}
-offload = "{getattr(options, "offload", "none")}"
 [engines.describe]
 size_multiple = 32
 frames = {{ step = 4, offset = 1 }}
@@ -204,108 +135,60 @@ features = {{ text_to_video = true }}
 silence_seconds = 600
 memory_megabytes = 200000
 [[models]]
-id = "{name}"
-engine = "{name}"
-sizes = {quoted(options.size.split(","))}
+id = "wan"
+engine = "wan"
+sizes = [{quoted(options.size)}]
 seconds = [{options.seconds}]
 """
 
 
-class Service:
-    """A `kinora serve` of its own, and a client of it."""
+def until_completed(kinora: Service, task: str, steps: int) -> tuple[Any, list[tuple[float, float]]]:
+    """The completed task, and the moments at which the number of steps that were done changed."""
+    seen: list[tuple[float, float]] = []
 
-    def __init__(self, options: argparse.Namespace, folder: str, written: str) -> None:
-        self._options = options
-        config, data, self.log = (os.path.join(folder, name) for name in ("kinora.toml", "data", "log"))
-        Path(config).write_text(written)
-        command = [options.kinora, "serve", "--config", config, "--data", data, "--listen", "127.0.0.1:0", "--log-format", "json"]
-        self.process = subprocess.Popen(command, stdout=open(self.log, "w"), stderr=subprocess.STDOUT)
-        self.base = self._address()
-        self.key = Path(data, "first-key").read_text().strip()
+    def ready(video: Any) -> bool:
+        done = video["progress"] / 100 / DENOISING_SHARE * steps
+        if 0 < done <= steps and (not seen or done > seen[-1][1]):
+            seen.append((time.monotonic(), done))
+        return bool(video["status"] == "completed")
 
-    def _address(self) -> str:
-        for _ in range(600):
-            for line in Path(self.log).read_text().splitlines():
-                if '"message":"serving","address":"' in line:
-                    return "http://" + str(json.loads(line)["address"])
-            assert self.process.poll() is None, Path(self.log).read_text()
-            time.sleep(0.1)
-        raise TimeoutError(Path(self.log).read_text())
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer's JSON."""
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
-        request = urllib.request.Request(self.base + path, json.dumps(body).encode() if body else None, headers, method=method)
-        with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
-
-    def submit(self, seed: int, **more: Any) -> str:
-        """The new task's id."""
-        return str(self.call("POST", "/v1/videos", {"model": "wan", "prompt": PROMPT, "seed": seed, **more})["id"])
-
-    def logged(self, message: str) -> list[dict[str, Any]]:
-        """The fields of the log's lines with this message."""
-        found = []
-        for line in Path(self.log).read_text().splitlines():
-            if message in line:
-                found.append(json.loads(line))
-        return found
-
-    def until(self, task: str, *wanted: str, seen: list[tuple[float, float]]) -> Any:
-        """Polls until the task has one of these states. Adds to `seen` when the number of steps that were done changed."""
-        while True:
-            video = self.call("GET", f"/v1/videos/{task}")
-            done = video["progress"] / 100 / DENOISING_SHARE * self._options.steps
-            if 0 < done <= self._options.steps and (not seen or done > seen[-1][1]):
-                seen.append((time.monotonic(), done))
-            if video["status"] in wanted:
-                return video
-            if video["status"] == "failed":
-                raise RuntimeError(json.dumps(video) + Path(self.log).read_text()[-4_000:])
-            time.sleep(POLL_SECONDS)
-
-    def cancelled_in(self) -> float:
-        """Seconds from a cancel in a step until the next task has the engine."""
-        stopped = self.submit(98)
-        while self.call("GET", f"/v1/videos/{stopped}")["progress"] < 10:
-            time.sleep(0.05)
-        waiting = self.submit(99)
-        begun = time.monotonic()
-        self.call("POST", f"/v1/videos/{stopped}/cancel")
-        while self.call("GET", f"/v1/videos/{waiting}")["progress"] == 0:
-            time.sleep(0.01)
-        took = time.monotonic() - begun
-        self.call("POST", f"/v1/videos/{waiting}/cancel")
-        return took
+    return kinora.wait(task, ready, math.inf), seen
 
 
-@contextmanager
-def service(options: argparse.Namespace, folder: str, written: str) -> Iterator[Service]:
-    """A service that ends with the block."""
-    os.environ["KINORA_WORKER_SLOTS"] = "1"
-    started = Service(options, folder, written)
-    try:
-        yield started
-    finally:
-        started.process.kill()
-        started.process.wait()
+def submit(kinora: Service, seed: int) -> str:
+    """The new task's id."""
+    return kinora.submit("wan", prompt=PROMPT, seed=seed)
+
+
+def cancelled_in(kinora: Service) -> float:
+    """Seconds from a cancel in a step until the next task has the engine."""
+    stopped = submit(kinora, 98)
+    kinora.wait(stopped, lambda video: video["progress"] >= 10, math.inf)
+    waiting = submit(kinora, 99)
+    begun = time.monotonic()
+    kinora.cancel(stopped)
+    kinora.wait(waiting, lambda video: video["progress"] > 0, math.inf)
+    took = time.monotonic() - begun
+    kinora.cancel(waiting)
+    return took
 
 
 def through_kinora(options: argparse.Namespace, folder: str) -> dict[str, Any]:
     """The same clips over HTTP."""
     clips = []
-    with service(options, folder, configuration(options, "wan")) as kinora:
+    config = Path(folder, "kinora.toml")
+    config.write_text(configuration(options))
+    with Service(options.kinora, Path(folder, "data"), Path(folder, "log"), config) as kinora:
         peak = Peak(kinora.process.pid)
         for number in range(options.clips + 1):
             begun, spent = time.monotonic(), processor_seconds(kinora.process.pid)
-            seen: list[tuple[float, float]] = []
-            video = kinora.until(kinora.submit(number), "completed", seen=seen)
+            video, seen = until_completed(kinora, submit(kinora, number), options.steps)
             seconds, processor = time.monotonic() - begun, processor_seconds(kinora.process.pid) - spent
             clips.append({"seconds": seconds, "processor": processor, "step": step_seconds(seen)})
             assert video["frames"] == options.seconds * options.fps, video
         peak.stop()
         made = told("through Kinora", kinora.logged("engine opened")[0]["seconds"], clips[1:], peak)
-        made["cancel"] = kinora.cancelled_in()
+        made["cancel"] = cancelled_in(kinora)
         print(f"a cancel in a step: the next task's first step was done after {made['cancel']:.2f} s", flush=True)
     return made
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests_torch")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests_torch"), str(ROOT)]
 
 from kinora_engine.testing import Host, command  # noqa: E402
 

@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from hub import Hub
+from gpu_models.hub import Hub
 from support import ENVIRONMENT, tiny
 
 from kinora_engine.testing import Host, OpenFailed, Result, command, job

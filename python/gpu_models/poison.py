@@ -1,5 +1,6 @@
-"""An engine whose GPU fails once: for `gpu.py`."""
+"""An engine of diffusers whose GPU fails once."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,17 @@ from kinora_engine import Job, Output
 from kinora_engine.diffusers import Pipeline
 
 PROMPT = "poison"
-RUNS_BEFORE = 4
+RUNS_BEFORE = 1
+"""Few, for models of few steps that two experts share."""
+MARK = "KINORA_POISON_MARK"
+"""Names the variable with the path of a file, which says that it has failed."""
 
 
 class Poisoned(Pipeline):
-    """At the first job with this prompt, a kernel fails an assertion in the third step. Without a GPU it raises what torch would."""
+    """At the first job with this prompt, a kernel fails an assertion in a step. Without a GPU it raises what torch would."""
 
     def generate(self, job: Job) -> Iterator[Output]:
-        mark = Path(self.settings.model, "poisoned")
+        mark = Path(os.environ[MARK])
         if job.prompt == PROMPT and not mark.exists():
             mark.touch()
             self._runs = 0

@@ -7,6 +7,7 @@ It has one revision of each repository, and neither tokens nor writes. It can br
 """
 
 import hashlib
+import io
 import json
 import re
 import threading
@@ -17,6 +18,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 REVISION = "main"
+_LARGE = (".safetensors", ".gguf", ".bin", ".pth")
+"""Files that the hub keeps apart, by their SHA-256."""
+_PART_BYTES = 1 << 20
 _ABOUT = re.compile(r"/api/models/(?P<id>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")
 _TREE = re.compile(r"/api/models/(?P<id>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)")
 _FILE = re.compile(r"/(?P<id>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
@@ -40,6 +44,10 @@ class Hub:
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def serve(self, name: str, folder: Path) -> None:
+        """Adds a repository, or replaces it by a new revision."""
+        self.repositories[name] = _Repository(folder)
 
     def downloads(self) -> list[str]:
         """The paths of the files that were sent."""
@@ -67,8 +75,8 @@ class _Repository:
 
     def __init__(self, folder: Path) -> None:
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
-        self.files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-        self.etags = {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
+        self.files = {path.relative_to(folder).as_posix(): path for path in paths}
+        self.etags = {name: _sha256(path) for name, path in self.files.items()}
         self.commit = hashlib.sha1(json.dumps(self.etags).encode()).hexdigest()
 
     def has(self, revision: str | None) -> bool:
@@ -79,8 +87,21 @@ class _Repository:
         return {"id": name, "modelId": name, "sha": self.commit, "private": False, "siblings": siblings, "tags": []}
 
     def tree(self) -> list[dict[str, Any]]:
-        files = self.files.items()
-        return [{"type": "file", "path": name, "size": len(content), "oid": self.etags[name]} for name, content in files]
+        return [self._entry(name, path.stat().st_size) for name, path in self.files.items()]
+
+    def _entry(self, name: str, size: int) -> dict[str, Any]:
+        entry: dict[str, Any] = {"type": "file", "path": name, "size": size, "oid": self.etags[name][:40]}
+        if name.endswith(_LARGE):
+            entry["lfs"] = {"oid": self.etags[name], "size": size, "pointerSize": 134}
+        return entry
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(_PART_BYTES):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -119,34 +140,41 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, json.dumps(repository.tree()).encode(), {"Content-Type": "application/json"})
 
     def _file(self, repository: _Repository, match: re.Match[str]) -> None:
-        content = repository.files.get(match["file"])
-        if content is None:
+        path = repository.files.get(match["file"])
+        if path is None:
             return self._refuse("EntryNotFound", "Entry not found", {"X-Repo-Commit": repository.commit})
+        size = path.stat().st_size
         etag = repository.etags[match["file"]]
         headers = {"ETag": f'"{etag}"', "X-Repo-Commit": repository.commit, "Accept-Ranges": "bytes"}
         wanted = _RANGE.fullmatch(self.headers.get("Range", ""))
         if wanted is None:
-            return self._send(200, content, headers)
-        start, end = int(wanted[1]), int(wanted[2] or len(content) - 1)
-        if start >= len(content):
-            return self._send(416, b"", {**headers, "Content-Range": f"bytes */{len(content)}"})
-        part = content[start : end + 1]
-        headers["Content-Range"] = f"bytes {start}-{start + len(part) - 1}/{len(content)}"
-        return self._send(206, part, headers)
+            return self._send(200, path, headers, 0, size)
+        start, end = int(wanted[1]), min(int(wanted[2] or size - 1), size - 1)
+        if start >= size:
+            return self._send(416, b"", {**headers, "Content-Range": f"bytes */{size}"})
+        headers["Content-Range"] = f"bytes {start}-{end}/{size}"
+        return self._send(206, path, headers, start, end + 1 - start)
 
     def _refuse(self, code: str, message: str, headers: Mapping[str, str] = {}, status: int = 404) -> None:
         self._send(status, message.encode(), {"X-Error-Code": code, "X-Error-Message": message, **headers})
 
-    def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    def _send(self, status: int, body: bytes | Path, headers: Mapping[str, str], start: int = 0, length: int | None = None) -> None:
+        """Answers with bytes, or with so many of a file."""
+        total = len(body) if isinstance(body, bytes) else length or 0
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(total))
         self.end_headers()
         if self.command == "HEAD":
             return
         hub: Hub = self.server.hub  # type: ignore[attr-defined]
         end = hub.broken_off(self.path)
-        self.wfile.write(body[:end])
+        left = total if end is None else min(end, total)
+        with io.BytesIO(body) if isinstance(body, bytes) else body.open("rb") as file:
+            file.seek(start)
+            while left > 0 and (part := file.read(min(left, _PART_BYTES))):
+                self.wfile.write(part)
+                left -= len(part)
         if end is not None:
             self.close_connection = True
