@@ -26,9 +26,7 @@ use crate::address::{ListenAddress, OptionalAddress, check_base_url};
 use crate::failure::Failure;
 use crate::logging::LogFormat;
 pub(crate) use devices::{DeviceSettings, SeatSurplus};
-pub(crate) use engines::{
-    DeviceShare, EngineFile, EngineSettings, HostSettings, MemoryNeeds, WeightPlacement,
-};
+pub(crate) use engines::{DeviceShare, EngineFile, EngineSettings, HostSettings};
 pub(crate) use money::MoneySettings;
 pub(crate) use policy::PolicySettings;
 pub(crate) use storage::{ProjectBytes, ResultDelivery, S3Settings};

@@ -2,13 +2,15 @@
 //! engines, such as the share of a device, the files and the process host; the engine's kind reads
 //! the rest.
 
-mod memory;
+#[cfg(test)]
+mod memory_tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_engine::{EngineKind, EngineOutput, EngineProgram, KindError};
+use kinora_engine_catalogue::MemoryNeeds;
 use kinora_engine_storyboard::StoryboardKind;
 use kinora_http_download::DownloadSource;
 use serde::Deserialize;
@@ -18,7 +20,6 @@ use url::Url;
 
 use crate::failure::Failure;
 use crate::kinds::{self, RegisteredKind};
-pub(crate) use memory::{MemoryNeeds, WeightPlacement};
 
 /// The name of the built-in engine.
 pub(crate) const BUILT_IN: &str = "storyboard";

@@ -3,15 +3,15 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use kinora_engine::{EngineOutput, FilmKind, FrameKind, ServerReport};
+use kinora_engine_catalogue::{GpuInfo, MemoryNeeds, WeightPlacement, nvidia_gpus, select_gpus};
 
 use crate::cli::HomeArgs;
-use crate::config::{Config, EngineSettings, HostSettings, MemoryNeeds, WeightPlacement};
+use crate::config::{Config, EngineSettings, HostSettings};
 use crate::failure::Failure;
 use crate::output::print;
 use crate::{catalog, engine_host, store_access, system, weights};
@@ -177,15 +177,6 @@ impl Drop for LoadingLine {
 /// The devices that a process of CUDA sees.
 const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 
-/// A GPU.
-#[derive(Debug, PartialEq)]
-struct Gpu {
-    index: String,
-    uuid: String,
-    name: String,
-    gigabytes: f64,
-}
-
 /// Whether the engine's devices are large enough, as far as that is known, with a text for the
 /// operator.
 struct MemoryComparison {
@@ -197,7 +188,7 @@ struct MemoryComparison {
 fn compare_memory(engine: &EngineSettings) -> Option<MemoryComparison> {
     let memory = engine.memory.as_ref()?;
     let placement = WeightPlacement::from_engine(&engine.definition.table);
-    let gpus = query_gpus();
+    let gpus = nvidia_gpus();
     Some(comparison(memory, placement, &devices(engine), gpus))
 }
 
@@ -224,7 +215,7 @@ fn comparison(
     memory: &MemoryNeeds,
     placement: WeightPlacement,
     devices: &[String],
-    gpus: Result<Vec<Gpu>, String>,
+    gpus: Result<Vec<GpuInfo>, String>,
 ) -> MemoryComparison {
     let needs = memory.required_gigabytes(placement);
     let needed = format!(
@@ -242,28 +233,24 @@ fn comparison(
         Ok(gpus) => gpus,
         Err(why) => return unasked(&why),
     };
-    let used = match used_gpus(&gpus, devices) {
+    let used = match select_gpus(&gpus, devices) {
         Ok(used) => used,
         Err(device) => return unasked(&format!("nvidia-smi lists no device {device}")),
     };
     // Each process of the engine uses one device alone, so the smallest one decides.
-    let Some(smallest) = used.min_by(|one, other| one.gigabytes.total_cmp(&other.gigabytes)) else {
+    let Some(smallest) = used.into_iter().min_by_key(|gpu| gpu.memory_bytes) else {
         return unasked("nvidia-smi lists no device");
     };
-    let Gpu {
-        index,
-        name,
-        gigabytes,
-        ..
-    } = smallest;
+    let GpuInfo { index, name, .. } = smallest;
+    let gigabytes = smallest.gigabytes();
     let compared = format!("{needed}; device {index} ({name}) has {gigabytes:.1} GB");
-    if memory.fits(placement, *gigabytes) {
+    if memory.fits(placement, gigabytes) {
         return MemoryComparison {
             fits: true,
             text: compared,
         };
     }
-    let advice = match memory.proposal(placement, *gigabytes) {
+    let advice = match memory.proposal(placement, gigabytes) {
         Some(proposal) => format!(
             "set {}, which needs {:.1} GB",
             proposal.settings(),
@@ -277,68 +264,17 @@ fn comparison(
     }
 }
 
-/// The GPUs that an engine with these `devices` uses: the first one if `devices` is empty. The
-/// error is a device that is not listed.
-fn used_gpus<'g>(
-    gpus: &'g [Gpu],
-    devices: &[String],
-) -> Result<impl Iterator<Item = &'g Gpu>, String> {
-    let names = devices.iter().flat_map(|entry| entry.split(','));
-    let mut named: Vec<&Gpu> = Vec::new();
-    for name in names {
-        // CUDA takes the beginning of a UUID.
-        let is_uuid = name.starts_with("GPU-");
-        let mut gpus = gpus.iter();
-        let gpu = gpus.find(|gpu| gpu.index == name || is_uuid && gpu.uuid.starts_with(name));
-        named.push(gpu.ok_or_else(|| name.to_owned())?);
-    }
-    let without = if devices.is_empty() {
-        gpus.first()
-    } else {
-        None
-    };
-    Ok(named.into_iter().chain(without))
-}
-
-/// The GPUs of this machine, or why they are not known.
-fn query_gpus() -> Result<Vec<Gpu>, String> {
-    let asked = Command::new("nvidia-smi")
-        .arg("--query-gpu=index,uuid,name,memory.total")
-        .arg("--format=csv,noheader,nounits")
-        .output()
-        .map_err(|error| format!("nvidia-smi could not be started ({error})"))?;
-    if !asked.status.success() {
-        return Err(format!("nvidia-smi failed ({})", asked.status));
-    }
-    let text = String::from_utf8_lossy(&asked.stdout);
-    let gpus: Option<Vec<Gpu>> = text.lines().map(parse_gpu).collect();
-    gpus.ok_or_else(|| "the output of nvidia-smi could not be read".to_owned())
-}
-
-/// A line of the output: index, UUID, name, and memory in MiB.
-fn parse_gpu(line: &str) -> Option<Gpu> {
-    let mut fields = line.split(',').map(str::trim);
-    let mut field = || fields.next().map(str::to_owned);
-    let (index, uuid, name) = (field()?, field()?, field()?);
-    let mebibytes: f64 = field()?.parse().ok()?;
-    Some(Gpu {
-        index,
-        uuid,
-        name,
-        gigabytes: mebibytes * 1_048_576.0 / 1e9,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use kinora_engine_catalogue::GpuApi;
+
     use super::*;
 
-    const LINES: [&str; 2] = [
-        "0, GPU-8932f937-d72c-4106-c12f-20bd9faed9f6, NVIDIA GeForce RTX 4090, 24564",
-        "1, GPU-11111111-d72c-4106-c12f-20bd9faed9f6, NVIDIA GeForce RTX 3060, 8192",
-    ];
-
-    fn compare(settings: &str, devices: &[&str], gpus: Result<Vec<Gpu>, String>) -> (bool, String) {
+    fn compare(
+        settings: &str,
+        devices: &[&str],
+        gpus: Result<Vec<GpuInfo>, String>,
+    ) -> (bool, String) {
         let memory: MemoryNeeds = toml::from_str(
             "device_gigabytes = 24\nparts_gigabytes = { transformer = 10.0, text_encoder = 11.4, vae = 2.8 }\n\
              layer_gigabytes = 2.1\ndecode_gigabytes = 1.8\ntiled_decode_gigabytes = 1.3",
@@ -355,8 +291,19 @@ mod tests {
         (found.fits, found.text)
     }
 
-    fn listed() -> Result<Vec<Gpu>, String> {
-        Ok(LINES.map(|line| parse_gpu(line).unwrap()).into())
+    fn listed() -> Result<Vec<GpuInfo>, String> {
+        let gpu = |index: &str, uuid: &str, name: &str, mebibytes: u64| GpuInfo {
+            index: index.to_owned(),
+            uuid: uuid.to_owned(),
+            name: name.to_owned(),
+            memory_bytes: mebibytes << 20,
+            free_bytes: None,
+            api: GpuApi::Vulkan,
+        };
+        Ok(vec![
+            gpu("0", "GPU-8932f937-d72c", "NVIDIA GeForce RTX 4090", 24_564),
+            gpu("1", "GPU-11111111-d72c", "NVIDIA GeForce RTX 3060", 8192),
+        ])
     }
 
     #[test]
@@ -405,6 +352,5 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(parse_gpu("0, GPU-1, NVIDIA, [N/A]"), None);
     }
 }

@@ -13,31 +13,34 @@ const FILLED_MAX: f64 = 0.9;
 /// The figures, in units of 10^9 bytes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MemoryNeeds {
+pub struct MemoryNeeds {
     /// Memory of the device for which the settings were chosen.
-    pub(crate) device_gigabytes: f64,
+    pub device_gigabytes: f64,
     /// Weights of each part on the device, in their types there.
-    parts_gigabytes: BTreeMap<String, f64>,
+    pub parts_gigabytes: BTreeMap<String, f64>,
     /// The largest single layer.
-    layer_gigabytes: f64,
+    pub layer_gigabytes: f64,
     /// What decoding the largest clip needs: its peak, or its largest tensor where only that is known.
-    decode_gigabytes: f64,
+    pub decode_gigabytes: f64,
     /// The same by tiles.
-    tiled_decode_gigabytes: f64,
+    pub tiled_decode_gigabytes: f64,
 }
 
 /// The settings of an engine that decide how much memory it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WeightPlacement {
-    offload: OffloadMode,
-    tiles: bool,
+pub struct WeightPlacement {
+    /// Which weights wait in main memory.
+    pub offload: OffloadMode,
+    /// Whether a clip is decoded by tiles.
+    pub tiles: bool,
     /// Whether the engine can offload layers.
-    has_layers: bool,
+    pub has_layers: bool,
 }
 
 /// Which weights wait in main memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OffloadMode {
+pub enum OffloadMode {
+    /// None.
     None,
     /// All parts but the one at work.
     Model,
@@ -47,7 +50,7 @@ pub(crate) enum OffloadMode {
 
 impl MemoryNeeds {
     /// The first thing that is wrong with the figures.
-    pub(super) fn problem(&self) -> Option<&'static str> {
+    pub fn problem(&self) -> Option<&'static str> {
         let parts = self.parts_gigabytes.values().copied();
         let others = [
             self.device_gigabytes,
@@ -64,7 +67,7 @@ impl MemoryNeeds {
 
     /// Minimum memory of a run, in units of 10^9 bytes: the weights on the device, and what decoding
     /// needs.
-    pub(crate) fn required_gigabytes(&self, placement: WeightPlacement) -> f64 {
+    pub fn required_gigabytes(&self, placement: WeightPlacement) -> f64 {
         let decode = if placement.tiles {
             self.tiled_decode_gigabytes
         } else {
@@ -87,12 +90,12 @@ impl MemoryNeeds {
     }
 
     /// Whether a device with so much memory is enough.
-    pub(crate) fn fits(&self, placement: WeightPlacement, device_gigabytes: f64) -> bool {
+    pub fn fits(&self, placement: WeightPlacement, device_gigabytes: f64) -> bool {
         self.required_gigabytes(placement) <= FILLED_MAX * device_gigabytes
     }
 
     /// The quickest settings for a device with so much memory, if any fit.
-    pub(crate) fn proposal(
+    pub fn proposal(
         &self,
         current: WeightPlacement,
         device_gigabytes: f64,
@@ -117,7 +120,7 @@ impl MemoryNeeds {
 
 impl WeightPlacement {
     /// Reads the placement from an engine's table.
-    pub(crate) fn from_engine(table: &Table) -> Self {
+    pub fn from_engine(table: &Table) -> Self {
         let settings = table.get("settings");
         let [offload, pipeline] = ["offload", "pipeline"].map(|key| settings?.get(key)?.as_str());
         let layers = settings.and_then(|settings| {
@@ -143,7 +146,7 @@ impl WeightPlacement {
     }
 
     /// The settings, as a configuration has them.
-    pub(crate) fn settings(self) -> String {
+    pub fn settings(self) -> String {
         let offload = match self.offload {
             OffloadMode::None => "offload = \"none\"",
             OffloadMode::Model => "offload = \"model\"",
