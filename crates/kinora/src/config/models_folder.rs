@@ -26,9 +26,8 @@ pub(crate) fn folder(data: &Path) -> PathBuf {
 /// The files of the folder, by name. No folder has none.
 pub(crate) fn read(data: &Path) -> Result<Vec<ModelFile>, Failure> {
     let folder = folder(data);
-    let unreadable = |path: &Path, error| {
-        Failure::because(format!("{} cannot be read", path.display()), error)
-    };
+    let unreadable =
+        |path: &Path, error| Failure::because(format!("{} cannot be read", path.display()), error);
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(|error| unreadable(&folder, error))?,
@@ -64,7 +63,9 @@ pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<(), Fa
                     "{shown} may have [[engines]] and [[models]] only; move '{key}' into the configuration."
                 )));
             };
-            let all = settings.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+            let all = settings
+                .entry(key)
+                .or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(all) = all {
                 all.extend(items);
             }
@@ -108,7 +109,11 @@ fn model_names(table: &Table) -> impl Iterator<Item = (&'static str, String)> {
 }
 
 fn items<'t>(table: &'t Table, key: &str) -> impl Iterator<Item = &'t Value> {
-    table.get(key).and_then(Value::as_array).into_iter().flatten()
+    table
+        .get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn text(item: &Value, key: &str) -> Option<String> {
@@ -156,9 +161,21 @@ mod tests {
             ("", "listen = \"[::]:80\"", &["waves.toml", "'listen'"][..]),
             ("", "models = 3", &["waves.toml", "'models'"]),
             ("", "[[engines]", &["waves.toml is not valid TOML"]),
-            (MODEL, MODEL, &["engine 'waves'", "the configuration", "waves.toml"]),
-            (&sea.replace("\"sea\"]", "\"lake\"]"), &MODEL.replace("name = \"waves\"", "name = \"w\""), &["model 'sea'"]),
-            ("[[models]]\ncard = \"kinora-a1\"", &MODEL.replace("\"sea\"", "\"kinora-a1\""), &["model 'kinora-a1'"]),
+            (
+                MODEL,
+                MODEL,
+                &["engine 'waves'", "the configuration", "waves.toml"],
+            ),
+            (
+                &sea.replace("\"sea\"]", "\"lake\"]"),
+                &MODEL.replace("name = \"waves\"", "name = \"w\""),
+                &["model 'sea'"],
+            ),
+            (
+                "[[models]]\ncard = \"kinora-a1\"",
+                &MODEL.replace("\"sea\"", "\"kinora-a1\""),
+                &["model 'kinora-a1'"],
+            ),
         ] {
             let error = read_with(text, &[("waves.toml", file)]).unwrap_err();
             for part in parts {
