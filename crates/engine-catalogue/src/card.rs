@@ -1,10 +1,18 @@
-//! The card of a choice: the piece of configuration with the engine, its files and the model.
+//! The card of a choice: the piece of configuration with the engine, its files and the model. It is the ready-made card
+//! with the paths, the programs and the settings of this machine. Comments of the ready-made card do not come along.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
 
 use crate::choice::Choice;
+use crate::entry::ModelRecipe;
 use crate::environment::PreparedEnvironment;
+use crate::files::model_files;
 use crate::hub::HubFile;
+use crate::machine::GpuApi;
+use crate::memory::OffloadMode;
 
 /// Where files are put.
 #[derive(Clone, Debug)]
@@ -18,19 +26,210 @@ pub struct Places {
 impl Places {
     /// Where a file of the hub is put.
     pub fn weight_path(&self, file: &HubFile) -> PathBuf {
+        self.repository_path(file).join(&file.path)
+    }
+
+    /// The folder of a file's repository and commit.
+    fn repository_path(&self, file: &HubFile) -> PathBuf {
         let commit = file.commit.get(..12).unwrap_or(&file.commit);
-        let folder = self.weights.join(&file.repository).join(commit);
-        folder.join(&file.path)
+        self.weights.join(&file.repository).join(commit)
     }
 }
 
-/// The card, in TOML: `[[engines]]` and `[[models]]` of one model each, with a comment on how it was made and is removed.
+/// The card, in TOML: `[[engines]]` and `[[models]]`, with a comment on how it was made and is removed.
 pub fn card(
     choice: &Choice,
     files: &[HubFile],
     places: &Places,
     environment: &PreparedEnvironment,
 ) -> String {
-    let _ = (choice.recipe.card(), files, places, environment);
-    String::new()
+    let name = &choice.entry.name;
+    let mut card = choice.recipe.card();
+    if let Some(engine) = first_table(&mut card, "engines") {
+        engine.insert("name".to_owned(), text(name));
+        match choice.recipe {
+            ModelRecipe::Diffusers(_) => by_diffusers(engine, choice, files, places, environment),
+            ModelRecipe::Sdcpp(_) => by_sdcpp(engine, choice, files, places, environment),
+        }
+        let files = files.iter().map(|file| source(file, places));
+        engine.insert("files".to_owned(), Value::Array(files.collect()));
+    }
+    rename_models(&mut card, name);
+    let licence = &choice.entry.licence;
+    // `Table` has no value that TOML cannot write.
+    let body = toml::to_string(&card).unwrap_or_default();
+    format!(
+        "# {title}: {makes}.\n\
+         # Licence of the weights: {licence_name}, {licence_url}\n\
+         # Made by `kinora models add {name}` for {why}.\n\
+         # To change it, add the model again with other options. To remove it: kinora models remove {name}\n\n{body}",
+        title = choice.entry.title,
+        makes = choice.entry.makes,
+        licence_name = licence.name,
+        licence_url = licence.url,
+        why = choice.why,
+    )
+}
+
+/// The command, the device, the folders of repositories, and what waits in main memory.
+fn by_diffusers(
+    engine: &mut Table,
+    choice: &Choice,
+    files: &[HubFile],
+    places: &Places,
+    environment: &PreparedEnvironment,
+) {
+    let command = environment.command.iter().map(|part| text(part));
+    engine.insert("command".to_owned(), Value::Array(command.collect()));
+    set_variables(engine, &environment.environment);
+    set_device(engine, choice);
+    let Some(settings) = subtable(engine, "settings") else {
+        return;
+    };
+    let folders = files
+        .iter()
+        .map(|file| (file.repository.as_str(), places.repository_path(file)));
+    replace_texts(settings, &folders.collect());
+    settings.remove("offload_options");
+    let offload = match choice.placement.offload {
+        OffloadMode::None => "none",
+        OffloadMode::Model => "model",
+        OffloadMode::Layers => {
+            let leaf = Table::from_iter([("offload_type".to_owned(), text("leaf_level"))]);
+            settings.insert("offload_options".to_owned(), Value::Table(leaf));
+            "group"
+        }
+    };
+    settings.insert("offload".to_owned(), text(offload));
+    // Not every pipeline has tiles: only those that need them get the setting.
+    if choice.placement.tiles {
+        settings.insert("vae_tiling".to_owned(), Value::Boolean(true));
+    }
+}
+
+/// The server, the device, the files, and what waits in main memory.
+fn by_sdcpp(
+    engine: &mut Table,
+    choice: &Choice,
+    files: &[HubFile],
+    places: &Places,
+    environment: &PreparedEnvironment,
+) {
+    engine.insert("kind".to_owned(), text("sdcpp"));
+    if let Some(server) = environment.command.first() {
+        engine.insert("server".to_owned(), text(server));
+    }
+    set_device(engine, choice);
+    let Some(model) = subtable(engine, "model") else {
+        return;
+    };
+    for wanted in model_files(choice) {
+        let mut found = files.iter();
+        let found = found
+            .find(|file| file.repository == wanted.repository && file.path == wanted.path)
+            .map(|file| places.weight_path(file));
+        model.extend(found.map(|path| (wanted.key, path_text(&path))));
+    }
+    for (key, is_on) in [
+        (
+            "offload_to_cpu",
+            choice.placement.offload == OffloadMode::Model,
+        ),
+        ("vae_tiling", choice.placement.tiles),
+    ] {
+        model.insert(key.to_owned(), Value::Boolean(is_on));
+    }
+}
+
+/// Binds the engine to its GPU, if there are others. The UUID stays when GPUs are added.
+fn set_device(engine: &mut Table, choice: &Choice) {
+    let gpu = choice.device.as_ref().filter(|_| choice.is_one_of_many);
+    let uuid = gpu
+        .filter(|gpu| gpu.api != GpuApi::Vulkan)
+        .map(|gpu| &gpu.uuid);
+    if let Some(uuid) = uuid {
+        engine.insert("devices".to_owned(), Value::Array(vec![text(uuid)]));
+        // The number of its processes is that of its devices.
+        subtable(engine, "host").map(|host| host.remove("processes"));
+    }
+}
+
+fn set_variables(engine: &mut Table, variables: &BTreeMap<String, String>) {
+    let variables = variables
+        .iter()
+        .map(|(name, value)| (name.clone(), text(value)));
+    let variables: Table = variables.collect();
+    if !variables.is_empty() {
+        engine.insert("environment".to_owned(), Value::Table(variables));
+    }
+}
+
+/// Replaces each text that is a repository by its folder, at any depth: a pipeline, or a LoRA.
+fn replace_texts(table: &mut Table, folders: &BTreeMap<&str, PathBuf>) {
+    for (_, value) in table.iter_mut() {
+        replace_text(value, folders);
+    }
+}
+
+fn replace_text(value: &mut Value, folders: &BTreeMap<&str, PathBuf>) {
+    match value {
+        Value::String(id) => {
+            if let Some(folder) = folders.get(id.as_str()) {
+                *value = path_text(folder);
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|one| replace_text(one, folders)),
+        Value::Table(table) => replace_texts(table, folders),
+        _ => {}
+    }
+}
+
+/// Where a file comes from.
+fn source(file: &HubFile, places: &Places) -> Value {
+    let mut source = Table::new();
+    source.insert("path".to_owned(), path_text(&places.weight_path(file)));
+    source.insert("url".to_owned(), text(file.url.as_str()));
+    let bytes = file.bytes.and_then(|bytes| i64::try_from(bytes).ok());
+    source.extend(bytes.map(|bytes| ("bytes".to_owned(), Value::Integer(bytes))));
+    let sha256 = file.sha256.as_deref();
+    source.extend(sha256.map(|sha256| ("sha256".to_owned(), text(sha256))));
+    Value::Table(source)
+}
+
+/// Gives the first model the name, and those that extend its identifier (`NAME-edit`) the same beginning.
+fn rename_models(card: &mut Table, name: &str) {
+    let models = card.get_mut("models").and_then(Value::as_array_mut);
+    let models = models.into_iter().flatten().filter_map(Value::as_table_mut);
+    let mut first = None;
+    for model in models {
+        let id = model
+            .get("id")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let first: &String = first.get_or_insert_with(|| id.clone());
+        let suffix = id.strip_prefix(first.as_str()).unwrap_or_default();
+        model.insert("id".to_owned(), text(&format!("{name}{suffix}")));
+        model.insert("engine".to_owned(), text(name));
+    }
+}
+
+fn first_table<'t>(table: &'t mut Table, key: &str) -> Option<&'t mut Table> {
+    table
+        .get_mut(key)?
+        .as_array_mut()?
+        .first_mut()?
+        .as_table_mut()
+}
+
+fn subtable<'t>(table: &'t mut Table, key: &str) -> Option<&'t mut Table> {
+    table.get_mut(key)?.as_table_mut()
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+fn path_text(path: &Path) -> Value {
+    Value::String(path.to_string_lossy().into_owned())
 }

@@ -1,11 +1,21 @@
-//! Which recipe of a model fits a machine, and with which settings.
+//! Which recipe of a model fits a machine, and with which settings. Pure: the machine is an argument.
 
 use std::path::PathBuf;
 
-use crate::entry::{CatalogueEntry, EngineChoice, ModelRecipe};
-use crate::environment::EnvironmentKind;
-use crate::machine::{GpuInfo, Machine};
-use crate::memory::WeightPlacement;
+use crate::entry::{
+    CatalogueEntry, DiffusersRecipe, EngineChoice, ModelRecipe, SdcppRecipe, SdcppVariant,
+    engine_table,
+};
+use crate::environment::{EnvironmentKind, SdServerBuild};
+use crate::machine::{GpuApi, GpuInfo, Machine, gigabytes, select_gpus};
+use crate::memory::{FILLED_MAX, MemoryNeeds, OffloadMode, WeightPlacement};
+
+/// The earliest driver for CUDA 13, with which torch is built (NVIDIA, "CUDA Compatibility", table 1).
+const CUDA_13_DRIVER: u32 = 580;
+/// The earliest driver for CUDA 12, with which `sd-server` is built (the same table).
+const CUDA_12_DRIVER: u32 = 525;
+/// The earliest compute capability that CUDA 13 builds for: Turing's (its release notes, "Deprecated Architectures").
+const CUDA_13_COMPUTE: f64 = 7.5;
 
 /// What the operator asks for; all are optional.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +39,10 @@ pub struct Choice {
     pub recipe: &'static ModelRecipe,
     /// The GPU; `None` for the processor.
     pub device: Option<GpuInfo>,
-    /// Label of the quantisation, if the recipe has some.
-    pub variant: Option<&'static str>,
+    /// Whether the machine has other GPUs, so that the card must name this one.
+    pub is_one_of_many: bool,
+    /// The quantisation, if the recipe has some.
+    pub variant: Option<&'static SdcppVariant>,
     /// Where the weights wait, and whether a clip is decoded by tiles.
     pub placement: WeightPlacement,
     /// Memory that a run needs on the device by arithmetic, in units of 10^9 bytes.
@@ -51,7 +63,16 @@ pub struct NoFit {
     pub reasons: Vec<String>,
 }
 
-/// The first recipe of `entry` that fits `machine`.
+impl NoFit {
+    fn because(reason: String) -> Self {
+        Self {
+            reasons: vec![reason],
+        }
+    }
+}
+
+/// The first recipe of `entry` that fits `machine`: first without moving layers over the bus in each step, which takes
+/// several times as long, and then with it. Of several GPUs, the one with the most memory.
 ///
 /// # Errors
 /// [`NoFit`] with a reason for each recipe.
@@ -60,10 +81,345 @@ pub fn choose(
     machine: &Machine,
     wishes: &Wishes,
 ) -> Result<Choice, NoFit> {
-    let drivers = machine.gpus.iter().map(GpuInfo::driver_major);
-    Err(NoFit {
-        reasons: drivers
-            .map(|driver| format!("{} {driver:?} {wishes:?}", entry.name))
-            .collect(),
-    })
+    let ways = ways(entry, wishes)?;
+    let devices = devices(machine, wishes)?;
+    let mut reasons = Vec::new();
+    for may_move_layers in [false, true] {
+        reasons.clear();
+        for way in &ways {
+            // The reason is that of the largest GPU.
+            let mut reason = None;
+            for device in &devices {
+                let trial = Trial {
+                    entry,
+                    way: *way,
+                    device: *device,
+                    machine,
+                    wishes,
+                    may_move_layers,
+                };
+                match trial.choice() {
+                    Ok(choice) => return Ok(choice),
+                    Err(why) => reason = reason.or(Some(why)),
+                }
+            }
+            reasons.extend(reason);
+        }
+    }
+    reasons.dedup();
+    reasons.extend(machine.problems.iter().cloned());
+    Err(NoFit { reasons })
+}
+
+/// A recipe with one of its quantisations.
+#[derive(Clone, Copy)]
+struct Way {
+    recipe: &'static ModelRecipe,
+    kind: WayKind,
+}
+
+#[derive(Clone, Copy)]
+enum WayKind {
+    Diffusers(&'static DiffusersRecipe),
+    Sdcpp(&'static SdcppRecipe, &'static SdcppVariant),
+}
+
+/// What the operator leaves of the recipes.
+fn ways(entry: &'static CatalogueEntry, wishes: &Wishes) -> Result<Vec<Way>, NoFit> {
+    let mut ways = Vec::new();
+    for recipe in &entry.recipes {
+        if wishes
+            .engine
+            .is_some_and(|engine| engine != recipe.engine())
+        {
+            continue;
+        }
+        let kinds: Vec<WayKind> = match recipe {
+            // An operator who names a build or a quantisation of the other engine wants that one.
+            ModelRecipe::Diffusers(_) if wishes.variant.is_some() => Vec::new(),
+            ModelRecipe::Diffusers(_) if wishes.sd_server.is_some() => Vec::new(),
+            ModelRecipe::Diffusers(recipe) => vec![WayKind::Diffusers(recipe)],
+            ModelRecipe::Sdcpp(recipe) => {
+                let label = wishes.variant.as_deref();
+                let variants = recipe.variants.iter();
+                variants
+                    .filter(|variant| {
+                        label.is_none_or(|it| it.eq_ignore_ascii_case(&variant.label))
+                    })
+                    .map(|variant| WayKind::Sdcpp(recipe, variant))
+                    .collect()
+            }
+        };
+        ways.extend(kinds.into_iter().map(|kind| Way { recipe, kind }));
+    }
+    if ways.is_empty() {
+        return Err(NoFit::because(format!(
+            "The catalogue cannot run {} as asked; it knows: {}.",
+            entry.name,
+            known_ways(entry)
+        )));
+    }
+    Ok(ways)
+}
+
+/// The engines and quantisations of a model, for an operator who named another.
+fn known_ways(entry: &CatalogueEntry) -> String {
+    let names = entry.recipes.iter().map(|recipe| match recipe {
+        ModelRecipe::Diffusers(_) => "--engine diffusers".to_owned(),
+        ModelRecipe::Sdcpp(recipe) => {
+            let labels = recipe.variants.iter().map(|variant| variant.label.as_str());
+            let labels: Vec<_> = labels.collect();
+            format!("--engine sdcpp with --variant {}", labels.join(" or "))
+        }
+    });
+    names.collect::<Vec<_>>().join("; ")
+}
+
+/// The devices to try, the largest first; `None` is the processor.
+fn devices<'m>(machine: &'m Machine, wishes: &Wishes) -> Result<Vec<Option<&'m GpuInfo>>, NoFit> {
+    if let Some(name) = &wishes.device {
+        if name == "cpu" {
+            return Ok(vec![None]);
+        }
+        let found = select_gpus(&machine.gpus, std::slice::from_ref(name));
+        let found = found.map_err(|name| {
+            let known = machine.gpus.iter().map(title).chain(["cpu".to_owned()]);
+            let known: Vec<_> = known.collect();
+            NoFit::because(format!(
+                "This machine has no device '{name}'; it has {}.",
+                known.join(", ")
+            ))
+        })?;
+        return Ok(found.into_iter().map(Some).collect());
+    }
+    let mut gpus: Vec<&GpuInfo> = machine.gpus.iter().collect();
+    gpus.sort_by_key(|gpu| std::cmp::Reverse(gpu.memory_bytes));
+    if gpus.is_empty() {
+        let none = "No GPU that models can use was found. Kinora asks nvidia-smi, and the kernel for GPUs of AMD and Intel. \
+                    To try a model on the processor, which takes hours for a clip, add --device cpu.";
+        let mut reasons = machine.problems.clone();
+        reasons.push(none.to_owned());
+        return Err(NoFit { reasons });
+    }
+    Ok(gpus.into_iter().map(Some).collect())
+}
+
+/// One way on one device.
+struct Trial<'m> {
+    entry: &'static CatalogueEntry,
+    way: Way,
+    device: Option<&'m GpuInfo>,
+    machine: &'m Machine,
+    wishes: &'m Wishes,
+    may_move_layers: bool,
+}
+
+impl Trial<'_> {
+    /// The choice, or the reason against it.
+    fn choice(&self) -> Result<Choice, String> {
+        match self.way.kind {
+            WayKind::Diffusers(recipe) => self.by_diffusers(recipe),
+            WayKind::Sdcpp(recipe, variant) => self.by_sdcpp(recipe, variant),
+        }
+    }
+
+    fn by_diffusers(&self, recipe: &'static DiffusersRecipe) -> Result<Choice, String> {
+        let unfit = |why: String| format!("By diffusers: {why}.");
+        let Some((gpu, compute)) = self.device.and_then(with_compute) else {
+            return Err(unfit("it needs a GPU of NVIDIA".to_owned()));
+        };
+        check_driver(gpu, CUDA_13_DRIVER, "CUDA 13, with which torch is built").map_err(unfit)?;
+        if compute < CUDA_13_COMPUTE {
+            return Err(unfit(format!(
+                "{} has compute capability {compute}, and torch needs {CUDA_13_COMPUTE} (GeForce RTX 20 or later)",
+                title(gpu)
+            )));
+        }
+        let card = self.way.recipe.card();
+        let engine = engine_table(&card).cloned().unwrap_or_default();
+        let needs = engine.get("memory").cloned();
+        let needs: Option<MemoryNeeds> = needs.and_then(|needs| needs.try_into().ok());
+        let needs = needs.ok_or_else(|| unfit("its card has no figures of memory".to_owned()))?;
+        let current = WeightPlacement::from_engine(&engine);
+        let placement = self.place(&needs, current, gpu).map_err(unfit)?;
+        let (needs, download) = (needs.required_gigabytes(placement), recipe.gigabytes);
+        Ok(self.chosen(placement, needs, download, EnvironmentKind::Diffusers))
+    }
+
+    fn by_sdcpp(
+        &self,
+        recipe: &'static SdcppRecipe,
+        variant: &'static SdcppVariant,
+    ) -> Result<Choice, String> {
+        let unfit = |why: String| format!("By stable-diffusion.cpp with {}: {why}.", variant.label);
+        let needs = recipe.memory(variant);
+        let build = match self.device.map(|gpu| &gpu.api) {
+            Some(GpuApi::Cuda { .. }) => SdServerBuild::Cuda12,
+            Some(GpuApi::Vulkan) => SdServerBuild::Vulkan,
+            None => SdServerBuild::Cpu,
+        };
+        let placement = match self.device {
+            None => self.place_in_main_memory(&needs).map_err(unfit)?,
+            Some(gpu) => {
+                if build == SdServerBuild::Cuda12 && self.wishes.sd_server.is_none() {
+                    check_driver(
+                        gpu,
+                        CUDA_12_DRIVER,
+                        "CUDA 12, with which sd-server is built",
+                    )
+                    .map_err(unfit)?;
+                }
+                let current = WeightPlacement {
+                    offload: OffloadMode::None,
+                    // Vulkan's drivers limit each buffer to 2 or 4 GiB, and decoding at once needs one that is larger.
+                    tiles: gpu.api == GpuApi::Vulkan,
+                    has_layers: false,
+                };
+                self.place(&needs, current, gpu).map_err(unfit)?
+            }
+        };
+        let build = self
+            .wishes
+            .sd_server
+            .clone()
+            .map_or(build, SdServerBuild::Given);
+        let (needs, download) = (needs.required_gigabytes(placement), variant.gigabytes());
+        Ok(self.chosen(placement, needs, download, EnvironmentKind::SdServer(build)))
+    }
+
+    /// The quickest placement that fits the GPU and the main memory.
+    fn place(
+        &self,
+        needs: &MemoryNeeds,
+        current: WeightPlacement,
+        gpu: &GpuInfo,
+    ) -> Result<WeightPlacement, String> {
+        if gpu.memory_bytes == 0 {
+            // Intel's driver does not say it. An operator who names the device knows it.
+            return match self.wishes.device {
+                Some(_) => Ok(WeightPlacement {
+                    offload: OffloadMode::Model,
+                    tiles: true,
+                    ..current
+                }),
+                None => Err(format!(
+                    "{} does not say how much memory it has; if you know that it is enough, add --device {}",
+                    title(gpu),
+                    gpu.index
+                )),
+            };
+        }
+        let memory = gpu.gigabytes();
+        let all = || {
+            let all = current.alternatives();
+            all.filter(|one| self.may_move_layers || one.offload != OffloadMode::Layers)
+        };
+        let Some(quickest) = all().find(|one| needs.fits(*one, memory)) else {
+            let least = all().map(|one| needs.required_gigabytes(one));
+            let least = least.fold(f64::INFINITY, f64::min);
+            return Err(format!(
+                "it needs {least:.1} GB at least, and of the {memory:.1} GB of {} it may fill {:.1}",
+                title(gpu),
+                FILLED_MAX * memory
+            ));
+        };
+        let (weights, main) = (
+            needs.weights_gigabytes(),
+            gigabytes(self.machine.memory_bytes),
+        );
+        let has_room = main == 0.0 || weights <= FILLED_MAX * main;
+        if quickest.offload == OffloadMode::None || has_room {
+            return Ok(quickest);
+        }
+        Err(format!(
+            "{} is too small for all weights, and {weights:.1} GB of them would wait in main memory, which has {main:.1} GB",
+            title(gpu)
+        ))
+    }
+
+    /// Everything in main memory, for the processor.
+    fn place_in_main_memory(&self, needs: &MemoryNeeds) -> Result<WeightPlacement, String> {
+        let placement = WeightPlacement {
+            offload: OffloadMode::None,
+            tiles: true,
+            has_layers: false,
+        };
+        let (needs, main) = (
+            needs.required_gigabytes(placement),
+            gigabytes(self.machine.memory_bytes),
+        );
+        if main == 0.0 || needs <= FILLED_MAX * main {
+            return Ok(placement);
+        }
+        Err(format!(
+            "it needs {needs:.1} GB, and this machine has {main:.1} GB of main memory"
+        ))
+    }
+
+    fn chosen(
+        &self,
+        placement: WeightPlacement,
+        needs_gigabytes: f64,
+        download_gigabytes: f64,
+        environment: EnvironmentKind,
+    ) -> Choice {
+        let offload = match placement.offload {
+            OffloadMode::None => "all weights on it",
+            OffloadMode::Model => "one part of the weights on it at a time",
+            OffloadMode::Layers => "one layer of the weights on it at a time",
+        };
+        let tiles = if placement.tiles {
+            ", decoded by tiles"
+        } else {
+            ""
+        };
+        let device = match self.device {
+            None => "the processor".to_owned(),
+            Some(gpu) if gpu.memory_bytes == 0 => title(gpu),
+            Some(gpu) => format!("{} with {:.1} GB", title(gpu), gpu.gigabytes()),
+        };
+        Choice {
+            entry: self.entry,
+            recipe: self.way.recipe,
+            device: self.device.cloned(),
+            is_one_of_many: self.machine.gpus.len() > 1,
+            variant: match self.way.kind {
+                WayKind::Diffusers(_) => None,
+                WayKind::Sdcpp(_, variant) => Some(variant),
+            },
+            placement,
+            needs_gigabytes,
+            download_gigabytes,
+            environment,
+            why: format!("{device}; a run needs {needs_gigabytes:.1} GB: {offload}{tiles}"),
+        }
+    }
+}
+
+/// A GPU of NVIDIA with its compute capability.
+fn with_compute(gpu: &GpuInfo) -> Option<(&GpuInfo, f64)> {
+    match &gpu.api {
+        // One that cannot be read is that of a GPU newer than this program.
+        GpuApi::Cuda { compute, .. } => Some((gpu, compute.parse().unwrap_or(f64::INFINITY))),
+        GpuApi::Vulkan => None,
+    }
+}
+
+/// Refuses a driver that is older than the series `earliest`.
+fn check_driver(gpu: &GpuInfo, earliest: u32, what: &str) -> Result<(), String> {
+    let (GpuApi::Cuda { driver, .. }, Some(major)) = (&gpu.api, gpu.driver_major()) else {
+        return Ok(());
+    };
+    if major >= earliest {
+        return Ok(());
+    }
+    Err(format!(
+        "the driver of {} is {driver}, and {what}, needs {earliest} or later; install a newer driver and restart",
+        title(gpu)
+    ))
+}
+
+/// `device 0 (NVIDIA GeForce RTX 4090)`.
+fn title(gpu: &GpuInfo) -> String {
+    format!("device {} ({})", gpu.index, gpu.name)
 }

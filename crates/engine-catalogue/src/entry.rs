@@ -7,6 +7,9 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use toml::Table;
 
+use crate::embedded::{CARDS, ENTRIES};
+use crate::memory::MemoryNeeds;
+
 /// A model of the catalogue.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +86,9 @@ pub struct RepositoryFiles {
 }
 
 /// A model by stable-diffusion.cpp. Its files are those of its card.
+///
+/// It computes in buffers that it names in its log ("compute buffer size"). Those of small clips of Wan were counted with
+/// random weights on the processor; they grow with the number of pixels (decoding) and of tokens (a step).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SdcppRecipe {
@@ -92,6 +98,8 @@ pub struct SdcppRecipe {
     pub decode_gigabytes: f64,
     /// The same by tiles.
     pub tiled_decode_gigabytes: f64,
+    /// What a step of the largest clip needs beside the transformer.
+    pub step_gigabytes: f64,
     /// Quantisations, the best first.
     pub variants: Vec<SdcppVariant>,
 }
@@ -119,22 +127,56 @@ pub struct UnknownModel {
 
 /// All models, sorted by name.
 pub fn catalogue() -> &'static [CatalogueEntry] {
-    static ENTRIES: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(Vec::new);
-    &ENTRIES
+    // All parse: a test reads each.
+    static PARSED: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(|| {
+        let entries = ENTRIES.iter().map(|text| toml::from_str(text));
+        entries.filter_map(Result::ok).collect()
+    });
+    &PARSED
 }
 
 /// The model of this name.
 ///
 /// # Errors
-/// [`UnknownModel`], with the names that are close.
+/// [`UnknownModel`], with the names that are close, or all.
 pub fn find(name: &str) -> Result<&'static CatalogueEntry, UnknownModel> {
     let mut entries = catalogue().iter();
-    entries
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| UnknownModel {
-            name: name.to_owned(),
-            advice: String::new(),
-        })
+    entries.find(|entry| entry.name == name).ok_or_else(|| {
+        let names = || catalogue().iter().map(|entry| entry.name.as_str());
+        let close: Vec<&str> = names().filter(|known| are_close(name, known)).collect();
+        let advice = if close.is_empty() {
+            format!("it has {}", names().collect::<Vec<_>>().join(", "))
+        } else {
+            format!("did you mean {}?", close.join(" or "))
+        };
+        let name = name.escape_debug().to_string();
+        UnknownModel { name, advice }
+    })
+}
+
+/// Whether one name is a part of the other, or at most three typing errors away.
+fn are_close(name: &str, known: &str) -> bool {
+    let plain = |text: &str| -> Vec<char> {
+        let all = text.chars().flat_map(char::to_lowercase);
+        all.filter(|one| one.is_alphanumeric()).take(64).collect()
+    };
+    let (name, known) = (plain(name), plain(known));
+    let is_part = name.len() >= 3 && known.windows(name.len()).any(|part| part == name);
+    is_part || typing_errors(&name, &known) <= 3
+}
+
+/// Levenshtein's distance.
+fn typing_errors(one: &[char], other: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (number, a) in one.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], number + 1);
+        for (column, b) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 impl ModelRecipe {
@@ -148,8 +190,40 @@ impl ModelRecipe {
 
     /// The ready-made card.
     pub(crate) fn card(&self) -> Table {
-        Table::new()
+        let name = match self {
+            Self::Diffusers(recipe) => &recipe.card,
+            Self::Sdcpp(recipe) => &recipe.card,
+        };
+        let text = CARDS.iter().find(|(card, _)| card == name);
+        let parsed = text.and_then(|(_, text)| toml::from_str(text).ok());
+        parsed.unwrap_or_default()
     }
+}
+
+impl SdcppRecipe {
+    /// What a quantisation needs. Layers cannot wait in main memory, so none has a size of its own.
+    pub(crate) fn memory(&self, variant: &SdcppVariant) -> MemoryNeeds {
+        MemoryNeeds {
+            device_gigabytes: 0.0,
+            parts_gigabytes: variant.parts_gigabytes.clone(),
+            layer_gigabytes: f64::INFINITY,
+            step_gigabytes: self.step_gigabytes,
+            decode_gigabytes: self.decode_gigabytes,
+            tiled_decode_gigabytes: self.tiled_decode_gigabytes,
+        }
+    }
+}
+
+impl SdcppVariant {
+    /// Size of all files.
+    pub fn gigabytes(&self) -> f64 {
+        self.parts_gigabytes.values().sum()
+    }
+}
+
+/// The table of the card's engine.
+pub(crate) fn engine_table(card: &Table) -> Option<&Table> {
+    card.get("engines")?.as_array()?.first()?.as_table()
 }
 
 fn main_branch() -> String {

@@ -15,8 +15,10 @@
 
 mod card;
 mod choice;
+mod embedded;
 mod entry;
 mod environment;
+mod files;
 mod hub;
 mod machine;
 mod memory;

@@ -1,4 +1,4 @@
-//! `[engines.memory]`: what an engine needs of a device by arithmetic, and how much less with other settings of its
+//! What an engine needs of a device by arithmetic (`[engines.memory]`), and how much less with other settings of its
 //! command. It knows the settings of the Python package's diffusers engine.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use toml::Table;
 
 /// Share of a device's memory that the arithmetic may fill. Activations, the driver and other
 /// programs use the rest.
-const FILLED_MAX: f64 = 0.9;
+pub(crate) const FILLED_MAX: f64 = 0.9;
 
 /// The figures, in units of 10^9 bytes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -20,6 +20,9 @@ pub struct MemoryNeeds {
     pub parts_gigabytes: BTreeMap<String, f64>,
     /// The largest single layer.
     pub layer_gigabytes: f64,
+    /// What a step of the largest clip needs beside the weights, where that is known.
+    #[serde(default)]
+    pub step_gigabytes: f64,
     /// What decoding the largest clip needs: its peak, or its largest tensor where only that is known.
     pub decode_gigabytes: f64,
     /// The same by tiles.
@@ -59,6 +62,7 @@ impl MemoryNeeds {
             self.tiled_decode_gigabytes,
         ];
         let is_good = !self.parts_gigabytes.is_empty()
+            && self.step_gigabytes >= 0.0
             && parts
                 .chain(others)
                 .all(|size| size.is_finite() && size > 0.0);
@@ -78,15 +82,30 @@ impl MemoryNeeds {
         // there as well, and by model the decoder (`vae`) with it. For example, with parts of 10.0, 11.4
         // and 2.8 GB, a layer of 2.1 GB and 9.0 GB to decode: 33.2 GB, or max(11.4, 2.8 + 9.0) =
         // 11.8 GB, or 11.1 GB. With tiles of 1.3 GB these are 25.5, 11.4 and 3.4 GB.
+        // A step counts like decoding, where its figure is known: both are never there together.
+        let work = decode.max(self.step_gigabytes);
         let parts = &self.parts_gigabytes;
         match placement.offload {
-            OffloadMode::None => parts.values().sum::<f64>() + decode,
+            OffloadMode::None => self.weights_gigabytes() + work,
             OffloadMode::Model => {
                 let decoder = parts.get("vae").copied().unwrap_or(0.0) + decode;
-                parts.values().copied().fold(decoder, f64::max)
+                let parts = parts.iter().map(|(name, size)| {
+                    let is_transformer = name.starts_with("transformer");
+                    size + if is_transformer {
+                        self.step_gigabytes
+                    } else {
+                        0.0
+                    }
+                });
+                parts.fold(decoder, f64::max)
             }
-            OffloadMode::Layers => self.layer_gigabytes + decode,
+            OffloadMode::Layers => self.layer_gigabytes + work,
         }
+    }
+
+    /// All weights. Those of an engine with offload wait in main memory.
+    pub fn weights_gigabytes(&self) -> f64 {
+        self.parts_gigabytes.values().sum()
     }
 
     /// Whether a device with so much memory is enough.
@@ -100,21 +119,8 @@ impl MemoryNeeds {
         current: WeightPlacement,
         device_gigabytes: f64,
     ) -> Option<WeightPlacement> {
-        // The quickest first: each further offload moves more weights over the bus in every run.
-        // Tiles cost little time, so they are tried before the next offload.
-        let offloads = [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers];
-        let offloads = offloads
-            .into_iter()
-            .filter(|offload| current.has_layers || *offload != OffloadMode::Layers);
-        let placements = offloads.flat_map(|offload| {
-            [current.tiles, true].map(|tiles| WeightPlacement {
-                offload,
-                tiles,
-                ..current
-            })
-        });
-        let mut placements = placements.filter(|one| self.fits(*one, device_gigabytes));
-        placements.next()
+        let mut placements = current.alternatives();
+        placements.find(|one| self.fits(*one, device_gigabytes))
     }
 }
 
@@ -143,6 +149,23 @@ impl WeightPlacement {
                 .unwrap_or(false),
             has_layers: !pipeline.unwrap_or_default().ends_with("ModularPipeline"),
         }
+    }
+
+    /// The placements of the same engine, the quickest first.
+    pub fn alternatives(self) -> impl Iterator<Item = Self> {
+        // Each further offload moves more weights over the bus in every run. Tiles cost little time, so they are tried
+        // before the next offload.
+        let offloads = [OffloadMode::None, OffloadMode::Model, OffloadMode::Layers];
+        let offloads = offloads
+            .into_iter()
+            .filter(move |offload| self.has_layers || *offload != OffloadMode::Layers);
+        offloads.flat_map(move |offload| {
+            [self.tiles, true].map(|tiles| Self {
+                offload,
+                tiles,
+                ..self
+            })
+        })
     }
 
     /// The settings, as a configuration has them.

@@ -42,7 +42,8 @@ impl OriginToken {
     }
 
     /// The header for a request to `url`, if it may see the token.
-    pub(crate) fn header_for(&self, url: &Url) -> Option<&HeaderValue> {
+    #[must_use]
+    pub fn header_for(&self, url: &Url) -> Option<&HeaderValue> {
         (url.origin() == self.origin).then_some(&self.header)
     }
 }
