@@ -92,6 +92,16 @@ fn add_names(
     Ok(())
 }
 
+impl ModelFile {
+    /// The names of its engines, and the ids and aliases of its models.
+    pub(crate) fn names(&self) -> Result<(Vec<String>, Vec<String>), Failure> {
+        let table = overlay::parse(&self.text, &self.path.display().to_string())?;
+        let engines = engine_names(&table).map(|(_, name)| name).collect();
+        let models = model_names(&table).map(|(_, name)| name).collect();
+        Ok((engines, models))
+    }
+}
+
 fn engine_names(table: &Table) -> impl Iterator<Item = (&'static str, String)> {
     items(table, "engines").filter_map(|engine| Some(("engine", text(engine, "name")?)))
 }

@@ -129,7 +129,7 @@ impl<'a> Installer<'a> {
         let machine = Machine::ask();
         print(&format!("1/5 machine: {}\n", machine_text(&machine)));
         let choice = choose(entry, &machine, &catalogue_wishes(&wishes)).map_err(|no_fit| {
-            let reasons = no_fit.reasons.iter().chain(&machine.problems);
+            let reasons = no_fit.reasons.iter();
             let reasons: Vec<String> = reasons.map(|reason| format!("  {reason}")).collect();
             Failure::new(format!(
                 "{} does not fit this machine.\n{}",

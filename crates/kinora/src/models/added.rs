@@ -48,6 +48,33 @@ impl AddRecord {
     }
 }
 
+/// A file that `kinora models add` wrote.
+#[derive(Debug)]
+pub(super) struct AddedCard {
+    pub(super) path: PathBuf,
+    /// Names of its engines.
+    pub(super) engines: Vec<String>,
+    /// Ids and aliases of its models.
+    pub(super) models: Vec<String>,
+}
+
+/// All of them.
+pub(super) fn cards(config: &Config) -> Result<Vec<AddedCard>, Failure> {
+    let files = models_folder::read(&config.data)?.into_iter();
+    // Files without a record are the operator's own.
+    let added = files.filter(|file| file.text.starts_with(RECORD));
+    let cards = added.map(|file| {
+        let (engines, models) = file.names()?;
+        let path = file.path;
+        Ok(AddedCard {
+            path,
+            engines,
+            models,
+        })
+    });
+    cards.collect()
+}
+
 /// The file of the model `name`.
 pub(super) fn path(data: &Path, name: &str) -> PathBuf {
     models_folder::folder(data).join(format!("{name}.toml"))

@@ -59,7 +59,7 @@ fn model_object((entry, choice): &(&CatalogueEntry, Result<Choice, NoFit>)) -> V
     let choice_object = choice.as_ref().ok().map(|choice| {
         json!({
             "engine": engine_text(choice),
-            "variant": choice.variant,
+            "variant": choice.variant.map(|variant| &variant.label),
             "device": choice.device.as_ref().map(|gpu| &gpu.index),
             "memory_gigabytes": choice.needs_gigabytes,
             "download_gigabytes": choice.download_gigabytes,

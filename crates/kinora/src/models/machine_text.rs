@@ -29,7 +29,7 @@ pub(super) fn machine_text(machine: &Machine) -> String {
 /// How a model will run: `diffusers, model offload, 11.4 GB on GPU 0 (NVIDIA GeForce RTX 4090)`.
 pub(super) fn needs_text(choice: &Choice) -> String {
     let mut parts = vec![engine_text(choice).to_owned()];
-    parts.extend(choice.variant.map(str::to_owned));
+    parts.extend(choice.variant.map(|variant| variant.label.clone()));
     match choice.placement.offload {
         OffloadMode::None => {}
         OffloadMode::Model => parts.push("model offload".to_owned()),

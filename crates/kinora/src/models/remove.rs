@@ -1,13 +1,12 @@
 //! `kinora models remove`: removes added models, and the files of models that nothing else uses.
 
 use std::fs;
-use std::path::PathBuf;
 
 use kinora_contract::CardRecord;
 
-use super::added::{self, UsedPaths};
+use super::added::{self, AddedCard, UsedPaths};
 use crate::cli::RemoveArgs;
-use crate::config::{Config, EngineSettings};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{count, print, print_message, size};
 use crate::weights::{self, FileState, WeightFile};
@@ -15,59 +14,63 @@ use crate::weights::{self, FileState, WeightFile};
 /// Removes the named models that were added, and the files of all.
 pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
     let config = Config::load(&args.models.home)?;
-    let models = weights::find_models(&config, &args.models.names)?;
-    let added: Vec<(&CardRecord, PathBuf)> = models
-        .iter()
-        .map(|model| (*model, added::path(&config.data, &model.id)))
-        .filter(|(_, path)| path.exists())
-        .collect();
+    let named = weights::find_models(&config, &args.models.names)?;
+    let is_named = |id: &String| named.iter().any(|model| model.id == *id);
+    let mut added = added::cards(&config)?;
+    added.retain(|card| card.models.iter().any(is_named));
     if added.is_empty() && args.keep_files {
         return Err(Failure::new(
             "`kinora models add` has added none of these models: remove them from your configuration.",
         ));
     }
     if added.is_empty() {
-        return remove_files(&config, &models);
+        return remove_files(&config, &named);
     }
     let _lock = added::lock(&config)?;
-    refuse_used_engines(&config, &added)?;
+    // A card may have several models, which go together.
+    let is_removed = |id: &String| is_named(id) || added.iter().any(|card| card.models.contains(id));
+    let models = config.models.iter().filter(|model| is_removed(&model.id));
+    let models: Vec<&CardRecord> = models.collect();
+    refuse_used_engines(&config, &added, &models)?;
     // The files first: after an interruption the same command goes on.
     if !args.keep_files {
         remove_files(&config, &models)?;
     }
-    let places = added::places(&config)?;
-    let engines = added.iter().map(|(model, _)| config.engine(&model.engine));
-    let engines: Vec<EngineSettings> = engines.collect::<Result<_, _>>()?;
-    for (model, path) in &added {
+    for card in &added {
+        let path = &card.path;
         fs::remove_file(path).map_err(|error| {
             Failure::because(format!("{} cannot be removed", path.display()), error)
         })?;
-        print(&format!("{} is removed.\n", model.id));
+        print(&format!("{} is removed.\n", card.models.join(", ")));
     }
     if !args.keep_files {
+        let places = added::places(&config)?;
         let rest = Config::load(&args.models.home)?;
         let kept = UsedPaths::of(&rest.engines, &places);
-        let unused = UsedPaths::of(&engines, &places).remove_unused(&kept, &places);
+        let unused = UsedPaths::of(&config.engines, &places).remove_unused(&kept, &places);
         unused.map_err(|error| Failure::because("Programs of its engine remain", error))?;
     }
     print("A service that runs serves it until a restart.\n");
     Ok(())
 }
 
-/// Refuses to remove the engine of an added model while another model runs on it.
-fn refuse_used_engines(config: &Config, added: &[(&CardRecord, PathBuf)]) -> Result<(), Failure> {
-    let is_removed = |id: &String| added.iter().any(|(model, _)| model.id == *id);
-    for (model, _) in added {
-        let mut others = config.models.iter();
-        let other = others.find(|one| one.engine == model.engine && !is_removed(&one.id));
-        if let Some(other) = other {
-            return Err(Failure::new(format!(
-                "The model '{}' runs on the engine of '{}': remove it from the configuration first.",
-                other.id, model.id
-            )));
-        }
+/// Refuses to remove the engine of a card while a model that stays runs on it.
+fn refuse_used_engines(
+    config: &Config,
+    added: &[AddedCard],
+    models: &[&CardRecord],
+) -> Result<(), Failure> {
+    let engines = added.iter().flat_map(|card| &card.engines);
+    let engines: Vec<&String> = engines.collect();
+    let goes = |id: &String| models.iter().any(|model| model.id == *id);
+    let mut stay = config.models.iter().filter(|model| !goes(&model.id));
+    match stay.find(|model| engines.contains(&&model.engine)) {
+        None => Ok(()),
+        Some(model) => Err(Failure::new(format!(
+            "The model '{}' of the configuration runs on the engine '{}': remove it there first.",
+            model.id, model.engine
+        ))),
     }
-    Ok(())
 }
 
 /// Removes the files of models, and prints what happened to each.
