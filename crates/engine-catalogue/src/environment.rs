@@ -1,75 +1,28 @@
-//! The programs that engines run.
+//! The programs that engines run, prepared in folders of their own below one folder. Each step can be repeated: what is ready
+//! stays, and what is unfinished is continued or made anew. It installs nothing outside of these folders.
+
+mod archive;
+mod folder;
+mod interpreter;
+mod kind;
+mod package;
+mod program;
+mod release;
+mod sd_server;
+#[cfg(test)]
+mod tests;
+mod venv;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
-use url::Url;
+pub use kind::{
+    EnvironmentError, EnvironmentKind, EnvironmentOptions, EnvironmentWatcher, PreparedEnvironment,
+    SdServerBuild,
+};
 
 use crate::card::Places;
-
-/// Which programs an engine runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EnvironmentKind {
-    /// Python with diffusers and the package `kinora_engine`.
-    Diffusers,
-    /// The server of stable-diffusion.cpp.
-    SdServer(SdServerBuild),
-}
-
-/// Which build of `sd-server`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SdServerBuild {
-    /// For NVIDIA's GPUs.
-    Cuda12,
-    /// For the GPUs of all makers.
-    Vulkan,
-    /// Without a GPU.
-    Cpu,
-    /// The operator's own.
-    Given(PathBuf),
-}
-
-/// How to prepare an environment.
-#[derive(Clone, Debug)]
-pub struct EnvironmentOptions {
-    /// Address of the API that lists releases, such as `https://api.github.com`.
-    pub releases: Url,
-    /// Trusted certificates in PEM besides the public ones.
-    pub roots_pem: Vec<u8>,
-    /// Whether an archive without a known SHA-256 is accepted.
-    pub allow_unverified: bool,
-}
-
-/// Receives the progress of the preparation. The calls must return at once.
-pub trait EnvironmentWatcher: Send + Sync {
-    /// A step begins, in words.
-    fn step(&self, text: &str);
-
-    /// The last line that a program printed.
-    fn line(&self, text: &str);
-
-    /// The environment's folder, or its archive, now has this many bytes, of `whole` if that is known.
-    fn grown(&self, bytes: u64, whole: Option<u64>);
-}
-
-/// Programs that are ready.
-#[derive(Clone, Debug)]
-pub struct PreparedEnvironment {
-    /// The folder of the environment.
-    pub folder: PathBuf,
-    /// For diffusers the complete command of an engine; for `sd-server` its path.
-    pub command: Vec<String>,
-    /// Variables of the process.
-    pub environment: BTreeMap<String, String>,
-}
-
-/// Why an environment is not ready.
-#[derive(Debug, thiserror::Error)]
-pub enum EnvironmentError {
-    /// What happened, and what to do.
-    #[error("{0}")]
-    Failed(String),
-}
+use interpreter::ProgramContext;
 
 /// Prepares the programs of `kind` below `places.engines`, unless they are ready.
 ///
@@ -81,8 +34,30 @@ pub async fn prepare_environment(
     options: &EnvironmentOptions,
     watcher: &dyn EnvironmentWatcher,
 ) -> Result<PreparedEnvironment, EnvironmentError> {
-    let _ = (places, options, watcher);
-    Err(EnvironmentError::Failed(format!(
-        "{kind:?} cannot be prepared"
-    )))
+    match kind {
+        EnvironmentKind::SdServer(build) => {
+            sd_server::prepare_server(build, &places.engines, options, watcher).await
+        }
+        EnvironmentKind::Diffusers => {
+            prepare_diffusers(&places.engines, &ProgramContext::inherited(), watcher).await
+        }
+    }
+}
+
+async fn prepare_diffusers(
+    engines: &Path,
+    context: &ProgramContext,
+    watcher: &dyn EnvironmentWatcher,
+) -> Result<PreparedEnvironment, EnvironmentError> {
+    let package = package::write_package(engines)?;
+    let (folder, python) = venv::prepare_venv(engines, &package, context, watcher).await?;
+    let target = ["-m", "kinora_engine", "kinora_engine.diffusers:Pipeline"];
+    Ok(PreparedEnvironment {
+        folder,
+        command: [python.display().to_string()]
+            .into_iter()
+            .chain(target.map(str::to_owned))
+            .collect(),
+        environment: BTreeMap::from([("PYTHONPATH".to_owned(), package.display().to_string())]),
+    })
 }

@@ -118,6 +118,7 @@ pub(crate) fn read(stream: &TcpStream) -> Option<Request> {
 
 /// An answer to a request.
 #[derive(Clone, Debug)]
+#[allow(unreachable_pub, reason = "only some stand-ins show it to tests")]
 pub struct Answer {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
@@ -148,6 +149,7 @@ impl Answer {
     }
 
     /// As ComfyUI answers for a path that it does not have: it looks for a file of its website, which it only gets.
+    #[cfg(any(feature = "comfyui", feature = "providers"))]
     pub(crate) fn no_route(method: &str) -> Self {
         let (status, body) = match method {
             "GET" => (404, ""),

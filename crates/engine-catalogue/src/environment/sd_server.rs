@@ -1,0 +1,301 @@
+//! The server of stable-diffusion.cpp: a build that its authors or others publish, downloaded, checked and unpacked; or the
+//! operator's own. It compiles nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kinora_http_download::{
+    DownloadError, DownloadOptions, DownloadSource, DownloadWatcher, Downloader,
+};
+use serde::Deserialize;
+
+use crate::environment::archive::unpack;
+use crate::environment::folder::{EngineFolder, remove};
+use crate::environment::interpreter::ProgramContext;
+use crate::environment::kind::{
+    EnvironmentError, EnvironmentOptions, EnvironmentWatcher, PreparedEnvironment, SdServerBuild,
+};
+use crate::environment::program;
+use crate::environment::release::{ServerBuild, find_file};
+
+const BUILDS: &str = include_str!("../../environments/sd-server.toml");
+const PROGRAM: &str = "sd-server";
+/// Folder of the unpacked archive.
+const UNPACKED: &str = "files";
+const OWN: &str =
+    "build stable-diffusion.cpp for this machine and name its server with --sd-server PATH";
+/// As for weights.
+const STALL_LIMIT: Duration = Duration::from_mins(1);
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const RETRIES_MAX: u32 = 5;
+
+/// All published builds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerBuilds {
+    cuda12: ServerBuild,
+    vulkan: ServerBuild,
+    cpu: ServerBuild,
+}
+
+/// Operating system and processor, by their names in [`std::env::consts`].
+pub(super) type Platform<'n> = (&'n str, &'n str);
+
+/// Prepares the server below `engines` unless it is ready.
+pub(super) async fn prepare_server(
+    build: &SdServerBuild,
+    engines: &Path,
+    options: &EnvironmentOptions,
+    watcher: &dyn EnvironmentWatcher,
+) -> Result<PreparedEnvironment, EnvironmentError> {
+    let label = match build {
+        SdServerBuild::Given(path) => return check_given(path, watcher).await,
+        SdServerBuild::Cuda12 => "cuda12",
+        SdServerBuild::Vulkan => "vulkan",
+        SdServerBuild::Cpu => "cpu",
+    };
+    let published = published(build, (std::env::consts::OS, std::env::consts::ARCH))?;
+    let folder = EngineFolder::open(engines, &format!("{PROGRAM}-{}-{label}", published.tag))?;
+    // The marker has the program's path.
+    if let Some(program) = folder.marker().map(|name| folder.path().join(name))
+        && version(&program).await.is_ok()
+    {
+        return Ok(prepared(folder.path(), &program));
+    }
+    folder.unmark()?;
+    let archive = download(&published, engines, options, watcher).await?;
+    watcher.step(&format!("Unpacking {}", published.asset));
+    let installed = install(&archive, &folder).await;
+    // A complete archive would not be downloaded again.
+    remove(&archive)?;
+    let program = installed?;
+    let version = version(&program).await.map_err(EnvironmentError::Failed)?;
+    watcher.step(&version);
+    if *build != SdServerBuild::Cpu {
+        watcher.step(&devices(&program).await);
+    }
+    folder.mark(&relative(&program, folder.path()))?;
+    Ok(prepared(folder.path(), &program))
+}
+
+fn prepared(folder: &Path, program: &Path) -> PreparedEnvironment {
+    PreparedEnvironment {
+        folder: folder.to_owned(),
+        command: vec![program.display().to_string()],
+        environment: BTreeMap::new(),
+    }
+}
+
+/// The published build for this machine.
+pub(super) fn published(
+    build: &SdServerBuild,
+    platform: Platform<'_>,
+) -> Result<ServerBuild, EnvironmentError> {
+    if platform != ("linux", "x86_64") {
+        return Err(EnvironmentError::Failed(format!(
+            "There is no ready-made {PROGRAM} for {} on {}: {OWN}.",
+            platform.0, platform.1
+        )));
+    }
+    let builds: ServerBuilds = toml::from_str(BUILDS)
+        .map_err(|error| EnvironmentError::Failed(format!("sd-server.toml is invalid: {error}")))?;
+    Ok(match build {
+        SdServerBuild::Vulkan => builds.vulkan,
+        SdServerBuild::Cpu => builds.cpu,
+        SdServerBuild::Cuda12 | SdServerBuild::Given(_) => builds.cuda12,
+    })
+}
+
+async fn check_given(
+    path: &Path,
+    watcher: &dyn EnvironmentWatcher,
+) -> Result<PreparedEnvironment, EnvironmentError> {
+    let path = std::path::absolute(path).map_err(|error| EnvironmentError::file(path, &error))?;
+    let version = version(&path).await.map_err(EnvironmentError::Failed)?;
+    watcher.step(&version);
+    Ok(prepared(path.parent().unwrap_or(&path), &path))
+}
+
+/// Downloads the archive, or its missing part, beside the folders.
+async fn download(
+    build: &ServerBuild,
+    engines: &Path,
+    options: &EnvironmentOptions,
+    watcher: &dyn EnvironmentWatcher,
+) -> Result<PathBuf, EnvironmentError> {
+    let file = find_file(build, options).await?;
+    watcher.step(&format!("Downloading {}", build.asset));
+    let source = DownloadSource {
+        url: file.url,
+        path: engines.join(&build.asset),
+        bytes: Some(file.bytes),
+        sha256: file.sha256,
+    };
+    let downloader = Downloader::new(DownloadOptions {
+        stall_limit: STALL_LIMIT,
+        retries_max: RETRIES_MAX,
+        first_wait: FIRST_WAIT,
+        token: None,
+        roots_pem: options.roots_pem.clone(),
+    });
+    let failed = |error: DownloadError| {
+        EnvironmentError::Failed(format!(
+            "{} could not be downloaded: {error}. Run the same command again to go on where it stopped, or {OWN}.",
+            build.asset
+        ))
+    };
+    let downloaded = downloader
+        .map_err(failed)?
+        .get(&source, &ArchiveWatcher(watcher))
+        .await;
+    downloaded.map_err(failed)?;
+    Ok(source.path)
+}
+
+/// Unpacks `archive` into a new subfolder; returns the path of the program in it.
+async fn install(archive: &Path, folder: &EngineFolder) -> Result<PathBuf, EnvironmentError> {
+    let into = folder.path().join(UNPACKED);
+    remove(&into)?;
+    std::fs::create_dir(&into).map_err(|error| EnvironmentError::file(&into, &error))?;
+    let (from, to) = (archive.to_owned(), into.clone());
+    let unpacked = tokio::task::spawn_blocking(move || unpack(&from, &to)).await;
+    let failed = |why: String| {
+        EnvironmentError::Failed(format!(
+            "{} cannot be used: {why}. Update Kinora, or {OWN}.",
+            archive.display()
+        ))
+    };
+    unpacked
+        .map_err(|error| failed(error.to_string()))?
+        .map_err(|error| failed(error.to_string()))?;
+    find_program(&into).ok_or_else(|| failed(format!("it has no file {PROGRAM}")))
+}
+
+/// The program in `folder` or below it.
+fn find_program(folder: &Path) -> Option<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).ok()?.flatten() {
+            let kind = entry.file_type().ok()?;
+            if kind.is_file() && entry.file_name() == PROGRAM {
+                return Some(entry.path());
+            }
+            if kind.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    None
+}
+
+fn relative(program: &Path, folder: &Path) -> String {
+    program
+        .strip_prefix(folder)
+        .unwrap_or(program)
+        .display()
+        .to_string()
+}
+
+/// What the program says that it is; otherwise why it does not run, and what to do.
+async fn version(program: &Path) -> Result<String, String> {
+    let context = ProgramContext::inherited();
+    let asked = program::ask(context.command(program).arg("--version")).await;
+    let why = match asked {
+        Ok(end) if end.is_success && !end.lines.is_empty() => return Ok(end.lines[0].clone()),
+        Ok(end) => end.text(),
+        Err(error) => error.to_string(),
+    };
+    let advice = if why.contains("GLIBC") {
+        "This build needs a newer system library than this machine has (glibc 2.38 is that of Ubuntu 24.04 and Debian 13). \
+         Use a newer system"
+    } else if why.contains("libcuda.so") {
+        "Install NVIDIA's driver"
+    } else {
+        "Check that it is a program for this machine"
+    };
+    Err(format!(
+        "{} does not run:\n\n{why}\n\n{advice}, or {OWN}.",
+        program.display()
+    ))
+}
+
+/// A sentence with the devices that the program can use.
+async fn devices(program: &Path) -> String {
+    let context = ProgramContext::inherited();
+    let asked = program::ask(context.command(program).arg("--list-devices")).await;
+    // A line is NAME, a tab and a description; other lines are of its log.
+    let lines = asked.map(|end| end.lines).unwrap_or_default();
+    let found: Vec<&str> = lines
+        .iter()
+        .map(String::as_str)
+        .filter(|line| ["CUDA", "Vulkan"].iter().any(|name| line.starts_with(name)))
+        .collect();
+    if found.is_empty() {
+        return "It finds no GPU. Install the GPU's driver, and for Vulkan the package libvulkan1, before you use it.".to_owned();
+    }
+    format!("It can use: {}", found.join(", "))
+}
+
+/// Passes a download's progress on.
+struct ArchiveWatcher<'w>(&'w dyn EnvironmentWatcher);
+
+impl DownloadWatcher for ArchiveWatcher<'_> {
+    fn begun(&self, held: u64, whole: u64) {
+        self.0.grown(held, Some(whole));
+    }
+
+    fn grown(&self, held: u64) {
+        self.0.grown(held, None);
+    }
+
+    fn checking(&self) {
+        self.0.line("checking its SHA-256");
+    }
+
+    fn retrying(&self, error: &DownloadError, wait: Duration, retry: u32, retries_max: u32) {
+        let wait = wait.as_secs_f64().ceil();
+        self.0.line(&format!(
+            "{error}; trying again in {wait:.0} s ({retry} of {retries_max})"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_build_has_an_asset_of_its_tag_for_linux() {
+        for build in [
+            SdServerBuild::Cuda12,
+            SdServerBuild::Vulkan,
+            SdServerBuild::Cpu,
+        ] {
+            let found = published(&build, ("linux", "x86_64")).unwrap();
+            let commit = found.tag.rsplit('-').next().unwrap();
+            assert!(found.asset.contains(commit), "{found:?}");
+            assert!(
+                found.asset.contains("-bin-Linux-") && found.asset.ends_with(".zip"),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_machines_are_told_what_to_do() {
+        for platform in [
+            ("macos", "aarch64"),
+            ("windows", "x86_64"),
+            ("linux", "aarch64"),
+        ] {
+            let error = published(&SdServerBuild::Vulkan, platform)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains(platform.0) && error.contains("--sd-server PATH"),
+                "{error}"
+            );
+        }
+    }
+}
