@@ -14,7 +14,7 @@ use kinora_http_download::DownloadSource;
 
 use super::added::{self, AddRecord, UsedPaths};
 use super::environment_line::EnvironmentLine;
-use super::machine_text::{machine_text, needs_text};
+use super::machine_text::{machine_text, needs_text, program_text};
 use super::{check, pull};
 use crate::cli::{AddArgs, EngineName, InstallArgs, UpdateArgs, WishArgs};
 use crate::config::Config;
@@ -29,7 +29,7 @@ const INTERRUPTED: &str = "Interrupted. Run the same command again to go on wher
 pub(super) fn add(args: &AddArgs) -> Result<(), Failure> {
     let entry = find(&args.name).map_err(|error| Failure::new(sentence(&error.to_string())))?;
     let wishes = absolute(&args.wishes)?;
-    let installer = Installer::new(&args.install)?;
+    let installer = ModelInstaller::new(&args.install, !args.dry_run)?;
     let is_added = added::path(&installer.config.data, &entry.name).exists();
     if !is_added {
         installer.refuse_configured(&entry.name)?;
@@ -61,7 +61,7 @@ pub(super) fn add(args: &AddArgs) -> Result<(), Failure> {
 
 /// Updates added models.
 pub(super) fn update(args: &UpdateArgs) -> Result<(), Failure> {
-    let installer = Installer::new(&args.install)?;
+    let installer = ModelInstaller::new(&args.install, true)?;
     let mut is_changed = false;
     for (entry, wishes) in installer.added(&args.names)? {
         print(&format!("{}\n", entry.name));
@@ -85,19 +85,20 @@ struct InstallPlan {
 }
 
 /// Installs models into one data folder.
-struct Installer<'a> {
+struct ModelInstaller<'a> {
     args: &'a InstallArgs,
     config: Config,
     places: Places,
-    /// Keeps other commands from changing the models meanwhile.
-    _lock: File,
+    /// Keeps other commands from changing the models meanwhile; none if nothing will change.
+    _lock: Option<File>,
 }
 
-impl<'a> Installer<'a> {
-    fn new(args: &'a InstallArgs) -> Result<Self, Failure> {
+impl<'a> ModelInstaller<'a> {
+    fn new(args: &'a InstallArgs, may_change: bool) -> Result<Self, Failure> {
         let config = Config::load(&args.home)?;
+        let lock = may_change.then(|| added::lock(&config));
         Ok(Self {
-            _lock: added::lock(&config)?,
+            _lock: lock.transpose()?,
             places: added::places(&config)?,
             args,
             config,
@@ -137,8 +138,11 @@ impl<'a> Installer<'a> {
                 reasons.join("\n")
             ))
         })?;
-        print(&format!("2/5 plan: {}\n", needs_text(&choice)));
-        print(&format!("    {}\n", choice.why));
+        print(&format!(
+            "2/5 plan: {}: {}\n",
+            program_text(&choice),
+            choice.why
+        ));
         let licence = &entry.licence;
         print(&format!("    licence: {}, {}\n", licence.name, licence.url));
         Ok(InstallPlan {

@@ -26,10 +26,15 @@ pub(super) fn machine_text(machine: &Machine) -> String {
     parts.join("; ")
 }
 
+/// What runs a model: `diffusers`, or `sdcpp Q8_0`.
+pub(super) fn program_text(choice: &Choice) -> String {
+    let variant = choice.variant.map(|variant| format!(" {}", variant.label));
+    format!("{}{}", engine_text(choice), variant.unwrap_or_default())
+}
+
 /// How a model will run: `diffusers, model offload, 11.4 GB on GPU 0 (NVIDIA GeForce RTX 4090)`.
 pub(super) fn needs_text(choice: &Choice) -> String {
-    let mut parts = vec![engine_text(choice).to_owned()];
-    parts.extend(choice.variant.map(|variant| variant.label.clone()));
+    let mut parts = vec![program_text(choice)];
     match choice.placement.offload {
         OffloadMode::None => {}
         OffloadMode::Model => parts.push("model offload".to_owned()),

@@ -28,7 +28,8 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
     }
     let _lock = added::lock(&config)?;
     // A card may have several models, which go together.
-    let is_removed = |id: &String| is_named(id) || added.iter().any(|card| card.models.contains(id));
+    let is_removed =
+        |id: &String| is_named(id) || added.iter().any(|card| card.models.contains(id));
     let models = config.models.iter().filter(|model| is_removed(&model.id));
     let models: Vec<&CardRecord> = models.collect();
     refuse_used_engines(&config, &added, &models)?;
