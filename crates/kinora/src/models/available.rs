@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::machine_text::{engine_text, machine_text, needs_text};
 use crate::output::{aligned, print};
 
-const HEADS: [&str; 5] = ["NAME", "MAKES", "DOWNLOAD", "LICENCE", "ON THIS MACHINE"];
+const HEADS: [&str; 5] = ["NAME", "DOWNLOAD", "ON THIS MACHINE", "LICENCE", "MAKES"];
 
 /// Prints the catalogue.
 pub(super) fn list(json: bool) {
@@ -20,15 +20,14 @@ pub(super) fn list(json: bool) {
         return;
     }
     let rows = choices.iter().map(|(entry, choice)| row(entry, choice));
-    let rows: Vec<[String; 5]> = std::iter::once(HEADS.map(str::to_owned))
-        .chain(rows)
-        .collect();
+    let heads = std::iter::once(HEADS.map(str::to_owned));
+    let rows: Vec<[String; 5]> = heads.chain(rows).collect();
     print(&aligned(&rows));
-    print(&format!("This machine: {}\n", machine_text(&machine)));
+    print(&format!("\nThis machine: {}\n", machine_text(&machine)));
     for problem in &machine.problems {
         print(&format!("{problem}\n"));
     }
-    print("Add one with: kinora models add NAME\n");
+    print("Add a model with: kinora models add NAME. With --dry-run it says why one does not fit.\n");
 }
 
 fn row(entry: &CatalogueEntry, choice: &Result<Choice, NoFit>) -> [String; 5] {
@@ -37,21 +36,14 @@ fn row(entry: &CatalogueEntry, choice: &Result<Choice, NoFit>) -> [String; 5] {
             format!("{:.1} GB", choice.download_gigabytes),
             format!("fits: {}", needs_text(choice)),
         ),
-        // The other reasons are for `add`, which prints them all.
-        Err(no_fit) => (
-            "-".to_owned(),
-            format!(
-                "does not fit: {}",
-                no_fit.reasons.first().map_or("", String::as_str)
-            ),
-        ),
+        Err(_) => ("-".to_owned(), "does not fit".to_owned()),
     };
     [
         entry.name.clone(),
-        entry.makes.clone(),
         download,
-        entry.licence.name.clone(),
         fit,
+        entry.licence.name.clone(),
+        entry.makes.clone(),
     ]
 }
 
