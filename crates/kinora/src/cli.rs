@@ -21,8 +21,9 @@ pub(crate) use keys::{
     WebhookArgs, WebhooksArgs, WebhooksCommand,
 };
 pub(crate) use models::{
-    ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs, EngineCommand,
-    EngineTryArgs, ModelsArgs, ModelsCommand, NamedArgs,
+    AddArgs, ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs, EngineCommand,
+    EngineName, EngineTryArgs, InstallArgs, ModelsArgs, ModelsCommand, NamedArgs, RemoveArgs,
+    UpdateArgs, WishArgs,
 };
 pub(crate) use service::{
     CommandHostArgs, HomeArgs, MigrateArgs, OrphansArgs, PauseArgs, ResumeArgs, ServeArgs, TopArgs,
@@ -97,7 +98,7 @@ pub(crate) enum CliCommand {
     Keys(KeysArgs),
     /// Add, list, remove, rotate and test webhooks, and see their deliveries; works while the service runs.
     Webhooks(WebhooksArgs),
-    /// Download, list, check and remove the weights of configured models.
+    /// Add models by name; download, list, check and remove the weights of configured models.
     Models(ModelsArgs),
     /// Check a command that speaks the engine protocol, or try a server.
     Engine(EngineArgs),

@@ -4,6 +4,7 @@
 mod devices;
 mod engines;
 mod load;
+pub(crate) mod models_folder;
 mod money;
 mod overlay;
 mod policy;

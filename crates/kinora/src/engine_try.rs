@@ -6,7 +6,7 @@ mod exchanges;
 mod request;
 
 use std::error::Error;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use crate::config::{Config, EngineSettings};
 use crate::engine_host;
 use crate::failure::{ExitKind, Failure};
 use crate::output::{print, print_message, printable, size};
+use crate::question;
 use crate::stop::StopSignals;
 use crate::store_access;
 use crate::system::{self, SystemClock};
@@ -265,16 +266,10 @@ fn ask() -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return declined("This video may cost money: agree with --yes.");
     }
-    let mut answer = String::new();
-    let asked = write!(
-        std::io::stderr().lock(),
-        "This video may cost money. Make it? [y/N] "
-    );
-    let read = asked.and_then(|()| std::io::stdin().read_line(&mut answer));
-    match (read, answer.trim()) {
-        (Ok(_), "y" | "Y" | "yes") => Ok(()),
-        _ => declined("Nothing was submitted."),
+    if question::is_confirmed("This video may cost money. Make it?") {
+        return Ok(());
     }
+    declined("Nothing was submitted.")
 }
 
 fn length(seconds: VideoLength) -> String {

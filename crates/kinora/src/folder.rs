@@ -97,9 +97,9 @@ fn remove_access_if_ours(folder: &Path) -> io::Result<Option<u32>> {
     remove_access(folder)
 }
 
-/// Whether a folder is not empty and has no database or secret of an earlier start.
+/// Whether a folder is not empty and has no database, secret or model of an earlier command.
 pub(crate) fn has_foreign_files(folder: &Path) -> io::Result<bool> {
-    if ["kinora.db", "signing.key"]
+    if ["kinora.db", "signing.key", "models.d"]
         .iter()
         .any(|name| folder.join(name).exists())
     {

@@ -38,6 +38,7 @@ mod orphans;
 mod output;
 mod pauses;
 mod progress;
+mod question;
 mod resources;
 mod restore;
 mod serve;

@@ -1,28 +1,41 @@
-//! `kinora models`: the weights of configured models. Lists and removes them; files that another
-//! model uses stay, and so do those that `kinora models pull` could not bring back.
+//! `kinora models`: models of the catalogue, and the weights of configured ones. Lists and removes
+//! them; files that another model uses stay, and so do those that `kinora models pull` could not
+//! bring back.
 
+mod add;
+mod added;
+mod available;
 mod check;
+mod environment_line;
+mod machine_text;
 mod pull;
-
-use std::fs;
-use std::io::{self, ErrorKind};
-use std::path::Path;
+mod remove;
 
 use kinora_contract::CardRecord;
 use serde_json::{Value, json};
 
-use crate::cli::{HomeArgs, ModelsArgs, ModelsCommand, NamedArgs};
+use crate::cli::{HomeArgs, ModelsArgs, ModelsCommand};
 use crate::config::{Config, EngineFile, EngineSettings};
 use crate::failure::Failure;
-use crate::output::{aligned, count, print, print_message, printable, size};
+use crate::output::{aligned, print, printable, size};
 use crate::weights::{self, FileState, WeightFile};
 
 /// Runs a command about models.
 pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
     match &args.command {
+        ModelsCommand::Add(args) => add::add(args),
+        ModelsCommand::Update(args) => add::update(args),
         ModelsCommand::Pull(args) => pull::run(args),
-        ModelsCommand::List { json, home } => list(home, *json),
-        ModelsCommand::Remove(args) => remove(args),
+        ModelsCommand::List {
+            available: true,
+            json,
+            ..
+        } => {
+            available::list(*json);
+            Ok(())
+        }
+        ModelsCommand::List { json, home, .. } => list(home, *json),
+        ModelsCommand::Remove(args) => remove::run(args),
         ModelsCommand::Check { home, no_load } => check::run(home, !no_load),
     }
 }
@@ -205,105 +218,4 @@ fn file_object((file, state): &(WeightFile, FileState)) -> Value {
         "sha256": source.and_then(EngineFile::sha256),
         "url": source.and_then(EngineFile::url).map(String::from),
     })
-}
-
-/// Removes the files of the named models, and prints what happened to each.
-fn remove(args: &NamedArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
-    let models = weights::find_models(&config, &args.names)?;
-    let ids: Vec<&str> = models.iter().map(|model| &*model.id).collect();
-    // Text encoders and decoders are shared between models: a file stays as long as any other
-    // model, or an engine without a model, names it.
-    let users = other_users(&config, &ids)?;
-    let (mut removed, mut freed, mut failed) = (0_u32, 0_u64, 0_u32);
-    for file in weights::files_of_models(&config, &models)? {
-        if file.state() == FileState::Missing(0) {
-            continue;
-        }
-        let path = file.path.display();
-        if let Some((user, _)) = users.iter().find(|(_, used)| used.contains(&file)) {
-            print(&format!("{path}: kept, {user} uses it\n"));
-            continue;
-        }
-        // The operator put it there, perhaps as the only copy.
-        if file.source.is_none() {
-            print(&format!(
-                "{path}: kept, because the configuration has no url to download it from again\n"
-            ));
-            continue;
-        }
-        match remove_file(&file.path) {
-            Ok(None) => {}
-            Ok(Some(bytes)) => {
-                print(&format!("{path}: removed, {}\n", size(bytes)));
-                removed += 1;
-                freed += bytes;
-            }
-            Err(error) => {
-                print_message(&format!("{path}: {error}"));
-                failed += 1;
-            }
-        }
-    }
-    print(&format!(
-        "{} removed, {} freed.\n",
-        count(removed, "file"),
-        size(freed)
-    ));
-    match failed {
-        0 => Ok(()),
-        failed => Err(Failure::new(format!(
-            "{} could not be removed, see above",
-            count(failed, "file")
-        ))),
-    }
-}
-
-/// The paths that a model, or an engine without a model, uses.
-#[derive(Debug)]
-struct UsedFiles(Vec<WeightFile>);
-
-impl UsedFiles {
-    fn contains(&self, file: &WeightFile) -> bool {
-        self.0.iter().any(|used| used.path == file.path)
-    }
-}
-
-/// Users of files in the configuration, except the models with these ids, with their files.
-fn other_users(config: &Config, ids: &[&str]) -> Result<Vec<(String, UsedFiles)>, Failure> {
-    let mut users = Vec::new();
-    for model in &config.models {
-        if !ids.contains(&&*model.id) {
-            let used = weights::files_of_engine(&config.engine(&model.engine)?);
-            users.push((model.id.clone(), UsedFiles(used)));
-        }
-    }
-    for engine in &config.engines {
-        if !config
-            .models
-            .iter()
-            .any(|model| model.engine == engine.name)
-        {
-            users.push((
-                engine.name.clone(),
-                UsedFiles(weights::files_of_engine(engine)),
-            ));
-        }
-    }
-    Ok(users)
-}
-
-/// Removes the file and what an unfinished download has left; returns the bytes, if there was
-/// anything.
-fn remove_file(path: &Path) -> io::Result<Option<u64>> {
-    let partial = kinora_http_download::partial_bytes(path);
-    let left = kinora_http_download::remove_partial(path)?;
-    match fs::metadata(path).map(|found| found.len()) {
-        Ok(bytes) => {
-            fs::remove_file(path)?;
-            Ok(Some(bytes + left))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(partial),
-        Err(error) => Err(error),
-    }
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use kinora_contract::Size;
 
 use super::client::{Reference, reference};
@@ -13,9 +13,12 @@ use crate::home_path::path;
 /// Flags of `kinora models`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Pass the same --config as to `kinora serve`. For example:\n  \
-                  kinora models pull wan2.1-t2v-1.3b --config models/wan2.1-t2v-1.3b.toml\n  \
-                  kinora models check --config models/wan2.1-t2v-1.3b.toml"
+    after_help = "Pass the same --data or --config as to `kinora serve`. For example:\n  \
+                  kinora models list --available\n  \
+                  kinora models add wan2.2-ti2v-5b\n  \
+                  kinora models remove wan2.2-ti2v-5b\n\n\
+                  Models of a configuration of yours have their files by `pull`:\n  \
+                  kinora models pull wan2.1-t2v-1.3b --config models/wan2.1-t2v-1.3b.toml"
 )]
 pub(crate) struct ModelsArgs {
     #[command(subcommand)]
@@ -25,6 +28,24 @@ pub(crate) struct ModelsArgs {
 /// The commands of `kinora models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
+    /// Add a model of the catalogue by its name: choose how this machine can run it, install its
+    /// engine, download and check its weights, and serve it from the next start on.
+    #[command(
+        after_help = "Run it as the user of the service. It needs the driver of a GPU, and for diffusers python3. Every step can be \
+                      repeated: after an interruption the same command goes on where it stopped. For example:\n  \
+                      kinora models list --available\n  \
+                      kinora models add wan2.2-ti2v-5b --dry-run\n  \
+                      kinora models add wan2.2-ti2v-5b\n\n\
+                      Quantised, by stable-diffusion.cpp, on the second GPU:\n  \
+                      kinora models add wan2.2-ti2v-5b --engine sdcpp --variant Q4_K_M --device 1"
+    )]
+    Add(AddArgs),
+    /// Look for newer files and programs of added models; download, check and then switch to them.
+    #[command(
+        after_help = "Run it also after an update of Kinora, for the newest programs of engines. For example:\n  \
+                      kinora models update\n  kinora models update wan2.2-ti2v-5b"
+    )]
+    Update(UpdateArgs),
     /// Download the missing files of models from their publishers, and check them.
     #[command(
         after_help = "The configuration says where files come from ([[engines.files]]), and has the mirror and the token \
@@ -34,25 +55,32 @@ pub(crate) enum ModelsCommand {
                       KINORA_WEIGHTS_MIRROR=https://mirror.example.com kinora models pull wan2.1-t2v-1.3b"
     )]
     Pull(NamedArgs),
-    /// List the configured models with their engines, and which of their files are present.
+    /// List the configured models with their engines, and which of their files are present; or the
+    /// models of the catalogue.
     #[command(
         after_help = "It looks at lengths and does not read the files; `kinora models check` does. For example:\n  \
+                      kinora models list --available\n  \
                       kinora models list --config models/wan2.1-t2v-1.3b.toml\n  \
                       kinora models list --json | jq '.[] | select(.state == \"missing\") | .model'"
     )]
     List {
+        /// List the models that `kinora models add` knows instead, and how this machine can run each
+        #[arg(long)]
+        available: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         home: HomeArgs,
     },
-    /// Remove the downloaded files of models that no other configured model uses.
+    /// Remove models that `kinora models add` added, and the downloaded files of models that no
+    /// other configured model uses.
     #[command(
         after_help = "Files without a source in the configuration stay. For example:\n  \
+                      kinora models remove wan2.2-ti2v-5b\n  \
                       kinora models remove wan2.1-t2v-1.3b --config models/wan2.1-t2v-1.3b.toml"
     )]
-    Remove(NamedArgs),
+    Remove(RemoveArgs),
     /// Report which files of each engine are missing, truncated or for another model, and load the
     /// rest; ask the servers of other engines whether they would make films.
     #[command(
@@ -66,6 +94,87 @@ pub(crate) enum ModelsCommand {
         #[command(flatten)]
         home: HomeArgs,
     },
+}
+
+/// Arguments of `kinora models add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// A model of `kinora models list --available`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) wishes: WishArgs,
+    /// Print what it would do, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) install: InstallArgs,
+}
+
+/// How to run a model, where that is not left to the catalogue. Its JSON is kept beside the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct WishArgs {
+    /// GPU: a number as nvidia-smi has it, a UUID, vulkan0 for one of another maker, or cpu
+    /// [default: the best one]
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) device: Option<String>,
+    /// Program that runs the model [default: the first of the catalogue that fits]
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine: Option<EngineName>,
+    /// Quantisation of the weights, such as Q4_K_M [default: the best that fits]
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) variant: Option<String>,
+    /// The `sd-server` of a stable-diffusion.cpp of yours, instead of a downloaded one
+    #[arg(long, value_name = "PATH", value_parser = path())]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sd_server: Option<PathBuf>,
+}
+
+/// A program that runs models of the catalogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EngineName {
+    /// Pipelines of diffusers, in 16 bits, on NVIDIA's GPUs
+    Diffusers,
+    /// stable-diffusion.cpp, with quantised weights, on the GPUs of all makers
+    Sdcpp,
+}
+
+/// Arguments of `kinora models update`.
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArgs {
+    /// Added models [default: all]
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) install: InstallArgs,
+}
+
+/// Flags of commands that install models.
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// Do not load the model to check it
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    /// Do not ask before a download
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+/// Arguments of `kinora models remove`.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArgs {
+    /// Remove only the models, and keep their files
+    #[arg(long)]
+    pub(crate) keep_files: bool,
+    #[command(flatten)]
+    pub(crate) models: NamedArgs,
 }
 
 /// Flags of commands that work on the files of named models.

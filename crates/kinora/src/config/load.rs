@@ -2,10 +2,11 @@
 //! an earlier version had are ignored; a process that opens no engines leaves out those that it
 //! cannot read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::models_folder::{self, ModelFile};
 use super::{Config, DEFAULT_FILE, EngineSettings, overlay};
 use crate::address::OptionalAddress;
 use crate::cli::{HomeArgs, ServeArgs, WorkerArgs};
@@ -19,6 +20,16 @@ impl Config {
     /// Reads file and variables, and applies the flags that every command has.
     pub(crate) fn load(home: &HomeArgs) -> Result<Self, Failure> {
         let config = Self::load_from(home, &variables())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Like [`Self::load`], with `file` in `models.d` instead of one at its path.
+    pub(crate) fn load_with(home: &HomeArgs, file: &ModelFile) -> Result<Self, Failure> {
+        let variables = variables();
+        let path = configuration_path(home, &variables);
+        let data = home.data.as_deref();
+        let config = Self::read_layers(path.as_deref(), &variables, data, Some(file))?;
         config.check()?;
         Ok(config)
     }
@@ -91,18 +102,8 @@ impl Config {
     }
 
     fn load_from(home: &HomeArgs, variables: &[(String, String)]) -> Result<Self, Failure> {
-        let named = variables
-            .iter()
-            .find(|(name, text)| name == "KINORA_CONFIG" && !text.is_empty());
-        let path = home
-            .config
-            .clone()
-            .or_else(|| named.map(|(_, path)| path.into()));
-        let mut config = Self::read(path.as_deref(), variables)?;
-        if let Some(data) = &home.data {
-            config.data.clone_from(data);
-        }
-        Ok(config)
+        let path = configuration_path(home, variables);
+        Self::read_layers(path.as_deref(), variables, home.data.as_deref(), None)
     }
 
     /// Returns the built-in defaults.
@@ -111,10 +112,23 @@ impl Config {
         Self::read(None, &[]).unwrap()
     }
 
-    /// Reads the defaults, overridden by the file, then by the variables.
+    /// Reads the defaults, overridden by the file, then by the variables; with the models of the
+    /// data folder.
+    #[cfg(test)]
     pub(crate) fn read(
         path: Option<&Path>,
         variables: &[(String, String)],
+    ) -> Result<Self, Failure> {
+        Self::read_layers(path, variables, None, None)
+    }
+
+    /// Reads the defaults, overridden by the file, the variables and the flag `data`; with the
+    /// models of that data folder, among them `pending`.
+    fn read_layers(
+        path: Option<&Path>,
+        variables: &[(String, String)],
+        data: Option<&Path>,
+        pending: Option<&ModelFile>,
     ) -> Result<Self, Failure> {
         // The defaults are parsed at each start, and not written down a second time in code: the
         // file that `kinora config` prints is the only place that has them, so the two cannot
@@ -137,14 +151,25 @@ impl Config {
         // Variables after the file, so that a container image can have a file and each deployment
         // its own values.
         let service_links = overlay::apply_variables(&mut settings, &variables)?;
+        let data = match data {
+            Some(data) => data.to_owned(),
+            None => home_path::expand_home(text_of(&settings, "data"))?,
+        };
+        let mut added = models_folder::read(&data)?;
+        if let Some(file) = pending {
+            added.retain(|one| one.path != file.path);
+            added.push(file.clone());
+        }
+        models_folder::append(&mut settings, &added)?;
         let engines_set_aside = set_aside_engines(&mut settings);
-        let mut settings = toml::Value::Table(settings);
-        // After the variables, since their paths may begin with `~/` as well.
+        let mut settings = Value::Table(settings);
+        // After the variables and the folder, since their paths may begin with `~/` as well.
         home_path::expand_settings(&mut settings)?;
         let config: Self = settings
             .try_into()
             .map_err(|error| Failure::because("The configuration is invalid", error))?;
         Ok(Self {
+            data,
             engines_set_aside,
             removed,
             service_links,
@@ -164,6 +189,15 @@ fn loss_accepted(variables: &[(String, String)]) -> Result<bool, Failure> {
             Failure::new(format!("The variable {ACCEPT_LOSS} must be true or false."))
         }),
     }
+}
+
+/// The configuration file that a flag or a variable names.
+fn configuration_path(home: &HomeArgs, variables: &[(String, String)]) -> Option<PathBuf> {
+    let named = variables
+        .iter()
+        .find(|(name, text)| name == "KINORA_CONFIG" && !text.is_empty());
+    let flag = home.config.clone();
+    flag.or_else(|| named.map(|(_, path)| path.into()))
 }
 
 fn variables() -> Vec<(String, String)> {
@@ -240,8 +274,8 @@ fn remove_obsolete(settings: &mut Table) -> Vec<String> {
     names
 }
 
-fn text_of<'t>(engine: &'t Table, key: &str) -> &'t str {
-    engine.get(key).and_then(Value::as_str).unwrap_or_default()
+fn text_of<'t>(table: &'t Table, key: &str) -> &'t str {
+    table.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether a variable sets a setting of an earlier version.

@@ -1,5 +1,5 @@
-//! The settings of downloads by `kinora models pull`: a mirror, a token, and limits. A token
-//! without the origin that it is for is refused.
+//! The settings of downloads by `kinora models add` and `pull`: where to ask, a mirror, a token, and
+//! limits. A token without the origin that it is for is refused.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +26,8 @@ const RETRIES_MAX: u32 = 5;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WeightSettings {
+    hub_url: String,
+    releases_url: String,
     mirror: String,
     token_file: PathBuf,
     token_variable: String,
@@ -52,6 +54,8 @@ impl Config {
         if !weights.mirror.is_empty() {
             weights.mirror_url()?;
         }
+        weights.hub()?;
+        weights.releases()?;
         self.check_sources()
     }
 
@@ -100,20 +104,18 @@ impl WeightSettings {
         Ok(address)
     }
 
+    /// The model hub that `kinora models add` asks.
+    pub(crate) fn hub(&self) -> Result<Url, Failure> {
+        base_url("hub_url", &self.hub_url)
+    }
+
+    /// The API that lists the releases of programs.
+    pub(crate) fn releases(&self) -> Result<Url, Failure> {
+        base_url("releases_url", &self.releases_url)
+    }
+
     fn mirror_url(&self) -> Result<Url, Failure> {
-        let url = Url::parse(&self.mirror).ok().filter(|url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.has_host()
-                && url.username().is_empty()
-                && url.password().is_none()
-                && url.query().is_none()
-                && url.fragment().is_none()
-        });
-        url.ok_or_else(|| {
-            Failure::new(
-                "The setting weights.mirror must be an http or https URL, without query, fragment or password.",
-            )
-        })
+        base_url("mirror", &self.mirror)
     }
 
     /// How to download. Reads the token. `roots_pem` are trusted certificates besides the public
@@ -140,6 +142,23 @@ impl WeightSettings {
             roots_pem,
         })
     }
+}
+
+/// The URL in the setting `key`.
+fn base_url(key: &str, text: &str) -> Result<Url, Failure> {
+    let url = Url::parse(text).ok().filter(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    });
+    url.ok_or_else(|| {
+        Failure::new(format!(
+            "The setting weights.{key} must be an http or https URL, without query, fragment or password."
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -176,6 +195,8 @@ mod tests {
         for (error, named) in [
             (judged(|it| it.downloads_max = 0), "weights.downloads_max"),
             (judged(|it| it.mirror = "mirror".into()), "weights.mirror"),
+            (judged(|it| it.hub_url = "hub".into()), "weights.hub_url"),
+            (judged(|it| it.releases_url.clear()), "weights.releases_url"),
             (
                 judged(|it| it.mirror = "https://u:p@a".into()),
                 "weights.mirror",

@@ -21,29 +21,7 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
     let config = Config::load(home)?;
     let mut outcomes = Vec::new();
     for engine in &config.engines {
-        match (engine.settings.output(), engine.host) {
-            (EngineOutput::Films(films), _) => {
-                outcomes.push(check_servers(&config, engine, films)?);
-            }
-            (EngineOutput::Frames(frames), Some(host)) => {
-                let Some(found) = frames.check_files() else {
-                    continue;
-                };
-                print(&format!("{}\n{}", engine.name, indented(&found.text)));
-                let compared = compare_memory(engine);
-                if let Some(compared) = &compared {
-                    print(&indented(&compared.text));
-                }
-                let fits = compared.is_none_or(|compared| compared.fits);
-                let is_well = found.is_good && (!load || try_load(engine, frames, host, &config));
-                if !found.is_good {
-                    print("  not loaded: files are missing or wrong\n");
-                }
-                outcomes.push(is_well && fits);
-            }
-            // The built-in engine reads no files and has no servers.
-            (EngineOutput::Frames(_), None) => {}
-        }
+        outcomes.extend(check_engine(&config, engine, load)?);
     }
     if let Some(missing) = weights::missing_files(&config) {
         print(&format!("{}\n", missing.advice(home)));
@@ -61,6 +39,35 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
         (wrong, all) => Err(Failure::new(format!(
             "{wrong} of {all} engines cannot be used, see above"
         ))),
+    }
+}
+
+/// Whether an engine can be used; `None` if it has neither files nor servers.
+pub(super) fn check_engine(
+    config: &Config,
+    engine: &EngineSettings,
+    load: bool,
+) -> Result<Option<bool>, Failure> {
+    match (engine.settings.output(), engine.host) {
+        (EngineOutput::Films(films), _) => check_servers(config, engine, films).map(Some),
+        (EngineOutput::Frames(frames), Some(host)) => {
+            let Some(found) = frames.check_files() else {
+                return Ok(None);
+            };
+            print(&format!("{}\n{}", engine.name, indented(&found.text)));
+            let compared = compare_memory(engine);
+            if let Some(compared) = &compared {
+                print(&indented(&compared.text));
+            }
+            let fits = compared.is_none_or(|compared| compared.fits);
+            let is_well = found.is_good && (!load || try_load(engine, frames, host, config));
+            if !found.is_good {
+                print("  not loaded: files are missing or wrong\n");
+            }
+            Ok(Some(is_well && fits))
+        }
+        // The built-in engine reads no files and has no servers.
+        (EngineOutput::Frames(_), None) => Ok(None),
     }
 }
 

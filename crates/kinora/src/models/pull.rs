@@ -47,9 +47,14 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
         }
         return Ok(());
     }
+    fetch(&files, &config.weights)
+}
+
+/// Downloads those of `files` that are missing, and prints a line for each file.
+pub(super) fn fetch(files: &[WeightFile], weights: &WeightSettings) -> Result<(), Failure> {
     let (mut sources, mut failures) = (Vec::new(), Vec::new());
-    for file in &files {
-        match plan(file, &config.weights) {
+    for file in files {
+        match plan(file, weights) {
             Ok(source) => sources.extend(source),
             Err(failure) => {
                 print_message(&failure.to_string());
@@ -57,9 +62,9 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
             }
         }
     }
-    prepare(&sources, &config.weights)?;
+    prepare(&sources, weights)?;
     if !sources.is_empty() {
-        failures.extend(download(&config.weights, sources)?);
+        failures.extend(download(weights, sources)?);
     }
     match failures.first() {
         None => Ok(()),
@@ -119,7 +124,7 @@ fn plan(file: &WeightFile, weights: &WeightSettings) -> Result<Option<DownloadSo
 }
 
 /// Makes the folders, and checks that the disk can hold what is known to come.
-fn prepare(sources: &[DownloadSource], weights: &WeightSettings) -> Result<(), Failure> {
+pub(super) fn prepare(sources: &[DownloadSource], weights: &WeightSettings) -> Result<(), Failure> {
     for source in sources {
         let folder = source.path.parent().unwrap_or(Path::new(""));
         if !folder.as_os_str().is_empty() {
@@ -227,7 +232,7 @@ fn report_outcome(
     }
 }
 
-fn certificates() -> Result<Vec<u8>, Failure> {
+pub(super) fn certificates() -> Result<Vec<u8>, Failure> {
     let path = std::env::var_os(CERTIFICATES).filter(|path| !path.is_empty());
     let Some(path) = path else {
         return Ok(Vec::new());

@@ -16,6 +16,7 @@ mod backups;
 mod bounds;
 mod broken;
 mod callbacks;
+mod catalogue;
 mod cli;
 mod clocks;
 mod cluster;

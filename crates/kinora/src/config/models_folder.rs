@@ -1,0 +1,205 @@
+//! `models.d` in the data folder: a file with engines and models for each model that `kinora models
+//! add` added, read after the configuration and appended to it. A name that occurs twice is refused.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::overlay;
+use crate::failure::Failure;
+
+/// A file of the folder, or one that is about to become one.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+/// The folder in the data folder `data`.
+pub(crate) fn folder(data: &Path) -> PathBuf {
+    data.join("models.d")
+}
+
+/// The files of the folder, by name. No folder has none.
+pub(crate) fn read(data: &Path) -> Result<Vec<ModelFile>, Failure> {
+    let folder = folder(data);
+    let unreadable =
+        |path: &Path, error| Failure::because(format!("{} cannot be read", path.display()), error);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| unreadable(&folder, error))?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| unreadable(&folder, error))?.path();
+        // Editors keep their copies under hidden names.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with(".toml") && !name.starts_with('.') {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let read = paths.into_iter().map(|path| {
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
+        Ok(ModelFile { path, text })
+    });
+    read.collect()
+}
+
+/// Appends the engines and models of `files` to the settings.
+pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<(), Failure> {
+    let mut names = BTreeMap::new();
+    add_names(&mut names, settings, "the configuration")?;
+    for file in files {
+        let shown = file.path.display().to_string();
+        let added = overlay::parse(&file.text, &shown)?;
+        add_names(&mut names, &added, &shown)?;
+        for (key, value) in added {
+            let (Value::Array(items), "engines" | "models") = (value, key.as_str()) else {
+                return Err(Failure::new(format!(
+                    "{shown} may have [[engines]] and [[models]] only; move '{key}' into the configuration."
+                )));
+            };
+            let all = settings
+                .entry(key)
+                .or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(all) = all {
+                all.extend(items);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the names of engines and models with the place that has them.
+fn add_names(
+    names: &mut BTreeMap<(&'static str, String), String>,
+    table: &Table,
+    place: &str,
+) -> Result<(), Failure> {
+    for (what, name) in engine_names(table).chain(model_names(table)) {
+        let earlier = names.insert((what, name.clone()), place.to_owned());
+        // Within one place the check of the whole configuration reports it.
+        if let Some(earlier) = earlier.filter(|earlier| earlier != place) {
+            return Err(Failure::new(format!(
+                "The {what} '{name}' is in {earlier} and in {place}: remove or rename one of them."
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl ModelFile {
+    /// The names of its engines, and the ids and aliases of its models.
+    pub(crate) fn names(&self) -> Result<(Vec<String>, Vec<String>), Failure> {
+        let table = overlay::parse(&self.text, &self.path.display().to_string())?;
+        let engines = engine_names(&table).map(|(_, name)| name).collect();
+        let models = model_names(&table).map(|(_, name)| name).collect();
+        Ok((engines, models))
+    }
+}
+
+fn engine_names(table: &Table) -> impl Iterator<Item = (&'static str, String)> {
+    items(table, "engines").filter_map(|engine| Some(("engine", text(engine, "name")?)))
+}
+
+/// The ids and aliases of models, which share one space of names.
+fn model_names(table: &Table) -> impl Iterator<Item = (&'static str, String)> {
+    items(table, "models").flat_map(|model| {
+        let id = text(model, "id").or_else(|| text(model, "card"));
+        let aliases = model.get("aliases").and_then(Value::as_array);
+        let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
+        id.into_iter()
+            .chain(aliases.map(str::to_owned))
+            .map(|name| ("model", name))
+    })
+}
+
+fn items<'t>(table: &'t Table, key: &str) -> impl Iterator<Item = &'t Value> {
+    table
+        .get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+fn text(item: &Value, key: &str) -> Option<String> {
+    Some(item.get(key)?.as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+
+    const MODEL: &str = "[[engines]]\nname = \"waves\"\nkind = \"process\"\ncommand = [\"cat\"]\n\
+                         describe = { fps = 16, features = { text_to_video = true } }\n\
+                         [[models]]\nid = \"waves\"\naliases = [\"sea\"]\nengine = \"waves\"\n";
+
+    /// Reads a configuration `text` whose data folder has these files in `models.d`.
+    fn read_with(text: &str, files: &[(&str, &str)]) -> Result<Config, String> {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(folder(data.path())).unwrap();
+        for (name, text) in files {
+            fs::write(folder(data.path()).join(name), text).unwrap();
+        }
+        let path = data.path().join("kinora.toml");
+        let text = format!("data = {:?}\n{text}", data.path());
+        fs::write(&path, text).unwrap();
+        let config = Config::read(Some(&path), &[]).map_err(|failure| failure.to_string())?;
+        config.check().map_err(|failure| failure.to_string())?;
+        Ok(config)
+    }
+
+    #[test]
+    fn models_of_the_folder_follow_those_of_the_configuration() {
+        let files = [("waves.toml", MODEL), (".old.toml", "?"), ("notes", "?")];
+        let with = read_with("", &files).unwrap();
+        let without = read_with("", &[]).unwrap();
+        assert_eq!(with.models.len(), without.models.len() + 1);
+        assert_eq!(with.models.last().unwrap().id, "waves");
+        assert_eq!(with.engines.last().unwrap().name, "waves");
+    }
+
+    #[test]
+    fn what_a_file_may_not_have_is_refused_with_its_name() {
+        let sea = MODEL.replace("waves", "sea");
+        for (text, file, parts) in [
+            ("", "listen = \"[::]:80\"", &["waves.toml", "'listen'"][..]),
+            ("", "models = 3", &["waves.toml", "'models'"]),
+            ("", "[[engines]", &["waves.toml is not valid TOML"]),
+            (
+                MODEL,
+                MODEL,
+                &["engine 'waves'", "the configuration", "waves.toml"],
+            ),
+            (
+                &sea.replace("\"sea\"]", "\"lake\"]"),
+                &MODEL.replace("name = \"waves\"", "name = \"w\""),
+                &["model 'sea'"],
+            ),
+            (
+                "[[models]]\ncard = \"kinora-a1\"",
+                &MODEL.replace("\"sea\"", "\"kinora-a1\""),
+                &["model 'kinora-a1'"],
+            ),
+        ] {
+            let error = read_with(text, &[("waves.toml", file)]).unwrap_err();
+            for part in parts {
+                assert!(error.contains(part), "{part}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_engine_that_a_process_without_worker_cannot_read_is_set_aside() {
+        let odd = MODEL.replace("process", "odd");
+        let files = [("waves.toml", &*odd)];
+        assert!(read_with("", &files).unwrap_err().contains("'odd'"));
+        let config = read_with("[worker]\nenabled = false", &files).unwrap();
+        assert_eq!(config.engines_set_aside.len(), 1);
+    }
+}

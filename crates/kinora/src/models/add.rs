@@ -1,0 +1,411 @@
+//! `kinora models add` and `kinora models update`: a model of the catalogue in five steps, from the
+//! machine to the check. Each step can be repeated; the model is served once all have passed.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use kinora_engine_catalogue::{
+    CatalogueEntry, Choice, EngineChoice, EnvironmentOptions, Hub, HubError, HubFile, Machine,
+    Places, PreparedEnvironment, Wishes, card, choose, find, prepare_environment,
+};
+use kinora_http::TrustedRoots;
+use kinora_http_download::DownloadSource;
+
+use super::added::{self, AddRecord, UsedPaths};
+use super::environment_line::EnvironmentLine;
+use super::machine_text::{machine_text, needs_text, program_text};
+use super::{check, pull};
+use crate::cli::{AddArgs, EngineName, InstallArgs, UpdateArgs, WishArgs};
+use crate::config::Config;
+use crate::config::models_folder::ModelFile;
+use crate::failure::{ExitKind, Failure};
+use crate::output::{count, print, printable, size};
+use crate::{question, shell_hint, store_access, weights};
+
+const INTERRUPTED: &str = "Interrupted. Run the same command again to go on where it stopped.";
+
+/// Adds a model.
+pub(super) fn add(args: &AddArgs) -> Result<(), Failure> {
+    let entry = find(&args.name).map_err(|error| Failure::new(sentence(&error.to_string())))?;
+    let wishes = absolute(&args.wishes)?;
+    let installer = ModelInstaller::new(&args.install, !args.dry_run)?;
+    let is_added = added::path(&installer.config.data, &entry.name).exists();
+    if !is_added {
+        installer.refuse_configured(&entry.name)?;
+    }
+    let plan = installer.plan(entry, wishes)?;
+    if is_added && installer.is_added_so(&plan)? {
+        print(&format!(
+            "{} is added already, and complete. To look for newer files: {}\n",
+            entry.name,
+            installer.command(&format!("models update {}", entry.name))
+        ));
+        return Ok(());
+    }
+    let files = installer.resolve(&plan)?;
+    if args.dry_run {
+        print("Nothing was done: this was a dry run.\n");
+        return Ok(());
+    }
+    installer.install(&plan, &files)?;
+    print(&format!(
+        "\n{name} is ready.\n  Serve it:     {serve}\n  Make a clip:  {program} generate \"A paper boat drifts down a \
+         rainy street\" --model {name}\nA service that runs serves it after a restart.\n",
+        name = entry.name,
+        serve = installer.command("serve"),
+        program = shell_hint::program(),
+    ));
+    Ok(())
+}
+
+/// Updates added models.
+pub(super) fn update(args: &UpdateArgs) -> Result<(), Failure> {
+    let installer = ModelInstaller::new(&args.install, true)?;
+    let mut is_changed = false;
+    for (entry, wishes) in installer.added(&args.names)? {
+        print(&format!("{}\n", entry.name));
+        let plan = installer.plan(entry, wishes)?;
+        let files = installer.resolve(&plan)?;
+        is_changed |= installer.install(&plan, &files)?;
+    }
+    print(if is_changed {
+        "A service that runs serves the new files after a restart.\n"
+    } else {
+        "Nothing has changed.\n"
+    });
+    Ok(())
+}
+
+/// A model, how it was asked for, and how it will run.
+struct InstallPlan {
+    entry: &'static CatalogueEntry,
+    record: AddRecord,
+    choice: Choice,
+}
+
+/// Installs models into one data folder.
+struct ModelInstaller<'a> {
+    args: &'a InstallArgs,
+    config: Config,
+    places: Places,
+    /// Keeps other commands from changing the models meanwhile; none if nothing will change.
+    _lock: Option<File>,
+}
+
+impl<'a> ModelInstaller<'a> {
+    fn new(args: &'a InstallArgs, may_change: bool) -> Result<Self, Failure> {
+        let config = Config::load(&args.home)?;
+        let lock = may_change.then(|| added::lock(&config));
+        Ok(Self {
+            _lock: lock.transpose()?,
+            places: added::places(&config)?,
+            args,
+            config,
+        })
+    }
+
+    /// A command line for the same data folder.
+    fn command(&self, words: &str) -> String {
+        shell_hint::command(words, &self.args.home)
+    }
+
+    /// Refuses a name that the operator's own configuration has.
+    fn refuse_configured(&self, name: &str) -> Result<(), Failure> {
+        let config = &self.config;
+        if config.model_id(name).is_err() && config.engine(name).is_err() {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "The configuration has a model or an engine '{name}' of its own: rename or remove it there first."
+        )))
+    }
+
+    /// Steps 1 and 2: the machine, and how the model will run there.
+    fn plan(
+        &self,
+        entry: &'static CatalogueEntry,
+        wishes: WishArgs,
+    ) -> Result<InstallPlan, Failure> {
+        let machine = Machine::ask();
+        print(&format!("1/5 machine: {}\n", machine_text(&machine)));
+        let choice = choose(entry, &machine, &catalogue_wishes(&wishes)).map_err(|no_fit| {
+            let reasons = no_fit.reasons.iter();
+            let reasons: Vec<String> = reasons.map(|reason| format!("  {reason}")).collect();
+            Failure::new(format!(
+                "{} does not fit this machine.\n{}",
+                entry.name,
+                reasons.join("\n")
+            ))
+        })?;
+        print(&format!(
+            "2/5 plan: {}: {}\n",
+            program_text(&choice),
+            choice.why
+        ));
+        let licence = &entry.licence;
+        print(&format!("    licence: {}, {}\n", licence.name, licence.url));
+        Ok(InstallPlan {
+            entry,
+            record: AddRecord {
+                wishes,
+                choice: needs_text(&choice),
+            },
+            choice,
+        })
+    }
+
+    /// Whether a model was added as `plan` has it, and nothing of it is missing.
+    fn is_added_so(&self, plan: &InstallPlan) -> Result<bool, Failure> {
+        let text = self.text_of(&plan.entry.name)?;
+        let engine = added::engine_of(&self.config, &plan.entry.name)?;
+        Ok(AddRecord::read(&text).as_ref() == Some(&plan.record)
+            && added::is_complete(&engine, &self.places.engines))
+    }
+
+    /// The file of an added model; empty if it is not added.
+    fn text_of(&self, name: &str) -> Result<String, Failure> {
+        let path = added::path(&self.config.data, name);
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            text => text.map_err(|error| {
+                Failure::because(format!("{} cannot be read", path.display()), error)
+            }),
+        }
+    }
+
+    /// The files of a plan, as the hub has them now. Prints how much of them is missing.
+    fn resolve(&self, plan: &InstallPlan) -> Result<Vec<HubFile>, Failure> {
+        let weights = &self.config.weights;
+        let roots = pull::certificates()?;
+        let token = weights.options(roots.clone())?.token;
+        let pem = (!roots.is_empty()).then_some(&*roots);
+        let roots = TrustedRoots::public().with_pem(pem);
+        let roots = roots.map_err(|error| Failure::because("SSL_CERT_FILE is unusable", error))?;
+        let hub = Hub::new(weights.hub()?, token, roots).map_err(hub_failure)?;
+        let asked = interruptible(hub.resolve(&plan.choice))?;
+        let files = asked.map_err(hub_failure)?;
+        let (missing, all) = (
+            self.missing(&files),
+            total(files.iter().map(|file| file.bytes)),
+        );
+        print(&format!(
+            "    files: {} with {}, of which {} are to download\n",
+            count(files.len() as u64, "file"),
+            size(all),
+            size(total(missing.iter().map(|source| source.bytes)))
+        ));
+        Ok(files)
+    }
+
+    /// The files that are not here yet.
+    fn missing(&self, files: &[HubFile]) -> Vec<DownloadSource> {
+        let sources = files.iter().map(|file| DownloadSource {
+            url: file.url.clone(),
+            path: self.places.weight_path(file),
+            bytes: file.bytes,
+            sha256: file.sha256.clone(),
+        });
+        sources.filter(|source| !source.path.exists()).collect()
+    }
+
+    /// Steps 3 to 5. Returns whether anything changed.
+    fn install(&self, plan: &InstallPlan, files: &[HubFile]) -> Result<bool, Failure> {
+        let missing = self.missing(files);
+        self.agree(plan, &missing)?;
+        // Before the programs are installed: a disk that is too small should show at once.
+        pull::prepare(&missing, &self.config.weights)?;
+        let environment = self.prepare_environment(&plan.choice)?;
+        let card = card(&plan.choice, files, &self.places, &environment);
+        let name = &plan.entry.name;
+        let file = plan.record.file(&self.config.data, name, &card)?;
+        let config = Config::load_with(&self.args.home, &file)?;
+        let engine = added::engine_of(&config, name)?;
+        print("4/5 weights\n");
+        pull::fetch(&weights::files_of_engine(&engine), &config.weights)?;
+        if self.text_of(name)? == file.text {
+            print(&format!("{name} is up to date.\n"));
+            return Ok(false);
+        }
+        self.check(&config, name)?;
+        self.switch(&file, &config)?;
+        Ok(true)
+    }
+
+    /// Asks on a terminal whether to download.
+    fn agree(&self, plan: &InstallPlan, missing: &[DownloadSource]) -> Result<(), Failure> {
+        let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
+        if self.args.yes || missing.is_empty() || !is_asked {
+            return Ok(());
+        }
+        let question = format!(
+            "Download {} of {}, under the licence {}?",
+            size(total(missing.iter().map(|source| source.bytes))),
+            plan.entry.title,
+            plan.entry.licence.name
+        );
+        if question::is_confirmed(&question) {
+            return Ok(());
+        }
+        Err(Failure::new("Nothing was downloaded.").exit(ExitKind::Usage))
+    }
+
+    /// Step 3: the programs that the engine runs.
+    fn prepare_environment(&self, choice: &Choice) -> Result<PreparedEnvironment, Failure> {
+        print("3/5 engine\n");
+        let options = EnvironmentOptions {
+            releases: self.config.weights.releases()?,
+            roots_pem: pull::certificates()?,
+            allow_unverified: false,
+        };
+        let line = EnvironmentLine::default();
+        let prepared = interruptible(prepare_environment(
+            &choice.environment,
+            &self.places,
+            &options,
+            &line,
+        ));
+        line.clear();
+        let prepared = prepared?.map_err(|error| Failure::new(sentence(&error.to_string())))?;
+        print(&format!("    {}\n", prepared.folder.display()));
+        Ok(prepared)
+    }
+
+    /// Step 5: loads the engine.
+    fn check(&self, config: &Config, name: &str) -> Result<(), Failure> {
+        if self.args.no_check {
+            print("5/5 check: left out\n");
+            return Ok(());
+        }
+        print("5/5 check\n");
+        let engine = added::engine_of(config, name)?;
+        match check::check_engine(config, &engine, true)? {
+            Some(false) => Err(Failure::new(format!(
+                "{name} cannot be used, see above, and was not added. What was downloaded stays for another try; \
+                 --no-check adds it all the same."
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the file in its place, and removes what only the one before used.
+    fn switch(&self, file: &ModelFile, config: &Config) -> Result<(), Failure> {
+        added::write(file)?;
+        let before = UsedPaths::of(&self.config.engines, &self.places);
+        let kept = UsedPaths::of(&config.engines, &self.places);
+        let freed = before.remove_unused(&kept, &self.places);
+        let freed = freed.map_err(|error| Failure::because("Old files remain", error))?;
+        if freed > 0 {
+            print(&format!("Removed old files, {}.\n", size(freed)));
+        }
+        Ok(())
+    }
+
+    /// The added models of these names, or all, with what was asked for.
+    fn added(&self, names: &[String]) -> Result<Vec<(&'static CatalogueEntry, WishArgs)>, Failure> {
+        let mut found = Vec::new();
+        for entry in kinora_engine_catalogue::catalogue() {
+            if !names.is_empty() && !names.contains(&entry.name) {
+                continue;
+            }
+            let text = self.text_of(&entry.name)?;
+            if text.is_empty() {
+                continue;
+            }
+            let record = AddRecord::read(&text).ok_or_else(|| {
+                Failure::new(format!(
+                    "{}: its file has no record of how it was added. Add it again: {}",
+                    entry.name,
+                    self.command(&format!("models add {}", entry.name))
+                ))
+            })?;
+            found.push((entry, record.wishes));
+        }
+        let is_added = |name: &&String| found.iter().any(|(entry, _)| entry.name == **name);
+        if let Some(name) = names.iter().find(|name| !is_added(name)) {
+            return Err(Failure::new(format!(
+                "'{}' is not a model that `kinora models add` has added.",
+                printable(name)
+            )));
+        }
+        Ok(found)
+    }
+}
+
+/// The sum of the known lengths.
+fn total(bytes: impl Iterator<Item = Option<u64>>) -> u64 {
+    bytes.flatten().sum()
+}
+
+/// Runs `work` until it ends or Ctrl-C.
+fn interruptible<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = store_access::runtime()?;
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = work => Ok(done),
+            _ = tokio::signal::ctrl_c() => Err(Failure::new(INTERRUPTED).exit(ExitKind::Interrupted)),
+        }
+    });
+    // A name lookup that hangs must not keep the process alive.
+    runtime.shutdown_background();
+    done
+}
+
+fn hub_failure(error: HubError) -> Failure {
+    let exit = match error {
+        HubError::Unreachable(_) => ExitKind::Unreachable,
+        HubError::Refused(_) => ExitKind::Refused,
+    };
+    Failure::new(sentence(&printable(&error.to_string()))).exit(exit)
+}
+
+/// With a capital letter and a full stop.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    let end = if text.ends_with(['.', '?']) { "" } else { "." };
+    format!(
+        "{}{}{end}",
+        first.map_or(String::new(), String::from),
+        chars.as_str()
+    )
+}
+
+fn absolute(wishes: &WishArgs) -> Result<WishArgs, Failure> {
+    let mut wishes = wishes.clone();
+    if let Some(server) = &mut wishes.sd_server {
+        *server = std::path::absolute(&*server)
+            .map_err(|error| Failure::because("--sd-server", error))?;
+        if !Path::new(server).is_file() {
+            let path = server.display();
+            return Err(
+                Failure::new(format!("--sd-server: {path} is no file.")).exit(ExitKind::Usage)
+            );
+        }
+    }
+    Ok(wishes)
+}
+
+fn catalogue_wishes(wishes: &WishArgs) -> Wishes {
+    Wishes {
+        device: wishes.device.clone(),
+        engine: wishes.engine.map(|engine| match engine {
+            EngineName::Diffusers => EngineChoice::Diffusers,
+            EngineName::Sdcpp => EngineChoice::Sdcpp,
+        }),
+        variant: wishes.variant.clone(),
+        sd_server: wishes.sd_server.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn an_error_is_a_sentence() {
+        assert_eq!(sentence("the hub is down"), "The hub is down.");
+        assert_eq!(sentence("It is. Wait."), "It is. Wait.");
+        assert_eq!(sentence(""), ".");
+    }
+}
