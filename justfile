@@ -22,11 +22,6 @@ generate *flags:
 build:
     cargo build --release
 
-# Build the binary with neural engines from open weights (C++)
-[group('build')]
-build-diffusion:
-    cargo build --release --features diffusion
-
 # Make the wheel, the Debian package and the tarballs
 [group('build')]
 packages:

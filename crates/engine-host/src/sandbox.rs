@@ -128,6 +128,7 @@ mod tests {
     use std::io;
     use std::net::{TcpListener, UdpSocket};
     use std::os::unix::net::UnixStream;
+    use std::path::PathBuf;
     use std::process::Command;
 
     use rustix::process::{
@@ -247,6 +248,42 @@ mod tests {
                     could(File::options().write(true).open("/dev/null")),
                 ),
                 ("(its own threads)", could(fs::read_dir("/proc/self/task"))),
+            ]
+        });
+        for (what, done) in tried {
+            let is_given = what.starts_with('(');
+            assert!(
+                done == is_given || !has("Landlock", &lacking),
+                "{what}: {done}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_is_started_and_answers_and_the_service_s_files_are_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["weights", "signing.key"] {
+            fs::write(path(name), name).unwrap();
+        }
+        fs::create_dir(path("programs")).unwrap();
+        fs::copy("/bin/cat", path("programs").join("server")).unwrap();
+        let confinement = Confinement {
+            read: vec![path("weights"), path("programs")],
+            ..Confinement::of(SandboxRole::Server)
+        };
+        let program = path("programs").join("server");
+        let [weights, key] = ["weights", "signing.key"].map(path);
+        let (tried, lacking) = locked(confinement, move || {
+            let reads = |file: &PathBuf| {
+                let status = Command::new(&program).arg(file).output();
+                status.is_ok_and(|output| output.status.success())
+            };
+            vec![
+                ("the signing key", could(File::open(&key))),
+                ("the key in its program", reads(&key)),
+                ("(weights in its program)", reads(&weights)),
+                ("(a listener)", could(TcpListener::bind("127.0.0.1:0"))),
             ]
         });
         for (what, done) in tried {

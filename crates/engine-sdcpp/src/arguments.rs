@@ -95,11 +95,20 @@ fn option_of(role: Role, family: Family) -> &'static str {
 
 /// The first of `options` that the server's help does not list.
 pub(crate) fn missing_option(options: &[ServerOption], help: &str) -> Option<&'static str> {
-    let listed: BTreeSet<&str> = help
-        .split(|c: char| c.is_whitespace() || c == ',')
-        .collect();
+    let listed = listed_options(help);
     let mut names = options.iter().map(|(name, _)| *name);
     names.find(|name| !listed.contains(name))
+}
+
+/// Whether a server with this help looks at the last frame of a Wan 2.2 TI2V model. Versions before
+/// LTX-2, which brought the option for its connectors, pass over it.
+pub(crate) fn ends_ti2v_clips(help: &str) -> bool {
+    listed_options(help).contains("--embeddings-connectors")
+}
+
+fn listed_options(help: &str) -> BTreeSet<&str> {
+    help.split(|c: char| c.is_whitespace() || c == ',')
+        .collect()
 }
 
 #[cfg(test)]

@@ -18,11 +18,12 @@ use kinora_http::{ClientOptions, HttpClient, TrustedRoots, error_chain};
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::Model;
 use crate::arguments;
+use crate::family::Variant;
 use crate::film;
 use crate::generation::Generation;
 use crate::inputs::Pictures;
+use crate::model::Model;
 use crate::process::ServerProcess;
 use crate::program::ServerProgram;
 use crate::request::{self, AcceptedJob, Capabilities, ServerJob};
@@ -302,6 +303,12 @@ impl Engine for ServerEngine {
         if made.clip() != job.clip {
             let why = "the clip does not match its plan";
             return Err(EngineError::Failed(why.to_owned()));
+        }
+        let is_ti2v = self.model.settings().variant == Some(Variant::Ti2v);
+        if made.end.is_some() && is_ti2v && !self.program.ends_ti2v_clips {
+            let why = "this version of sd-server ignores the last frame of Wan 2.2 TI2V; install a newer one, or set \
+                `last_frame = false` in the model's `features`";
+            return Err(EngineError::Unsupported(why.to_owned()));
         }
         let pictures = Pictures::of(&made, job.materials, control)?;
         let body = request::video_request(&made, &pictures)?;

@@ -11,6 +11,8 @@ use crate::progress::{ProgressBar, Tracker};
 
 /// Number of lines that explain a failure.
 const LINES_MAX: usize = 12;
+/// Number of complaints that are kept from the beginning: the first one is often the cause of the others.
+const FIRST_MAX: usize = 3;
 /// Longer lines are cut.
 const LINE_BYTES_MAX: usize = 4_096;
 /// Ends a progress bar: it erases the rest of the terminal's line.
@@ -25,8 +27,10 @@ struct LogState {
     tracker: Tracker,
     /// Number of lines and bars.
     entries: u64,
-    /// The last lines of any severity, and the last ones that complain.
+    /// The last lines of any severity.
     lines: VecDeque<String>,
+    /// The first and the last lines that complain, of this job.
+    first: Vec<String>,
     complaints: VecDeque<String>,
 }
 
@@ -67,6 +71,7 @@ impl ServerLog {
             tracker: Tracker::new(1),
             entries: 0,
             lines: VecDeque::new(),
+            first: Vec::new(),
             complaints: VecDeque::new(),
         })))
     }
@@ -79,6 +84,7 @@ impl ServerLog {
     pub(crate) fn begin_job(&self, steps: u32) {
         let mut state = self.lock();
         state.tracker = Tracker::new(steps);
+        state.first.clear();
         state.complaints.clear();
     }
 
@@ -135,6 +141,9 @@ impl ServerLog {
         state.tracker.log(text);
         push(&mut state.lines, text);
         if matches!(severity, Severity::Warning | Severity::Error) {
+            if state.first.len() < FIRST_MAX {
+                state.first.push(text.to_owned());
+            }
             push(&mut state.complaints, text);
         }
     }
@@ -152,12 +161,14 @@ impl ServerLog {
 
     /// The error of a job that failed because of `what`.
     pub(crate) fn failure(&self, what: &str) -> EngineError {
-        classify(what, &self.lock().complaints)
+        let state = self.lock();
+        classify(what, &state.first, &state.complaints)
     }
 
     /// The error of a server that ended, as `what` says.
     pub(crate) fn last_words(&self, what: &str) -> EngineError {
-        classify(what, &self.lock().lines)
+        let state = self.lock();
+        classify(what, &state.first, &state.lines)
     }
 }
 
@@ -168,12 +179,14 @@ fn push(lines: &mut VecDeque<String>, text: &str) {
     lines.push_back(text.to_owned());
 }
 
-/// The error `what` with the lines that explain it.
-fn classify(what: &str, lines: &VecDeque<String>) -> EngineError {
+/// The error `what` with the lines that explain it: the first complaints, and the last lines.
+fn classify(what: &str, first: &[String], last: &VecDeque<String>) -> EngineError {
+    let first = first.iter().filter(|line| !last.contains(line));
+    let lines: Vec<&str> = first.chain(last).map(String::as_str).collect();
     let mut cause = what.to_owned();
-    for (index, line) in lines.iter().enumerate() {
-        cause += if index == 0 { ": " } else { " | " };
-        cause += line;
+    if !lines.is_empty() {
+        cause += ": ";
+        cause += &lines.join(" | ");
     }
     let words = cause.to_lowercase();
     if reports_exhausted_memory(&words) {
@@ -260,11 +273,11 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_lines_are_kept_and_long_ones_are_cut() {
+    fn only_the_first_and_last_lines_are_kept_and_long_ones_are_cut() {
         let many: String = (0..50).map(|number| format!("w{number}\n")).collect();
         let cause = log(&(many + &"x".repeat(1 << 20)), true).last_words("ended");
         let cause = cause.to_string();
-        assert!(cause.contains("w39") && cause.contains("w49") && !cause.contains("w38"));
+        assert!(cause.contains("w0 | w1 | w2 | w39 |") && cause.contains("w49"));
         assert!(cause.len() < LINE_BYTES_MAX + 200);
     }
 

@@ -17,6 +17,8 @@ pub(crate) struct ServerProgram {
     options: Vec<ServerOption>,
     /// Arguments of the operator.
     arguments: Vec<String>,
+    /// Whether it looks at the last frame of a Wan 2.2 TI2V model.
+    pub(crate) ends_ti2v_clips: bool,
 }
 
 /// The file of the program `name`: a path, or a file in a folder of `PATH`.
@@ -92,6 +94,7 @@ impl ServerProgram {
             )));
         }
         Ok(Self {
+            ends_ti2v_clips: arguments::ends_ti2v_clips(&help),
             path,
             options,
             arguments,

@@ -1,6 +1,6 @@
 //! A small safe wrapper around the OpenH264 encoder: one closed run of pictures per encoder,
 //! constant quantiser, CABAC, High profile, BT.709 limited range.
-//! It refuses rate control, frame skipping and decoding, and beside `engine-diffusion` is the only crate with `unsafe`.
+//! It refuses rate control, frame skipping and decoding, and is the only crate with `unsafe`.
 
 #![allow(unsafe_code, reason = "calls the C++ of OpenH264")]
 

@@ -28,6 +28,7 @@ Usage: sd-server [options]
   --t5xxl <string>                       path to the t5xxl text encoder
   --llm <string>                         path to the llm text encoder
   --clip_vision <string>                 path to the clip-vision encoder
+  --embeddings-connectors <string>       path to the embeddings connectors
   --lora-model-dir <string>              lora model directory
   -t, --threads <int>                    number of threads
   --mmap                                 whether to memory-map model
@@ -46,7 +47,7 @@ fn main() -> io::Result<()> {
     let mut out = io::stdout();
     match arguments.first().map(String::as_str) {
         Some("--version") => return writeln!(out, "stable-diffusion.cpp version stand-in"),
-        Some("--help") => return out.write_all(HELP.as_bytes()),
+        Some("--help") => return out.write_all(help().as_bytes()),
         _ => {}
     }
     // Switches have no value; their names do no harm here.
@@ -84,6 +85,16 @@ fn main() -> io::Result<()> {
         thread::spawn(move || http::answer(stream, |request| server.answer(&request)));
     }
     Ok(())
+}
+
+/// The options; a program called `old-...` lacks those of newer models.
+fn help() -> String {
+    let name = std::env::args().next().unwrap_or_default();
+    let is_old = name.contains("old-");
+    let lines = HELP
+        .lines()
+        .filter(|line| !(is_old && line.contains("--embeddings-connectors")));
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 fn say(line: &str) {

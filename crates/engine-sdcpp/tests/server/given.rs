@@ -5,35 +5,34 @@ use std::sync::Arc;
 use kinora_contract::{Size, VideoInputs, VideoSpec};
 use kinora_engine::{Engine, EngineError, JobMaterials, RgbPicture, SourceVideo, VideoPlayback};
 
-use crate::support::{Film, SIZE, film, frames, picture, spec};
+use crate::support::{SIZE, film, frames, picture, spec, try_film};
 
 /// Clips that start from pictures: others come of other pictures.
-pub(crate) fn first_and_last(engine: &dyn Engine) -> Film {
+pub(crate) fn first_and_last(engine: &dyn Engine) {
     let from = |first: u8, last: Option<u8>| {
         let materials = JobMaterials {
             first_frame: Some(picture(first)),
             last_frame: last.map(picture),
             ..JobMaterials::default()
         };
-        let spec = spec(engine, frames(last.is_some()));
-        film(engine, &spec, &materials)
+        try_film(engine, &spec(engine, frames(last.is_some())), &materials)
     };
-    let dark = from(10, None);
-    assert_ne!(
-        dark.frames,
-        from(200, None).frames,
-        "the first frame is looked at"
-    );
-    if engine.describe().features.last_frame {
-        let ended = from(10, Some(10));
-        assert_ne!(dark.frames, ended.frames, "a last frame is looked at");
-        assert_ne!(
-            ended.frames,
-            from(10, Some(200)).frames,
-            "and which one it is"
-        );
+    let dark = from(10, None).unwrap();
+    let light = from(200, None).unwrap();
+    assert!(dark.frames != light.frames, "the first frame is looked at");
+    if !engine.describe().features.last_frame {
+        return;
     }
-    dark
+    let ended = match from(10, Some(10)) {
+        Err(EngineError::Unsupported(why)) => {
+            println!("no last frame: {why}");
+            return;
+        }
+        ended => ended.unwrap(),
+    };
+    assert!(dark.frames != ended.frames, "a last frame is looked at");
+    let other = from(10, Some(200)).unwrap();
+    assert!(ended.frames != other.frames, "and which one it is");
 }
 
 /// A source of frames of one colour.
@@ -89,7 +88,7 @@ pub(crate) fn source_and_reference(engine: &dyn Engine) {
     };
     let (dark, light) = (edited(10, 0.2), edited(240, 0.2));
     assert_eq!((dark.frames.len(), light.frames.len()), (5, 5));
-    assert_ne!(dark, light, "the source is looked at");
+    assert!(dark != light, "the source is looked at");
     assert!(edited(10, 1.0) == edited(240, 1.0), "at 1.0 it is not");
 
     let referred = |grey: u8| {
@@ -107,5 +106,5 @@ pub(crate) fn source_and_reference(engine: &dyn Engine) {
         };
         film(engine, &spec(engine, inputs), &materials)
     };
-    assert_ne!(referred(10), referred(240), "the reference is looked at");
+    assert!(referred(10) != referred(240), "the reference is looked at");
 }

@@ -10,7 +10,7 @@ use kinora_engine::{
 };
 use kinora_engine_sdcpp::{Family, Lora, Model, Preset, Sampler, ServerEngine, Settings, Variant};
 
-use crate::support::{Film, children, film, frames, picture, spec};
+use crate::support::{Film, children, film, frames, picture, spec, try_film};
 
 /// No stand-in takes as long.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -247,5 +247,22 @@ fn a_first_frame_is_required_where_the_weights_need_it() {
         first_frame: Some(picture(90)),
         ..JobMaterials::default()
     };
+    film(&engine, &spec(&engine, frames(false)), &materials);
+}
+
+#[test]
+fn an_older_server_is_not_given_a_last_frame_that_it_would_ignore() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join("old-sd-server");
+    std::os::unix::fs::symlink(program(), &old).unwrap();
+    let model = Model::new("test", settings()).unwrap();
+    let engine = ServerEngine::open(model, &old, Vec::new()).unwrap();
+    let materials = JobMaterials {
+        first_frame: Some(picture(90)),
+        last_frame: Some(picture(10)),
+        ..JobMaterials::default()
+    };
+    let ended = try_film(&engine, &spec(&engine, frames(true)), &materials);
+    assert!(matches!(ended, Err(EngineError::Unsupported(_))));
     film(&engine, &spec(&engine, frames(false)), &materials);
 }

@@ -130,6 +130,24 @@ pub(crate) fn film(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMateria
     watched(engine, spec, materials).0
 }
 
+/// Makes a clip, unless the server cannot.
+pub(crate) fn try_film(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &JobMaterials,
+) -> Result<Film, EngineError> {
+    let clip = engine.plan(spec, materials)?;
+    let mut film = Film::default();
+    let job = FrameJob {
+        spec,
+        materials,
+        clip,
+    };
+    engine.generate(&job, &mut film, &JobControl::default())?;
+    looked_at(&film, &clip);
+    Ok(film)
+}
+
 /// The same, with each fraction that was seen on the way.
 pub(crate) fn watched(
     engine: &dyn Engine,
