@@ -1,6 +1,7 @@
-//! Finds what makes virtual environments: `uv`, or a Python that is recent enough and complete. It installs neither.
+//! Finds what makes virtual environments: `uv`, or a Python that is suitable and complete. It installs neither.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
@@ -8,8 +9,10 @@ use tokio::process::Command;
 use crate::environment::kind::EnvironmentError;
 use crate::environment::program;
 
-/// The earliest Python 3 that the requirements accept.
-pub(super) const MINOR_MIN: u32 = 11;
+/// The versions of Python 3 for which all requirements are published.
+const MINORS: RangeInclusive<u32> = 11..=14;
+/// The same for uv.
+pub(super) const UV_VERSIONS: &str = ">=3.11,<3.15";
 /// Names of interpreters, best first: that of the system, then those that are installed beside it.
 const NAMES: [&str; 5] = [
     "python3",
@@ -20,7 +23,7 @@ const NAMES: [&str; 5] = [
 ];
 /// Prints the minor version, and fails without the modules that make an environment.
 const QUESTION: &str = "import sys\nprint(sys.version_info[1])\nimport ensurepip, venv";
-const ADVICE: &str = "install a Python of version 3.11 or later with its modules venv and ensurepip (on Debian and Ubuntu: \
+const ADVICE: &str = "install a Python of version 3.11 to 3.14 with its modules venv and ensurepip (on Debian and Ubuntu: \
                       apt install python3 python3-venv), or uv, and run the same command again";
 
 /// Where programs are, and what they are told.
@@ -35,7 +38,7 @@ pub(super) struct ProgramContext {
 /// What makes an environment and installs into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EnvironmentMaker {
-    /// `uv`, which gets a Python itself if the system has none that is recent enough.
+    /// `uv`, which gets a Python itself if the system has no suitable one.
     Uv(PathBuf),
     /// A Python with pip.
     Python(PathBuf),
@@ -119,7 +122,7 @@ async fn check_python(context: &ProgramContext, path: &Path) -> Option<String> {
     let minor = end.lines.first().and_then(|line| line.parse::<u32>().ok());
     match minor {
         None => Some("does not run".to_owned()),
-        Some(minor) if minor < MINOR_MIN => Some(format!("is version 3.{minor}")),
+        Some(minor) if !MINORS.contains(&minor) => Some(format!("is version 3.{minor}")),
         Some(_) if end.is_success => None,
         Some(_) => Some("lacks the module venv or ensurepip".to_owned()),
     }
@@ -173,6 +176,7 @@ mod tests {
         for (scripts, reason) in [
             (vec![], "there is neither python3 nor uv"),
             (vec![("python3", "echo 10")], "is version 3.10"),
+            (vec![("python3", "echo 15")], "is version 3.15"),
             (
                 vec![("python3", lacking)],
                 "lacks the module venv or ensurepip",

@@ -226,7 +226,10 @@ async fn devices(program: &Path) -> String {
     let context = ProgramContext::inherited();
     let asked = program::ask(context.command(program).arg("--list-devices")).await;
     // A line is NAME, a tab and a description; other lines are of its log.
-    let lines = asked.map(|end| end.lines).unwrap_or_default();
+    let lines = match asked {
+        Ok(end) if end.is_success => end.lines,
+        _ => return "It does not say which GPUs it can use.".to_owned(),
+    };
     let found: Vec<&str> = lines
         .iter()
         .map(String::as_str)

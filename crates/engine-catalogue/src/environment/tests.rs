@@ -93,8 +93,7 @@ async fn an_interrupted_python_environment_is_completed_and_a_broken_one_made_an
         done = prepare_diffusers(engines.path(), &stalled, &progress) => panic!("{done:?}"),
         () = progress.lines.notified() => {}
     }
-    let name = format!("diffusers-{}", package::short_hash([venv::REQUIREMENTS]));
-    let folder = engines.path().join(name);
+    let folder = engines.path().join(venv::folder_name());
     assert!(folder.join("venv/bin/python").exists() && !folder.join("ready").exists());
     let made = |folder: &Path| fs::metadata(folder.join("venv/pyvenv.cfg")).unwrap().ino();
     let first = made(&folder);

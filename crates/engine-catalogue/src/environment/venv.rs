@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::environment::folder::{self, EngineFolder};
-use crate::environment::interpreter::{EnvironmentMaker, ProgramContext, find_maker};
+use crate::environment::interpreter::{EnvironmentMaker, ProgramContext, UV_VERSIONS, find_maker};
 use crate::environment::kind::{EnvironmentError, EnvironmentWatcher};
 use crate::environment::package::short_hash;
 use crate::environment::program::{self, ProgramEnd};
@@ -28,8 +28,7 @@ pub(super) async fn prepare_venv(
     context: &ProgramContext,
     watcher: &dyn EnvironmentWatcher,
 ) -> Result<(PathBuf, PathBuf), EnvironmentError> {
-    let name = format!("diffusers-{}", short_hash([REQUIREMENTS]));
-    let folder = EngineFolder::open(engines, &name)?;
+    let folder = EngineFolder::open(engines, &folder_name())?;
     let venv = folder.path().join("venv");
     let python = venv.join("bin/python");
     // Its interpreter is a link to the system's, which an update of the system may have removed.
@@ -52,6 +51,15 @@ pub(super) async fn prepare_venv(
     Ok((folder.path().to_owned(), python))
 }
 
+/// The folder's name depends on the versions: others make an environment of their own.
+pub(super) fn folder_name() -> String {
+    let lines = REQUIREMENTS.lines();
+    format!(
+        "diffusers-{}",
+        short_hash(lines.filter(|line| !line.starts_with('#')))
+    )
+}
+
 /// Whether the interpreter starts and has this module.
 async fn has_module(context: &ProgramContext, python: &Path, module: &str) -> bool {
     let mut command = context.command(python);
@@ -72,7 +80,7 @@ async fn make(
     let mut command = match maker {
         EnvironmentMaker::Uv(uv) => {
             let mut command = context.command(uv);
-            command.args(["venv", "--python", ">=3.11"]);
+            command.args(["venv", "--python", UV_VERSIONS]);
             command
         }
         EnvironmentMaker::Python(python) => {
@@ -179,7 +187,7 @@ fn failure(what: &str, end: &ProgramEnd) -> EnvironmentError {
         "Free some space on the disk (pip also uses TMPDIR and its cache), and run the same command again."
     } else if has("No matching distribution") || has("no version of") || has("No solution found") {
         "The package index lacks this version for this Python and this machine. Check the settings of pip or uv, such as \
-         PIP_INDEX_URL or UV_INDEX_URL, or install another Python of version 3.11 or later."
+         PIP_INDEX_URL or UV_INDEX_URL, or install another Python of version 3.11 to 3.14."
     } else {
         "Run the same command again: it goes on with what is there. If the network needs a proxy or an index of its own, set \
          the variables of pip (PIP_PROXY, PIP_INDEX_URL) or of uv."
