@@ -66,6 +66,12 @@ impl EnvironmentWatcher for EnvironmentLine {
         });
     }
 
+    fn note(&self, text: &str) {
+        self.line.clear();
+        print_message(text);
+        self.change(|_| ());
+    }
+
     fn line(&self, text: &str) {
         self.change(|shown| shown.output = printable(text.trim()));
     }
