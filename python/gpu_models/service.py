@@ -95,7 +95,9 @@ class Service:
         begun = time.monotonic()
         while not ready(video := self.video(task)):
             if video["status"] == "failed":
-                raise RuntimeError(f"the task failed: {json.dumps(video.get('error'))}")
+                # The log says more than clients may see.
+                causes = [str(line.get("error")) for line in self.logged('"message":"run failed"')]
+                raise RuntimeError(f"the task failed with {video['error']['code']}: {''.join(causes[-1:]) or video['error']['message']}")
             if time.monotonic() - begun > patience:
                 self.cancel(task)
                 raise TimeoutError(f"after {patience:.0f} s the task is {video['status']}, at {video['progress']} %")
