@@ -12,7 +12,7 @@ use crate::environment::{EnvironmentKind, PreparedEnvironment, SdServerBuild};
 use crate::files::model_files;
 use crate::hub::HubFile;
 use crate::machine::{GpuApi, GpuInfo};
-use crate::memory::OffloadMode;
+use crate::memory::{FILLED_MAX, OffloadMode};
 
 /// Where files are put.
 #[derive(Clone, Debug)]
@@ -60,6 +60,7 @@ pub fn card(
         let files = files.iter().map(|file| source(file, places));
         engine.insert("files".to_owned(), Value::Array(files.collect()));
     }
+    set_device(&mut card, choice);
     set_models(&mut card, choice);
     let licence = &choice.entry.licence;
     // `Table` has no value that TOML cannot write.
@@ -158,6 +159,34 @@ fn by_sdcpp(
 fn bound_gpu(choice: &Choice) -> Option<&GpuInfo> {
     let gpu = choice.device.as_ref().filter(|_| choice.is_one_of_many);
     gpu.filter(|gpu| gpu.api != GpuApi::Vulkan)
+}
+
+/// Has the engine share its GPU: two added models rarely fit beside each other, and an idle one gives its memory back.
+fn set_device(card: &mut Table, choice: &Choice) {
+    let Some(gpu) = choice.device.as_ref().filter(|gpu| gpu.memory_bytes > 0) else {
+        return;
+    };
+    let name = if gpu.uuid.is_empty() {
+        &gpu.index
+    } else {
+        &gpu.uuid
+    };
+    let usable = gpu.memory_bytes as f64 / 1e6 * FILLED_MAX;
+    let needed = (choice.needs_gigabytes * 1e3).min(usable);
+    let megabytes = |figure: f64| Value::Integer((figure.floor() as i64).max(1));
+    let share = Table::from_iter([
+        ("device".to_owned(), text(name)),
+        ("memory_megabytes".to_owned(), megabytes(needed)),
+    ]);
+    if let Some(engine) = first_table(card, "engines") {
+        engine.extend(share);
+    }
+    let device = Table::from_iter([
+        ("name".to_owned(), text(name)),
+        ("memory_megabytes".to_owned(), megabytes(usable)),
+    ]);
+    let devices = Value::Array(vec![Value::Table(device)]);
+    card.insert("devices".to_owned(), devices);
 }
 
 fn set_variables(engine: &mut Table, variables: &BTreeMap<String, String>) {

@@ -71,7 +71,9 @@ fn remove_unavailable_models(config: &mut Config) -> Result<(), Failure> {
             unavailable.push(model.id.clone());
         }
     }
-    config.models.retain(|model| !unavailable.contains(&model.id));
+    config
+        .models
+        .retain(|model| !unavailable.contains(&model.id));
     if config.models.is_empty() {
         return Err(Failure::new(
             "This machine cannot run the engine of any configured model; `kinora models check` explains why.",

@@ -1,5 +1,6 @@
 //! `models.d` in the data folder: a file with engines and models for each model that `kinora models
-//! add` added, read after the configuration and appended to it. A name that occurs twice is refused.
+//! add` added, read after the configuration and appended to it. A name that occurs twice is refused;
+//! only a device may be in several files, since its models share it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,11 +59,15 @@ pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<(), Fa
         let added = overlay::parse(&file.text, &shown)?;
         add_names(&mut names, &added, &shown)?;
         for (key, value) in added {
-            let (Value::Array(items), "engines" | "models") = (value, key.as_str()) else {
+            let (Value::Array(mut items), "devices" | "engines" | "models") = (value, key.as_str())
+            else {
                 return Err(Failure::new(format!(
-                    "{shown} may have [[engines]] and [[models]] only; move '{key}' into the configuration."
+                    "{shown} may have [[devices]], [[engines]] and [[models]] only; move '{key}' into the configuration."
                 )));
             };
+            if key == "devices" {
+                items.retain(|device| !has_device(settings, device));
+            }
             let all = settings
                 .entry(key)
                 .or_insert_with(|| Value::Array(Vec::new()));
@@ -72,6 +77,13 @@ pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<(), Fa
         }
     }
     Ok(())
+}
+
+/// Whether a device of this name is there already. The first one counts, and so does the configuration's: an operator may
+/// leave less of a GPU to the models than `kinora models add` does.
+fn has_device(settings: &Table, device: &Value) -> bool {
+    let name = text(device, "name");
+    name.is_some() && items(settings, "devices").any(|other| text(other, "name") == name)
 }
 
 /// Adds the names of engines and models with the place that has them.
@@ -162,6 +174,26 @@ mod tests {
         assert_eq!(with.models.len(), without.models.len() + 1);
         assert_eq!(with.models.last().unwrap().id, "waves");
         assert_eq!(with.engines.last().unwrap().name, "waves");
+    }
+
+    #[test]
+    fn models_of_several_files_share_a_device_and_the_configuration_decides_how_much_of_it() {
+        let device =
+            |megabytes| format!("[[devices]]\nname = \"GPU-1\"\nmemory_megabytes = {megabytes}\n");
+        let on_it = "\ndevice = \"GPU-1\"\nmemory_megabytes = 9\n[[models]]";
+        let waves = format!("{}{}", device(70), MODEL.replace("\n[[models]]", on_it));
+        let lake = waves.replace("waves", "lake").replace("sea", "pond");
+        let files = [("lake.toml", &*lake), ("waves.toml", &*waves)];
+        for (text, megabytes) in [(String::new(), 70), (device(30), 30)] {
+            let config = read_with(&text, &files).unwrap();
+            let found: Vec<u32> = config
+                .devices
+                .iter()
+                .map(|one| one.memory_megabytes)
+                .collect();
+            assert_eq!(found, [megabytes]);
+            assert_eq!(config.engines_on(&config.devices[0]).count(), 2);
+        }
     }
 
     #[test]
