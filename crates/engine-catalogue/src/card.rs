@@ -8,10 +8,10 @@ use toml::{Table, Value};
 
 use crate::choice::Choice;
 use crate::entry::ModelRecipe;
-use crate::environment::PreparedEnvironment;
+use crate::environment::{EnvironmentKind, PreparedEnvironment, SdServerBuild};
 use crate::files::model_files;
 use crate::hub::HubFile;
-use crate::machine::GpuApi;
+use crate::machine::{GpuApi, GpuInfo};
 use crate::memory::OffloadMode;
 
 /// Where files are put.
@@ -48,13 +48,19 @@ pub fn card(
     if let Some(engine) = first_table(&mut card, "engines") {
         engine.insert("name".to_owned(), text(name));
         match choice.recipe {
-            ModelRecipe::Diffusers(_) => by_diffusers(engine, choice, files, places, environment),
+            ModelRecipe::Diffusers(recipe) => {
+                by_diffusers(engine, choice, files, places, environment);
+                if let Some(memory) = subtable(engine, "memory") {
+                    let step = Value::Float(recipe.step_gigabytes);
+                    memory.insert("step_gigabytes".to_owned(), step);
+                }
+            }
             ModelRecipe::Sdcpp(_) => by_sdcpp(engine, choice, files, places, environment),
         }
         let files = files.iter().map(|file| source(file, places));
         engine.insert("files".to_owned(), Value::Array(files.collect()));
     }
-    rename_models(&mut card, name);
+    set_models(&mut card, choice);
     let licence = &choice.entry.licence;
     // `Table` has no value that TOML cannot write.
     let body = toml::to_string(&card).unwrap_or_default();
@@ -82,7 +88,10 @@ fn by_diffusers(
     let command = environment.command.iter().map(|part| text(part));
     engine.insert("command".to_owned(), Value::Array(command.collect()));
     set_variables(engine, &environment.environment);
-    set_device(engine, choice);
+    if let Some(gpu) = bound_gpu(choice) {
+        // The UUID stays when GPUs are added.
+        engine.insert("devices".to_owned(), Value::Array(vec![text(&gpu.uuid)]));
+    }
     let Some(settings) = subtable(engine, "settings") else {
         return;
     };
@@ -119,7 +128,6 @@ fn by_sdcpp(
     if let Some(server) = environment.command.first() {
         engine.insert("server".to_owned(), text(server));
     }
-    set_device(engine, choice);
     let Some(model) = subtable(engine, "model") else {
         return;
     };
@@ -139,19 +147,17 @@ fn by_sdcpp(
     ] {
         model.insert(key.to_owned(), Value::Boolean(is_on));
     }
+    // The server counts in the order of nvidia-smi, which Kinora sets for its processes. Of Vulkan's order nothing is known.
+    let is_cuda = choice.environment == EnvironmentKind::SdServer(SdServerBuild::Cuda12);
+    if let Some(gpu) = bound_gpu(choice).filter(|_| is_cuda) {
+        model.insert("backend".to_owned(), text(&format!("cuda{}", gpu.index)));
+    }
 }
 
-/// Binds the engine to its GPU, if there are others. The UUID stays when GPUs are added.
-fn set_device(engine: &mut Table, choice: &Choice) {
+/// The GPU of NVIDIA to which the engine must be bound, because there are others.
+fn bound_gpu(choice: &Choice) -> Option<&GpuInfo> {
     let gpu = choice.device.as_ref().filter(|_| choice.is_one_of_many);
-    let uuid = gpu
-        .filter(|gpu| gpu.api != GpuApi::Vulkan)
-        .map(|gpu| &gpu.uuid);
-    if let Some(uuid) = uuid {
-        engine.insert("devices".to_owned(), Value::Array(vec![text(uuid)]));
-        // The number of its processes is that of its devices.
-        subtable(engine, "host").map(|host| host.remove("processes"));
-    }
+    gpu.filter(|gpu| gpu.api != GpuApi::Vulkan)
 }
 
 fn set_variables(engine: &mut Table, variables: &BTreeMap<String, String>) {
@@ -197,7 +203,9 @@ fn source(file: &HubFile, places: &Places) -> Value {
 }
 
 /// Gives the first model the name, and those that extend its identifier (`NAME-edit`) the same beginning.
-fn rename_models(card: &mut Table, name: &str) {
+fn set_models(card: &mut Table, choice: &Choice) {
+    let name = &choice.entry.name;
+    let resolutions: Vec<Value> = choice.resolutions.iter().map(|one| text(one)).collect();
     let models = card.get_mut("models").and_then(Value::as_array_mut);
     let models = models.into_iter().flatten().filter_map(Value::as_table_mut);
     let mut first = None;
@@ -211,6 +219,9 @@ fn rename_models(card: &mut Table, name: &str) {
         let suffix = id.strip_prefix(first.as_str()).unwrap_or_default();
         model.insert("id".to_owned(), text(&format!("{name}{suffix}")));
         model.insert("engine".to_owned(), text(name));
+        if !resolutions.is_empty() {
+            model.insert("resolutions".to_owned(), Value::Array(resolutions.clone()));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::entry::{
-    CatalogueEntry, DiffusersRecipe, EngineChoice, ModelRecipe, SdcppRecipe, SdcppVariant,
+    CatalogueEntry, ClipMemory, DiffusersRecipe, EngineChoice, ModelRecipe, SdcppVariant,
     engine_table,
 };
 use crate::environment::{EnvironmentKind, SdServerBuild};
@@ -14,8 +14,9 @@ use crate::memory::{FILLED_MAX, MemoryNeeds, OffloadMode, WeightPlacement};
 const CUDA_13_DRIVER: u32 = 580;
 /// The earliest driver for CUDA 12, with which `sd-server` is built (the same table).
 const CUDA_12_DRIVER: u32 = 525;
-/// The earliest compute capability that CUDA 13 builds for: Turing's (its release notes, "Deprecated Architectures").
-const CUDA_13_COMPUTE: f64 = 7.5;
+/// The earliest compute capability of both: Turing's. CUDA 13 builds for no earlier one, and neither do the authors of the CUDA 12
+/// build of `sd-server`.
+const COMPUTE_MIN: f64 = 7.5;
 
 /// What the operator asks for; all are optional.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +44,8 @@ pub struct Choice {
     pub is_one_of_many: bool,
     /// The quantisation, if the recipe has some.
     pub variant: Option<&'static SdcppVariant>,
+    /// The models' resolutions, where the device is too small for all those of the card.
+    pub resolutions: &'static [String],
     /// Where the weights wait, and whether a clip is decoded by tiles.
     pub placement: WeightPlacement,
     /// Memory that a run needs on the device by arithmetic, in units of 10^9 bytes.
@@ -83,9 +86,10 @@ pub fn choose(
 ) -> Result<Choice, NoFit> {
     let ways = ways(entry, wishes)?;
     let devices = devices(machine, wishes)?;
-    let mut reasons = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
     for may_move_layers in [false, true] {
         reasons.clear();
+        let mut last: Option<&ModelRecipe> = None;
         for way in &ways {
             // The reason is that of the largest GPU.
             let mut reason = None;
@@ -103,10 +107,14 @@ pub fn choose(
                     Err(why) => reason = reason.or(Some(why)),
                 }
             }
+            // Of a recipe, the last quantisation and the last clips need the least.
+            if last.is_some_and(|last| std::ptr::eq(last, way.recipe)) {
+                reasons.pop();
+            }
+            last = Some(way.recipe);
             reasons.extend(reason);
         }
     }
-    reasons.dedup();
     reasons.extend(machine.problems.iter().cloned());
     Err(NoFit { reasons })
 }
@@ -121,7 +129,7 @@ struct Way {
 #[derive(Clone, Copy)]
 enum WayKind {
     Diffusers(&'static DiffusersRecipe),
-    Sdcpp(&'static SdcppRecipe, &'static SdcppVariant),
+    Sdcpp(&'static ClipMemory, &'static SdcppVariant),
 }
 
 /// What the operator leaves of the recipes.
@@ -141,13 +149,14 @@ fn ways(entry: &'static CatalogueEntry, wishes: &Wishes) -> Result<Vec<Way>, NoF
             ModelRecipe::Diffusers(recipe) => vec![WayKind::Diffusers(recipe)],
             ModelRecipe::Sdcpp(recipe) => {
                 let label = wishes.variant.as_deref();
-                let variants = recipe.variants.iter();
-                variants
-                    .filter(|variant| {
-                        label.is_none_or(|it| it.eq_ignore_ascii_case(&variant.label))
-                    })
-                    .map(|variant| WayKind::Sdcpp(recipe, variant))
-                    .collect()
+                let named = |variant: &&SdcppVariant| {
+                    label.is_none_or(|label| label.eq_ignore_ascii_case(&variant.label))
+                };
+                let clips = recipe.clips.iter().flat_map(|clip| {
+                    let variants = recipe.variants.iter().filter(named);
+                    variants.map(move |variant| WayKind::Sdcpp(clip, variant))
+                });
+                clips.collect()
             }
         };
         ways.extend(kinds.into_iter().map(|kind| Way { recipe, kind }));
@@ -219,27 +228,22 @@ impl Trial<'_> {
     fn choice(&self) -> Result<Choice, String> {
         match self.way.kind {
             WayKind::Diffusers(recipe) => self.by_diffusers(recipe),
-            WayKind::Sdcpp(recipe, variant) => self.by_sdcpp(recipe, variant),
+            WayKind::Sdcpp(clip, variant) => self.by_sdcpp(clip, variant),
         }
     }
 
     fn by_diffusers(&self, recipe: &'static DiffusersRecipe) -> Result<Choice, String> {
         let unfit = |why: String| format!("By diffusers: {why}.");
-        let Some((gpu, compute)) = self.device.and_then(with_compute) else {
-            return Err(unfit("it needs a GPU of NVIDIA".to_owned()));
-        };
-        check_driver(gpu, CUDA_13_DRIVER, "CUDA 13, with which torch is built").map_err(unfit)?;
-        if compute < CUDA_13_COMPUTE {
-            return Err(unfit(format!(
-                "{} has compute capability {compute}, and torch needs {CUDA_13_COMPUTE} (GeForce RTX 20 or later)",
-                title(gpu)
-            )));
-        }
+        let gpu = self.device.filter(|gpu| gpu.api != GpuApi::Vulkan);
+        let gpu = gpu.ok_or_else(|| unfit("it needs a GPU of NVIDIA".to_owned()))?;
+        check_cuda_13(gpu).map_err(unfit)?;
         let card = self.way.recipe.card();
         let engine = engine_table(&card).cloned().unwrap_or_default();
         let needs = engine.get("memory").cloned();
         let needs: Option<MemoryNeeds> = needs.and_then(|needs| needs.try_into().ok());
-        let needs = needs.ok_or_else(|| unfit("its card has no figures of memory".to_owned()))?;
+        let mut needs =
+            needs.ok_or_else(|| unfit("its card has no figures of memory".to_owned()))?;
+        needs.step_gigabytes = recipe.step_gigabytes;
         let current = WeightPlacement::from_engine(&engine);
         let placement = self.place(&needs, current, gpu).map_err(unfit)?;
         let (needs, download) = (needs.required_gigabytes(placement), recipe.gigabytes);
@@ -248,36 +252,30 @@ impl Trial<'_> {
 
     fn by_sdcpp(
         &self,
-        recipe: &'static SdcppRecipe,
+        clip: &'static ClipMemory,
         variant: &'static SdcppVariant,
     ) -> Result<Choice, String> {
         let unfit = |why: String| format!("By stable-diffusion.cpp with {}: {why}.", variant.label);
-        let needs = recipe.memory(variant);
-        let build = match self.device.map(|gpu| &gpu.api) {
-            Some(GpuApi::Cuda { .. }) => SdServerBuild::Cuda12,
-            Some(GpuApi::Vulkan) => SdServerBuild::Vulkan,
+        let needs = variant.memory(clip);
+        let build = match self.device {
             None => SdServerBuild::Cpu,
+            // NVIDIA's drivers have Vulkan too, for GPUs and drivers that the other build does not take.
+            Some(gpu) if can_run_cuda_12(gpu) => SdServerBuild::Cuda12,
+            Some(_) => SdServerBuild::Vulkan,
         };
         let placement = match self.device {
-            None => self.place_in_main_memory(&needs).map_err(unfit)?,
+            None => self.place_in_main_memory(&needs),
             Some(gpu) => {
-                if build == SdServerBuild::Cuda12 && self.wishes.sd_server.is_none() {
-                    check_driver(
-                        gpu,
-                        CUDA_12_DRIVER,
-                        "CUDA 12, with which sd-server is built",
-                    )
-                    .map_err(unfit)?;
-                }
                 let current = WeightPlacement {
                     offload: OffloadMode::None,
                     // Vulkan's drivers limit each buffer to 2 or 4 GiB, and decoding at once needs one that is larger.
-                    tiles: gpu.api == GpuApi::Vulkan,
+                    tiles: build == SdServerBuild::Vulkan,
                     has_layers: false,
                 };
-                self.place(&needs, current, gpu).map_err(unfit)?
+                self.place(&needs, current, gpu)
             }
         };
+        let placement = placement.map_err(unfit)?;
         let build = self
             .wishes
             .sd_server
@@ -378,45 +376,69 @@ impl Trial<'_> {
             Some(gpu) if gpu.memory_bytes == 0 => title(gpu),
             Some(gpu) => format!("{} with {:.1} GB", title(gpu), gpu.gigabytes()),
         };
+        let (variant, resolutions): (_, &'static [String]) = match self.way.kind {
+            WayKind::Diffusers(_) => (None, &[]),
+            WayKind::Sdcpp(clip, variant) => (Some(variant), &clip.resolutions),
+        };
+        let clips = match resolutions {
+            [] => String::new(),
+            some => format!(", clips of {}", some.join(" and ")),
+        };
         Choice {
             entry: self.entry,
             recipe: self.way.recipe,
             device: self.device.cloned(),
             is_one_of_many: self.machine.gpus.len() > 1,
-            variant: match self.way.kind {
-                WayKind::Diffusers(_) => None,
-                WayKind::Sdcpp(_, variant) => Some(variant),
-            },
+            variant,
+            resolutions,
             placement,
             needs_gigabytes,
             download_gigabytes,
             environment,
-            why: format!("{device}; a run needs {needs_gigabytes:.1} GB: {offload}{tiles}"),
+            why: format!("{device}; a run needs {needs_gigabytes:.1} GB: {offload}{tiles}{clips}"),
         }
     }
 }
 
-/// A GPU of NVIDIA with its compute capability.
-fn with_compute(gpu: &GpuInfo) -> Option<(&GpuInfo, f64)> {
-    match &gpu.api {
-        // One that cannot be read is that of a GPU newer than this program.
-        GpuApi::Cuda { compute, .. } => Some((gpu, compute.parse().unwrap_or(f64::INFINITY))),
-        GpuApi::Vulkan => None,
-    }
-}
-
-/// Refuses a driver that is older than the series `earliest`.
-fn check_driver(gpu: &GpuInfo, earliest: u32, what: &str) -> Result<(), String> {
-    let (GpuApi::Cuda { driver, .. }, Some(major)) = (&gpu.api, gpu.driver_major()) else {
+/// Refuses a driver or a GPU that is too old for torch.
+fn check_cuda_13(gpu: &GpuInfo) -> Result<(), String> {
+    let GpuApi::Cuda { compute, driver } = &gpu.api else {
         return Ok(());
     };
-    if major >= earliest {
-        return Ok(());
+    let title = title(gpu);
+    if gpu
+        .driver_major()
+        .is_some_and(|major| major < CUDA_13_DRIVER)
+    {
+        return Err(format!(
+            "the driver of {title} is {driver}, and torch, which is built with CUDA 13, needs {CUDA_13_DRIVER} or later; \
+             install a newer driver and restart"
+        ));
     }
-    Err(format!(
-        "the driver of {} is {driver}, and {what}, needs {earliest} or later; install a newer driver and restart",
-        title(gpu)
-    ))
+    if is_before_turing(compute) {
+        return Err(format!(
+            "{title} has compute capability {compute}, and torch, which is built with CUDA 13, needs {COMPUTE_MIN} or later \
+             (GeForce RTX 20)"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the CUDA build of `sd-server` runs on a GPU.
+fn can_run_cuda_12(gpu: &GpuInfo) -> bool {
+    let GpuApi::Cuda { compute, .. } = &gpu.api else {
+        return false;
+    };
+    gpu.driver_major()
+        .is_none_or(|major| major >= CUDA_12_DRIVER)
+        && !is_before_turing(compute)
+}
+
+/// A capability that cannot be read is that of a GPU newer than this program.
+fn is_before_turing(compute: &str) -> bool {
+    compute
+        .parse()
+        .is_ok_and(|number: f64| number < COMPUTE_MIN)
 }
 
 /// `device 0 (NVIDIA GeForce RTX 4090)`.

@@ -66,6 +66,10 @@ pub struct DiffusersRecipe {
     pub repositories: Vec<RepositoryFiles>,
     /// Size of all files, approximately.
     pub gigabytes: f64,
+    /// What a step of the largest clip needs beside the weights, which the card does not count: an estimate as that for
+    /// stable-diffusion.cpp ([`ClipMemory`]), 31.5 bytes for each value of a token. 0 where the shapes are unknown.
+    #[serde(default)]
+    pub step_gigabytes: f64,
 }
 
 /// Files of a repository of the model hub.
@@ -86,22 +90,36 @@ pub struct RepositoryFiles {
 }
 
 /// A model by stable-diffusion.cpp. Its files are those of its card.
-///
-/// It computes in buffers that it names in its log ("compute buffer size"). Those of small clips of Wan were counted with
-/// random weights on the processor; they grow with the number of pixels (decoding) and of tokens (a step).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SdcppRecipe {
     /// The card: `NAME` is `models/NAME.toml`.
     pub card: String,
-    /// What decoding the largest clip needs, in units of 10^9 bytes.
+    /// What clips need, those of the largest resolutions first.
+    pub clips: Vec<ClipMemory>,
+    /// Quantisations, the best first.
+    pub variants: Vec<SdcppVariant>,
+}
+
+/// What the largest clip of some resolutions needs beside the weights, in units of 10^9 bytes.
+///
+/// The figures are counted by the library's "compute buffer size", which it logs before it computes, with random weights on the
+/// processor (stable-diffusion-cpp-python 0.4.7). A step of Wan 1.3B takes 49.6 kB a token and of 5B 96.2 kB, which is 31.5 bytes
+/// for each value of a token; 14B has 5,120 of those, so 161 kB. VACE's control takes a quarter more, which is an estimate.
+/// Decoding takes 31.9 kB a pixel (5B: 38.3 kB), and encoding the frames for I2V, FLF2V and VACE 41.3 kB; tiles are of 256 (5B: 512)
+/// pixels, and for encoding of 328.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClipMemory {
+    /// The `resolutions` of the models; those of the card if empty.
+    #[serde(default)]
+    pub resolutions: Vec<String>,
+    /// To decode, or to encode the frames of the request.
     pub decode_gigabytes: f64,
     /// The same by tiles.
     pub tiled_decode_gigabytes: f64,
-    /// What a step of the largest clip needs beside the transformer.
+    /// For a step.
     pub step_gigabytes: f64,
-    /// Quantisations, the best first.
-    pub variants: Vec<SdcppVariant>,
 }
 
 /// A quantisation of a model.
@@ -200,21 +218,19 @@ impl ModelRecipe {
     }
 }
 
-impl SdcppRecipe {
-    /// What a quantisation needs. Layers cannot wait in main memory, so none has a size of its own.
-    pub(crate) fn memory(&self, variant: &SdcppVariant) -> MemoryNeeds {
+impl SdcppVariant {
+    /// What it needs. Layers cannot wait in main memory, so none has a size of its own.
+    pub(crate) fn memory(&self, clip: &ClipMemory) -> MemoryNeeds {
         MemoryNeeds {
             device_gigabytes: 0.0,
-            parts_gigabytes: variant.parts_gigabytes.clone(),
+            parts_gigabytes: self.parts_gigabytes.clone(),
             layer_gigabytes: f64::INFINITY,
-            step_gigabytes: self.step_gigabytes,
-            decode_gigabytes: self.decode_gigabytes,
-            tiled_decode_gigabytes: self.tiled_decode_gigabytes,
+            step_gigabytes: clip.step_gigabytes,
+            decode_gigabytes: clip.decode_gigabytes,
+            tiled_decode_gigabytes: clip.tiled_decode_gigabytes,
         }
     }
-}
 
-impl SdcppVariant {
     /// Size of all files.
     pub fn gigabytes(&self) -> f64 {
         self.parts_gigabytes.values().sum()

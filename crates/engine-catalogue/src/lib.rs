@@ -26,8 +26,8 @@ mod memory;
 pub use card::{Places, card};
 pub use choice::{Choice, NoFit, Wishes, choose};
 pub use entry::{
-    CatalogueEntry, DiffusersRecipe, EngineChoice, ModelLicence, ModelRecipe, RepositoryFiles,
-    SdcppRecipe, SdcppVariant, UnknownModel, catalogue, find,
+    CatalogueEntry, ClipMemory, DiffusersRecipe, EngineChoice, ModelLicence, ModelRecipe,
+    RepositoryFiles, SdcppRecipe, SdcppVariant, UnknownModel, catalogue, find,
 };
 pub use environment::{
     EnvironmentError, EnvironmentKind, EnvironmentOptions, EnvironmentWatcher, PreparedEnvironment,

@@ -243,3 +243,101 @@ pub fn select_gpus<'g>(
     }
     Ok(named)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "0, GPU-8932f937, NVIDIA GeForce RTX 4090, 24564, 23012, 8.9, 580.95.05";
+
+    fn device(sys: &Path, folder: &str, files: &[(&str, &str)]) {
+        let folder = sys.join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        for (name, text) in files {
+            fs::write(folder.join(name), format!("{text}\n")).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_line_of_nvidia_smi_is_a_gpu() {
+        let gpu = parse_gpu(LINE).unwrap();
+        assert_eq!(gpu.memory_bytes, 24_564 << 20);
+        assert_eq!(gpu.free_bytes, Some(23_012 << 20));
+        assert_eq!(gpu.driver_major(), Some(580));
+        let without_free = LINE.replace("23012", "[N/A]");
+        assert_eq!(parse_gpu(&without_free).unwrap().free_bytes, None);
+        let (without_memory, longer) = (LINE.replace("24564", "[N/A]"), format!("{LINE}, 1"));
+        for other in [&without_memory, "", "0, GPU-1, NVIDIA, 1", &longer] {
+            assert_eq!(parse_gpu(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_lists_the_gpus_of_other_makers() {
+        let sys = tempfile::tempdir().unwrap();
+        let sys = sys.path();
+        let amd = [
+            ("vendor", AMD),
+            ("device", "0x744c"),
+            ("mem_info_vram_total", "17163091968"),
+            ("mem_info_vram_used", "163091968"),
+        ];
+        device(sys, "class/drm/card1/device", &amd);
+        device(sys, "class/drm/card1-DP-1/device", &amd);
+        device(sys, "class/drm/renderD128/device", &amd);
+        device(
+            sys,
+            "class/drm/card2/device",
+            &[("vendor", INTEL), ("device", "0x56a0")],
+        );
+        device(sys, "class/drm/card3/device", &[("vendor", "0x1a03")]);
+        let memory = "MemFree: 1 kB\nMemTotal:       32768 kB\n";
+        let machine = Machine::from_answers(Err("none".to_owned()), sys, memory);
+        let [amd, intel] = &machine.gpus[..] else {
+            panic!("{machine:?}")
+        };
+        assert_eq!(
+            (amd.index.as_str(), amd.memory_bytes),
+            ("vulkan0", 17_163_091_968)
+        );
+        assert_eq!(amd.free_bytes, Some(17_000_000_000));
+        assert_eq!(
+            (intel.name.as_str(), intel.memory_bytes),
+            ("Intel GPU 0x56a0", 0)
+        );
+        assert_eq!(machine.memory_bytes, 32 << 20);
+        assert!(machine.problems.is_empty());
+    }
+
+    #[test]
+    fn a_gpu_without_a_driver_is_a_problem_with_advice() {
+        let sys = tempfile::tempdir().unwrap();
+        let sys = sys.path();
+        let missing = || Err("nvidia-smi is not installed".to_owned());
+        // The sound of the card alone is no GPU.
+        device(
+            sys,
+            "bus/pci/devices/0000:01:00.1",
+            &[("vendor", NVIDIA), ("class", "0x040300")],
+        );
+        assert_eq!(Machine::from_answers(missing(), sys, "").problems, [""; 0]);
+        device(
+            sys,
+            "bus/pci/devices/0000:01:00.0",
+            &[("vendor", NVIDIA), ("class", "0x030000")],
+        );
+        for answer in [missing(), Ok(Vec::new())] {
+            let machine = Machine::from_answers(answer, sys, "");
+            let [problem] = &machine.problems[..] else {
+                panic!("{machine:?}")
+            };
+            assert!(problem.contains("Install the driver"), "{problem}");
+        }
+        let gpu = parse_gpu(LINE).unwrap();
+        assert!(
+            Machine::from_answers(Ok(vec![gpu]), sys, "")
+                .problems
+                .is_empty()
+        );
+    }
+}

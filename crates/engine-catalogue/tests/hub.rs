@@ -190,24 +190,23 @@ fn only_the_hub_s_own_origin_sees_the_token() {
 
 #[test]
 fn a_renamed_repository_is_followed_at_the_same_hub_only() {
-    let answers = |target: &'static str| {
+    let hub = |target: fn(&str) -> String| {
         FakeHub::start(move |path| match path {
-            path if path.contains("THUDM") => {
-                (307, format!("location: {target}\r\n"), String::new())
-            }
+            path if path.contains("THUDM") => (
+                307,
+                format!("location: {}\r\n", target(path)),
+                String::new(),
+            ),
             path if path.contains("/revision/") => ok(&json!({"sha": COMMIT})),
             _ => ok(&json!([file("model_index.json")])),
         })
     };
     let cogvideo = choice("cogvideox-5b", &Wishes::default());
-    let hub = answers("/api/models/new/name/revision/main");
-    // The list is asked for by the old name as well, and redirected to a commit instead.
-    let error = hub.error(&cogvideo);
-    assert!(error.contains("not that of a model hub"), "{error}");
-    let hub = answers("http://127.0.0.1:9/elsewhere");
-    assert!(hub.error(&cogvideo).contains("HTTP 307"));
-    let hub = answers("/api/models/THUDM/again");
-    assert!(hub.error(&cogvideo).contains("in a circle"));
+    let renamed = hub(|path| path.replace("THUDM", "zai-org"));
+    assert_eq!(renamed.resolve(&cogvideo, None).unwrap().len(), 1);
+    let elsewhere = hub(|path| format!("http://127.0.0.1:9{path}"));
+    assert!(elsewhere.error(&cogvideo).contains("HTTP 307"));
+    assert!(hub(str::to_owned).error(&cogvideo).contains("in a circle"));
 }
 
 #[test]
@@ -369,6 +368,7 @@ fn the_files_of_a_quantisation_are_found_by_their_names() {
             .starts_with("/w/city96/")
     );
     assert_eq!(model("offload_to_cpu").as_bool(), Some(false));
+    assert_eq!(model("backend").as_str(), Some("cuda0"));
 }
 
 fn places() -> Places {

@@ -179,11 +179,12 @@ mod tests {
 
     #[test]
     fn nothing_is_written_outside_of_the_folder() {
-        for name in ["../outside", "a/../../outside", "/outside", "a/../b"] {
+        for name in ["../outside", "a/../../outside", "/outside", "a/../outside"] {
             let (folder, result) = unpacked(|writer| add(writer, name, 0o644, b"x"));
+            // The reader of archives turns some names into safe ones.
+            let is_inside = folder.path().join("into/outside").exists();
             let is_refused = matches!(result, Err(ArchiveError::Path(_)));
-            // The reader of archives drops a leading slash, which is as safe.
-            assert!(is_refused || name == "/outside", "{name}: {result:?}");
+            assert_ne!(is_refused, is_inside, "{name}: {result:?}");
             assert!(!folder.path().join("outside").exists(), "{name}");
             assert!(!Path::new("/outside").exists());
         }

@@ -40,8 +40,13 @@ pub struct EnvironmentOptions {
 
 /// Receives the progress of the preparation. The calls must return at once.
 pub trait EnvironmentWatcher: Send + Sync {
-    /// A step begins, or has a result, in words.
+    /// A step begins, in words.
     fn step(&self, text: &str);
+
+    /// The result of a step, which a reader should still see in the end: a version, or that no GPU was found.
+    fn note(&self, text: &str) {
+        self.step(text);
+    }
 
     /// The last line that a program printed.
     fn line(&self, text: &str);

@@ -84,7 +84,7 @@ async fn spawn(command: &mut Command) -> io::Result<Child> {
     for _ in 0..BUSY_MAX {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                sleep(BUSY_WAIT).await
+                sleep(BUSY_WAIT).await;
             }
             spawned => return spawned,
         }

@@ -71,9 +71,9 @@ pub(super) async fn prepare_server(
     remove(&archive)?;
     let program = installed?;
     let version = version(&program).await.map_err(EnvironmentError::Failed)?;
-    watcher.step(&version);
+    watcher.note(&version);
     if *build != SdServerBuild::Cpu {
-        watcher.step(&devices(&program).await);
+        watcher.note(&devices(&program).await);
     }
     folder.mark(&relative(&program, folder.path()))?;
     Ok(prepared(folder.path(), &program))
@@ -113,7 +113,7 @@ async fn check_given(
 ) -> Result<PreparedEnvironment, EnvironmentError> {
     let path = std::path::absolute(path).map_err(|error| EnvironmentError::file(path, &error))?;
     let version = version(&path).await.map_err(EnvironmentError::Failed)?;
-    watcher.step(&version);
+    watcher.note(&version);
     Ok(prepared(path.parent().unwrap_or(&path), &path))
 }
 
@@ -145,10 +145,11 @@ async fn download(
             build.asset
         ))
     };
-    let downloaded = downloader
-        .map_err(failed)?
-        .get(&source, &ArchiveWatcher(watcher))
-        .await;
+    let progress = ArchiveWatcher {
+        watcher,
+        bytes: file.bytes,
+    };
+    let downloaded = downloader.map_err(failed)?.get(&source, &progress).await;
     downloaded.map_err(failed)?;
     Ok(source.path)
 }
@@ -238,24 +239,27 @@ async fn devices(program: &Path) -> String {
 }
 
 /// Passes a download's progress on.
-struct ArchiveWatcher<'w>(&'w dyn EnvironmentWatcher);
+struct ArchiveWatcher<'w> {
+    watcher: &'w dyn EnvironmentWatcher,
+    bytes: u64,
+}
 
 impl DownloadWatcher for ArchiveWatcher<'_> {
-    fn begun(&self, held: u64, whole: u64) {
-        self.0.grown(held, Some(whole));
+    fn begun(&self, held: u64, _: u64) {
+        self.grown(held);
     }
 
     fn grown(&self, held: u64) {
-        self.0.grown(held, None);
+        self.watcher.grown(held, Some(self.bytes));
     }
 
     fn checking(&self) {
-        self.0.line("checking its SHA-256");
+        self.watcher.line("checking its SHA-256");
     }
 
     fn retrying(&self, error: &DownloadError, wait: Duration, retry: u32, retries_max: u32) {
         let wait = wait.as_secs_f64().ceil();
-        self.0.line(&format!(
+        self.watcher.line(&format!(
             "{error}; trying again in {wait:.0} s ({retry} of {retries_max})"
         ));
     }

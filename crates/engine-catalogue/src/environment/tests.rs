@@ -222,10 +222,10 @@ mod servers {
         let program = Path::new(&prepared.command[0]);
         assert!(program.starts_with(&prepared.folder) && program.ends_with("build/sd-server"));
         let requests = published.server.requests();
-        let ranges = requests
+        let mut ranges = requests
             .iter()
             .filter_map(|request| request.header("range"));
-        assert_eq!(ranges.last(), Some("bytes=100-"));
+        assert_eq!(ranges.next_back(), Some("bytes=100-"));
         published.prepare(&published.options()).await.unwrap();
         assert_eq!(published.server.requests().len(), requests.len());
         // The archive itself is gone.

@@ -164,7 +164,7 @@ async fn check(
     }
     // Libraries may print warnings around it.
     let mut lines = end.lines.iter();
-    watcher.step(
+    watcher.note(
         lines
             .find(|line| line.starts_with("PyTorch "))
             .map_or("It works", String::as_str),
