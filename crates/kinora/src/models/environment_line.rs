@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kinora_engine_catalogue::EnvironmentWatcher;
 
-use crate::output::{print_message, printable, size};
+use crate::output::{print, print_message, printable, size};
 use crate::progress::StatusLine;
 
 /// The line.
@@ -64,6 +64,11 @@ impl EnvironmentWatcher for EnvironmentLine {
                 ..ShownParts::default()
             };
         });
+    }
+
+    fn note(&self, text: &str) {
+        self.line.clear();
+        print(&format!("    {}\n", printable(text)));
     }
 
     fn line(&self, text: &str) {
