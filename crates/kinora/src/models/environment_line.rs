@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kinora_engine_catalogue::EnvironmentWatcher;
 
-use crate::output::{print_message, printable, size};
+use crate::output::{print, print_message, printable, size};
 use crate::progress::StatusLine;
 
 /// The line.
@@ -68,8 +68,7 @@ impl EnvironmentWatcher for EnvironmentLine {
 
     fn note(&self, text: &str) {
         self.line.clear();
-        print_message(text);
-        self.change(|_| ());
+        print(&format!("    {}\n", printable(text)));
     }
 
     fn line(&self, text: &str) {
