@@ -27,7 +27,6 @@ use crate::model::Model;
 use crate::process::ServerProcess;
 use crate::program::ServerProgram;
 use crate::request::{self, AcceptedJob, Capabilities, ServerJob};
-use crate::settings::{Sampler, Scheduler};
 
 /// How long a server may load weights. 100 GB from a slow disk take a quarter of an hour.
 const START_LIMIT: Duration = Duration::from_mins(30);
@@ -50,7 +49,21 @@ pub struct ServerEngine {
     runtime: Runtime,
     client: HttpClient,
     /// The server; `None` after a cancel or a failure.
-    process: Mutex<Option<ServerProcess>>,
+    process: Mutex<Option<RunningServer>>,
+}
+
+/// A server, and what it can do.
+struct RunningServer {
+    process: ServerProcess,
+    offered: Capabilities,
+}
+
+impl RunningServer {
+    /// The server, unless it has exited.
+    fn if_running(self) -> Option<Self> {
+        let process = self.process.if_running()?;
+        Some(Self { process, ..self })
+    }
 }
 
 impl fmt::Debug for ServerEngine {
@@ -105,7 +118,7 @@ impl ServerEngine {
         Ok(engine)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<ServerProcess>> {
+    fn lock(&self) -> MutexGuard<'_, Option<RunningServer>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,7 +126,7 @@ impl ServerEngine {
     fn start(
         &self,
         tick: &mut dyn FnMut() -> Result<(), EngineError>,
-    ) -> Result<ServerProcess, EngineError> {
+    ) -> Result<RunningServer, EngineError> {
         let mut server = ServerProcess::start(&self.program, self.start_limit, tick)?;
         let path = "/sdcpp/v1/capabilities";
         let answer = self.exchange(&mut server, Method::GET, path, Bytes::new(), tick)?;
@@ -122,20 +135,12 @@ impl ServerEngine {
         if !offered.supported_modes.iter().any(|mode| mode == "vid_gen") {
             return unsupported("the server makes no videos with this model".to_owned());
         }
-        // It ignores names that it does not know.
         let settings = self.model.settings();
-        let sampler = settings.sampler.map(Sampler::name);
-        let scheduler = settings.scheduler.map(Scheduler::name);
-        for (what, name, offered) in [
-            ("sampler", sampler, &offered.samplers),
-            ("scheduler", scheduler, &offered.schedulers),
-        ] {
-            if let Some(name) = name.filter(|name| offered.iter().all(|one| one != name)) {
-                let names = offered.join(", ");
-                return unsupported(format!("the server has no {what} {name}; it has {names}"));
-            }
-        }
-        Ok(server)
+        offered.check(settings.sampler, settings.scheduler)?;
+        Ok(RunningServer {
+            process: server,
+            offered,
+        })
     }
 
     /// Makes a film; returns the file. After any error the server is gone: it may still be at work,
@@ -147,14 +152,19 @@ impl ServerEngine {
         control: &JobControl,
     ) -> Result<Vec<u8>, EngineError> {
         let mut process = self.lock();
-        let running = process.take().and_then(ServerProcess::if_running);
+        let running = process.take().and_then(RunningServer::if_running);
         let mut server = match running {
             Some(running) => running,
             // Loading weights is a part of this job.
             None => self.start(&mut || control.report(WorkStage::Preparing, 1.0))?,
         };
-        server.log.begin_job(made.steps);
-        let film = self.run(&mut server, made, body, control)?;
+        if let Err(error) = server.offered.check(made.sampler, made.scheduler) {
+            // It has not begun, and has its weights.
+            *process = Some(server);
+            return Err(error);
+        }
+        server.process.log.begin_job(made.steps);
+        let film = self.run(&mut server.process, made, body, control)?;
         *process = Some(server);
         Ok(film)
     }
@@ -299,7 +309,10 @@ impl Engine for ServerEngine {
         control: &JobControl,
     ) -> Result<(), EngineError> {
         control.report(WorkStage::Preparing, 0.0)?;
-        let made = self.model.generation(job.spec, job.materials)?;
+        let with_preset = job.preset.map(|preset| self.model.with_preset(preset));
+        let with_preset = with_preset.transpose()?;
+        let model = with_preset.as_ref().unwrap_or(&self.model);
+        let made = model.generation(job.spec, job.materials)?;
         if made.clip() != job.clip {
             let why = "the clip does not match its plan";
             return Err(EngineError::Failed(why.to_owned()));

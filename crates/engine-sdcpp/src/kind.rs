@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kinora_contract::ModelPreset;
 use kinora_engine::{
     ClipPlanner, Engine, EngineError, EngineKind, EngineOutput, FilesReport, FrameKind, KindError,
     SandboxNeeds,
@@ -15,7 +16,7 @@ use crate::check::check;
 use crate::engine::ServerEngine;
 use crate::model::Model;
 use crate::program;
-use crate::settings::Settings;
+use crate::settings::{Preset, Settings};
 
 /// Open weights, run by the server of stable-diffusion.cpp.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -57,6 +58,12 @@ impl EngineKind for SdcppKind {
 
     fn output(&self) -> EngineOutput<'_> {
         EngineOutput::Frames(self)
+    }
+
+    fn check_preset(&self, preset: &ModelPreset) -> Result<(), KindError> {
+        let preset = Preset::read(preset).map_err(|error| KindError(error.to_string()))?;
+        let checked = self.model.with_preset(&preset).validate();
+        checked.map_err(|error| KindError(error.to_string()))
     }
 
     fn device(&self) -> Option<String> {
@@ -115,6 +122,31 @@ mod tests {
 
     const MODEL: &str =
         "[model]\nfamily = \"wan\"\ndiffusion_model = \"d\"\nvae = \"v\"\ntext_encoder = \"t\"\n";
+
+    #[test]
+    fn a_preset_is_checked_with_the_settings_that_it_changes() {
+        let kind = read("");
+        let check = |preset: serde_json::Value| {
+            let checked = kind.check_preset(preset.as_object().unwrap());
+            checked.err().map(|error| error.to_string())
+        };
+        assert_eq!(
+            check(serde_json::json!({"steps": 4, "guidance": 1.0, "sampler": "lcm"})),
+            None
+        );
+        for (preset, named) in [
+            (serde_json::json!({"guidance_scale": 1.0}), "unknown field"),
+            (serde_json::json!({"steps": 0}), "steps: 0"),
+            (serde_json::json!({"sampler": "quick"}), "unknown variant"),
+            (
+                serde_json::json!({"loras": [{"path": "a.safetensors"}]}),
+                "loras_folder",
+            ),
+        ] {
+            let error = check(preset).unwrap();
+            assert!(error.contains(named), "{error}");
+        }
+    }
 
     fn read(more: &str) -> SdcppKind {
         toml::from_str(&format!("{more}\n{MODEL}")).unwrap()

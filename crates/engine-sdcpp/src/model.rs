@@ -1,7 +1,9 @@
 //! A model according to its settings: its features, and the parameters for a request. Opens and
 //! loads nothing; refuses specs that the model does not support.
 
-use kinora_contract::{EditSpec, Size, VideoInputs, VideoLength, VideoSpec};
+use std::fmt;
+
+use kinora_contract::{EditSpec, ModelPreset, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
     ClipPlan, ClipPlanner, EngineDescription, EngineError, Features, FrameCrop, FrameSelection,
     JobMaterials, RenderGrid, frames_of_edit, refuse_unsupported,
@@ -9,7 +11,7 @@ use kinora_engine::{
 
 use crate::LIBRARY;
 use crate::generation::{self, Generation, Given};
-use crate::settings::{Settings, SettingsError};
+use crate::settings::{Preset, Settings, SettingsError};
 
 /// No video is larger; this also keeps every product within the library's `int`.
 const SIDE_MAX: u32 = 8192;
@@ -70,6 +72,22 @@ impl Model {
                 final_from_video: features.draft,
             },
             settings,
+        })
+    }
+
+    /// The model with the settings of a preset. What it offers stays the same.
+    ///
+    /// # Errors
+    /// [`EngineError::Failed`] for a preset that [`EngineKind::check_preset`](kinora_engine::EngineKind::check_preset)
+    /// refuses.
+    pub(crate) fn with_preset(&self, preset: &ModelPreset) -> Result<Self, EngineError> {
+        let failed = |error: &dyn fmt::Display| EngineError::Failed(format!("preset: {error}"));
+        let preset = Preset::read(preset).map_err(|error| failed(&error))?;
+        let settings = self.settings.with_preset(&preset);
+        settings.validate().map_err(|error| failed(&error))?;
+        Ok(Self {
+            settings,
+            description: self.description.clone(),
         })
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::generation::Generation;
 use crate::inputs::Pictures;
+use crate::settings::{Sampler, Scheduler};
 
 /// The body of `POST /sdcpp/v1/vid_gen`.
 ///
@@ -103,6 +104,35 @@ pub(crate) struct Capabilities {
     pub supported_modes: Vec<String>,
     pub samplers: Vec<String>,
     pub schedulers: Vec<String>,
+}
+
+impl Capabilities {
+    /// Checks that the server has a sampler and a scheduler: it ignores names that it does not know.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] with the names that it has.
+    pub(crate) fn check(
+        &self,
+        sampler: Option<Sampler>,
+        scheduler: Option<Scheduler>,
+    ) -> Result<(), EngineError> {
+        for (what, name, offered) in [
+            ("sampler", sampler.map(Sampler::name), &self.samplers),
+            (
+                "scheduler",
+                scheduler.map(Scheduler::name),
+                &self.schedulers,
+            ),
+        ] {
+            if let Some(name) = name.filter(|name| offered.iter().all(|one| one != name)) {
+                let names = offered.join(", ");
+                return Err(EngineError::Unsupported(format!(
+                    "the server has no {what} {name}; it has {names}"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The answer to a request that was accepted.

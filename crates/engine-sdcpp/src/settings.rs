@@ -3,6 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use kinora_contract::ModelPreset;
 use serde::{Deserialize, Serialize};
 
 use crate::family::{Family, Role, Traits, Variant};
@@ -141,6 +142,16 @@ pub struct Preset {
     pub scheduler: Option<Scheduler>,
     /// As [`Settings::loras`]; an empty list uses none.
     pub loras: Option<Vec<Lora>>,
+}
+
+impl Preset {
+    /// The preset that the settings of a model are.
+    ///
+    /// # Errors
+    /// An unknown setting, or a value of another type.
+    pub fn read(preset: &ModelPreset) -> Result<Self, serde_json::Error> {
+        serde_json::from_value(preset.clone().into())
+    }
 }
 
 /// Why settings are invalid.

@@ -78,6 +78,7 @@ fn a_cancel_in_the_middle_of_a_step_is_obeyed_at_once() {
             spec: &spec,
             materials: &materials,
             clip,
+            preset: None,
         };
         let (engine, watched) = (&engine, control.clone());
         let making = scope.spawn(move || engine.generate(&job, &mut Film::default(), &control));
