@@ -21,9 +21,9 @@ pub(crate) use keys::{
     WebhookArgs, WebhooksArgs, WebhooksCommand,
 };
 pub(crate) use models::{
-    AddArgs, ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs, EngineCommand,
-    EngineName, EngineTryArgs, InstallArgs, ModelsArgs, ModelsCommand, NamedArgs, RemoveArgs,
-    UpdateArgs, WishArgs,
+    AddModelArgs, ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs,
+    EngineCommand, EngineName, EngineTryArgs, InstallArgs, ModelsArgs, ModelsCommand, NamedArgs,
+    RemoveArgs, UpdateArgs, WishArgs,
 };
 pub(crate) use service::{
     CommandHostArgs, HomeArgs, MigrateArgs, OrphansArgs, PauseArgs, ResumeArgs, ServeArgs, TopArgs,

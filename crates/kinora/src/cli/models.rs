@@ -39,7 +39,7 @@ pub(crate) enum ModelsCommand {
                       Quantised, by stable-diffusion.cpp, on the second GPU:\n  \
                       kinora models add wan2.2-ti2v-5b --engine sdcpp --variant Q4_K_M --device 1"
     )]
-    Add(AddArgs),
+    Add(AddModelArgs),
     /// Look for newer files and programs of added models; download, check and then switch to them.
     #[command(
         after_help = "Run it also after an update of Kinora, for the newest programs of engines. For example:\n  \
@@ -98,7 +98,7 @@ pub(crate) enum ModelsCommand {
 
 /// Arguments of `kinora models add`.
 #[derive(Debug, Args)]
-pub(crate) struct AddArgs {
+pub(crate) struct AddModelArgs {
     /// A model of `kinora models list --available`
     #[arg(value_name = "NAME")]
     pub(crate) name: String,

@@ -27,7 +27,9 @@ pub(super) fn list(json: bool) {
     for problem in &machine.problems {
         print(&format!("{problem}\n"));
     }
-    print("Add a model with: kinora models add NAME. With --dry-run it says why one does not fit.\n");
+    print(
+        "Add a model with: kinora models add NAME. With --dry-run it says why one does not fit.\n",
+    );
 }
 
 fn row(entry: &CatalogueEntry, choice: &Result<Choice, NoFit>) -> [String; 5] {
