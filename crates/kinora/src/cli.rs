@@ -21,8 +21,8 @@ pub(crate) use keys::{
     WebhookArgs, WebhooksArgs, WebhooksCommand,
 };
 pub(crate) use models::{
-    ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs, EngineCommand,
-    EngineName, EngineTryArgs, InstallArgs, ModelAddArgs, ModelsArgs, ModelsCommand, NamedArgs,
+    AddModelArgs, ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs,
+    EngineCommand, EngineName, EngineTryArgs, InstallArgs, ModelsArgs, ModelsCommand, NamedArgs,
     RemoveArgs, UpdateArgs, WishArgs,
 };
 pub(crate) use service::{

@@ -39,7 +39,7 @@ pub(crate) enum ModelsCommand {
                       Quantised, by stable-diffusion.cpp, on the second GPU:\n  \
                       kinora models add wan2.2-ti2v-5b --engine sdcpp --variant Q4_K_M --device 1"
     )]
-    Add(ModelAddArgs),
+    Add(AddModelArgs),
     /// Look for newer files and programs of added models; download, check and then switch to them.
     #[command(
         after_help = "Run it also after an update of Kinora, for the newest programs of engines. For example:\n  \
@@ -98,7 +98,7 @@ pub(crate) enum ModelsCommand {
 
 /// Arguments of `kinora models add`.
 #[derive(Debug, Args)]
-pub(crate) struct ModelAddArgs {
+pub(crate) struct AddModelArgs {
     /// A model of `kinora models list --available`
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
@@ -274,9 +274,6 @@ pub(crate) struct EngineCheckArgs {
     /// A JSON file with the engine's settings
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) settings: Option<PathBuf>,
-    /// Also check a preset, the `settings` of a model, which changes the clip: JSON, or a file with it
-    #[arg(long, value_name = "JSON|FILE")]
-    pub(crate) preset: Option<String>,
     /// The device for the command, as CUDA_VISIBLE_DEVICES: a number as nvidia-smi has it, or a UUID
     #[arg(long)]
     pub(crate) device: Option<String>,

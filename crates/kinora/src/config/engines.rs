@@ -550,6 +550,23 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_kind_is_told_with_those_that_there_are() {
+        for (kind, named) in [
+            (
+                "steam",
+                "'x': there is no kind 'steam'; there are: storyboard, remote, sdcpp, process",
+            ),
+            (
+                "diffusion",
+                "the kind 'diffusion' is called 'sdcpp' now and needs `server`",
+            ),
+        ] {
+            let error = judged(&format!("name = \"x\"\nkind = \"{kind}\"")).unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_an_engine_is_told_with_its_name() {
         let boxed = "name = \"boxed\"\nkind = \"storyboard\"\n";
         let command = "name = \"own\"\nkind = \"process\"\ncommand = [\"engine\"]\n";
@@ -558,14 +575,6 @@ mod tests {
         for (table, named) in [
             ("kind = \"remote\"".to_owned(), "no `name`"),
             ("name = \"studio\"".to_owned(), "'studio': it has no `kind`"),
-            (
-                "name = \"x\"\nkind = \"steam\"".to_owned(),
-                "'x': there is no kind 'steam'; there are: storyboard, remote, sdcpp, process",
-            ),
-            (
-                "name = \"x\"\nkind = \"diffusion\"".to_owned(),
-                "the kind 'diffusion' is called 'sdcpp' now and needs `server`",
-            ),
             (
                 "name = 7".to_owned(),
                 "`name` of an engine must be a string",

@@ -16,7 +16,7 @@ use super::added::{self, AddRecord, UsedPaths};
 use super::environment_line::EnvironmentLine;
 use super::machine_text::{machine_text, needs_text, program_text};
 use super::{check, pull};
-use crate::cli::{EngineName, InstallArgs, ModelAddArgs, UpdateArgs, WishArgs};
+use crate::cli::{AddModelArgs, EngineName, InstallArgs, UpdateArgs, WishArgs};
 use crate::config::Config;
 use crate::config::models_folder::ModelFile;
 use crate::failure::{ExitKind, Failure};
@@ -26,7 +26,7 @@ use crate::{question, shell_hint, store_access, weights};
 const INTERRUPTED: &str = "Interrupted. Run the same command again to go on where it stopped.";
 
 /// Adds a model.
-pub(super) fn add(args: &ModelAddArgs) -> Result<(), Failure> {
+pub(super) fn add(args: &AddModelArgs) -> Result<(), Failure> {
     let entry = find(&args.name).map_err(|error| Failure::new(sentence(&error.to_string())))?;
     let wishes = absolute(&args.wishes)?;
     let installer = ModelInstaller::new(&args.install, !args.dry_run)?;
