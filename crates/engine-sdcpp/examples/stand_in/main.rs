@@ -161,7 +161,7 @@ impl StandIn {
             thread::sleep(Duration::from_millis(5));
         }
         match self.mode.as_str() {
-            "hangs" => loop {
+            "hangs" | "hosted-hangs" => loop {
                 thread::park();
             },
             "ends" => {

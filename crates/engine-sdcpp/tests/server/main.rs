@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 
 mod given;
+mod hosted;
 mod stand_in;
 mod support;
 mod weights;

@@ -5,21 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{FrameSize, Size, VideoInputs, VideoSpec};
-use kinora_engine::{
-    ClipPlanner, Engine, EngineError, FrameJob, JobControl, JobMaterials, conformance,
-};
+use kinora_engine::{ClipPlanner, EngineError, JobControl, JobMaterials, conformance};
 use kinora_engine_sdcpp::{Family, Lora, Model, Preset, Sampler, ServerEngine, Settings, Variant};
 
-use crate::support::{Film, children, film, frames, picture, spec, try_film};
+use crate::support::{children, example, film, frames, generate, picture, spec, try_film};
 
 /// No stand-in takes as long.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// The example of this name, which cargo builds for these tests.
 fn program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().unwrap().parent().unwrap();
-    folder.join("examples/stand_in")
+    example("stand_in")
 }
 
 fn settings() -> Settings {
@@ -50,18 +45,6 @@ fn failure(mode: &str) -> (ServerEngine, EngineError) {
     let engine = open(settings(), mode).unwrap();
     let error = generate(&engine, &JobControl::default()).unwrap_err();
     (engine, error)
-}
-
-fn generate(engine: &ServerEngine, control: &JobControl) -> Result<(), EngineError> {
-    let spec = spec(engine, VideoInputs::Text);
-    let materials = JobMaterials::default();
-    let clip = engine.plan(&spec, &materials).unwrap();
-    let job = FrameJob {
-        spec: &spec,
-        materials: &materials,
-        clip,
-    };
-    engine.generate(&job, &mut Film::default(), control)
 }
 
 #[test]
@@ -141,7 +124,7 @@ fn a_cancel_kills_the_server_and_the_next_job_starts_another() {
     let control = JobControl::default();
     let job = {
         let (engine, control) = (engine.clone(), control.clone());
-        std::thread::spawn(move || generate(&engine, &control))
+        std::thread::spawn(move || generate(&*engine, &control))
     };
     // Both steps are done: the server is at work.
     while control.progress.fraction() < 0.8 {
@@ -153,7 +136,7 @@ fn a_cancel_kills_the_server_and_the_next_job_starts_another() {
 
     let control = JobControl::default();
     control.cancel.cancel_at_progress();
-    let again = generate(&engine, &control);
+    let again = generate(&*engine, &control);
     assert!(matches!(again, Err(EngineError::Cancelled)));
 }
 

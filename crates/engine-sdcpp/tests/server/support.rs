@@ -54,6 +54,13 @@ pub(crate) fn open(settings: Settings) -> ServerEngine {
     engine
 }
 
+/// The example of this name, which cargo builds for these tests.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().unwrap().parent().unwrap();
+    folder.join("examples").join(name)
+}
+
 /// The children of this process whose command line contains `argument`: the servers of one test.
 pub(crate) fn children(argument: &str) -> Vec<u32> {
     let is_meant = |id: &u32| {
@@ -146,6 +153,17 @@ pub(crate) fn try_film(
     engine.generate(&job, &mut film, &JobControl::default())?;
     looked_at(&film, &clip);
     Ok(film)
+}
+
+/// Makes the simplest clip under `control`, and forgets it.
+pub(crate) fn generate(engine: &dyn Engine, control: &JobControl) -> Result<(), EngineError> {
+    let (spec, materials) = (spec(engine, VideoInputs::Text), JobMaterials::default());
+    let job = FrameJob {
+        spec: &spec,
+        materials: &materials,
+        clip: engine.plan(&spec, &materials)?,
+    };
+    engine.generate(&job, &mut Film::default(), control)
 }
 
 /// The same, with each fraction that was seen on the way.

@@ -1,0 +1,117 @@
+//! The engine where it runs in the service: in a confined process of its own.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kinora_contract::{RunningClock, VideoInputs};
+use kinora_engine::{EngineError, FrameKind, JobControl, JobMaterials, conformance};
+use kinora_engine_host::{Confinement, HostOptions, HostedEngine, OpenRequest, SandboxRole};
+use kinora_engine_sdcpp::SdcppKind;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::support::{children, example, film, generate, spec};
+
+/// The engine in a process that may read the stand-in's folder and write to `scratch`.
+fn hosted(mode: &str, scratch: &Path) -> HostedEngine {
+    let settings = json!({
+        "server": example("stand_in"),
+        "arguments": ["--stand-in", mode],
+        "model": {
+            "family": "wan", "diffusion_model": "/no/such/a", "vae": "/no/such/b",
+            "text_encoder": "/no/such/c", "fps": 5, "steps": 2,
+        },
+    });
+    let kind = SdcppKind::deserialize(&settings).unwrap();
+    let needs = kind.needs();
+    let begun = Instant::now();
+    let options = HostOptions {
+        command: Box::new(|| Command::new(example("engine_process"))),
+        open: OpenRequest::new("wan", settings),
+        promises: None,
+        devices: Vec::new(),
+        processes: 1,
+        open_limit: Duration::from_secs(60),
+        run_limit: Duration::MAX,
+        memory_bytes_max: None,
+        confinement: Some(Confinement {
+            read: [needs.files, needs.programs].concat(),
+            scratch: Some(scratch.to_owned()),
+            ..Confinement::of(SandboxRole::Server)
+        }),
+        clock: Arc::new(RunningClock::at(0, move || begun.elapsed())),
+    };
+    HostedEngine::new(kind.planner("wan").unwrap(), options)
+}
+
+/// The processes of this user whose command line has `argument`.
+fn servers(argument: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines
+        .filter(|line| {
+            let mut words = line.split(|byte| *byte == 0);
+            words.any(|word| word == argument.as_bytes())
+        })
+        .count()
+}
+
+#[test]
+fn a_server_runs_within_the_sandbox() {
+    let scratch = tempfile::tempdir().unwrap();
+    let engine = hosted("in-sandbox", scratch.path());
+    let asked = spec(&engine, VideoInputs::Text);
+    film(&engine, &asked, &JobMaterials::default());
+    conformance::check(&engine, &asked, &JobMaterials::default()).unwrap();
+    assert_eq!(servers("in-sandbox"), 1);
+    drop(engine);
+    wait_for("the server's end", || servers("in-sandbox") == 0);
+}
+
+#[test]
+fn a_cancel_ends_the_server_and_a_kill_of_the_process_too() {
+    let scratch = tempfile::tempdir().unwrap();
+    let engine = Arc::new(hosted("hosted-hangs", scratch.path()));
+    let control = JobControl::default();
+    control.cancel.cancel_at_progress();
+    let cancelled = generate(&*engine, &control).unwrap_err();
+    assert!(matches!(cancelled, EngineError::Cancelled), "{cancelled}");
+
+    // The process ends in the middle of a job, as if it were killed.
+    let control = JobControl::default();
+    let job = {
+        let (engine, control) = (engine.clone(), control.clone());
+        std::thread::spawn(move || generate(&*engine, &control))
+    };
+    wait_for("work", || control.progress.fraction() > 0.5);
+    // Of this test, not of the other one.
+    let process = children("engine_process")
+        .into_iter()
+        .find(|process| {
+            let servers = format!("/proc/{process}/task/{process}/children");
+            let servers = std::fs::read_to_string(servers).unwrap_or_default();
+            servers.split_whitespace().any(|server| {
+                let line = std::fs::read_to_string(format!("/proc/{server}/cmdline"));
+                line.is_ok_and(|line| line.contains("hosted-hangs"))
+            })
+        })
+        .unwrap();
+    let killed = Command::new("kill")
+        .args(["-KILL", &process.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let ended = job.join().unwrap().unwrap_err();
+    assert!(matches!(ended, EngineError::Crashed { .. }), "{ended}");
+    wait_for("the server's end", || servers("hosted-hangs") == 0);
+    drop(engine);
+}
+
+fn wait_for(what: &str, is_true: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_true() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
