@@ -149,6 +149,7 @@ pub(crate) fn try_film(
         spec,
         materials,
         clip,
+        preset: None,
     };
     engine.generate(&job, &mut film, &JobControl::default())?;
     looked_at(&film, &clip);
