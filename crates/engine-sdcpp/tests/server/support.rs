@@ -163,6 +163,7 @@ pub(crate) fn generate(engine: &dyn Engine, control: &JobControl) -> Result<(), 
         spec: &spec,
         materials: &materials,
         clip: engine.plan(&spec, &materials)?,
+        preset: None,
     };
     engine.generate(&job, &mut Film::default(), control)
 }

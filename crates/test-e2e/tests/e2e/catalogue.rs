@@ -370,66 +370,101 @@ fn add_by_server(machine: &Machine) -> Finished {
     done
 }
 
+/// A GPU, arguments, a variable, and the exit code and the parts of the message that follow.
+type Refusal<'a> = (
+    &'a str,
+    &'a [&'a str],
+    (&'a str, &'a str),
+    i32,
+    &'a [&'a str],
+);
+
+/// A variable that changes nothing.
+const IN_C: (&str, &str) = ("LANG", "C");
+
+fn assert_refused(machine: &Machine, refusals: &[Refusal<'_>]) {
+    for (gpu, arguments, variable, code, parts) in refusals {
+        machine.set_gpu(gpu);
+        let mut command = machine.command(arguments);
+        command.env(variable.0, variable.1);
+        let done = run(command);
+        assert_eq!(done.status.code(), Some(*code), "{arguments:?}: {done:#?}");
+        for part in *parts {
+            assert!(done.stderr.contains(part), "{part}: {done:#?}");
+        }
+    }
+    for folder in ["models.d", "weights", "engines"] {
+        assert_eq!(machine.names(folder), [""; 0], "{folder}");
+    }
+}
+
 #[test]
-fn what_stops_an_addition_is_said_before_anything_is_downloaded() {
+fn what_this_machine_cannot_do_is_said_before_anything_is_downloaded() {
     let machine = Machine::new();
     let small = GPU.replace("24564, 24000", "512, 500");
     let old = GPU.replace("580.95.05", "470.82.01");
-    let down = ("KINORA_WEIGHTS_HUB_URL", "http://127.0.0.1:1");
-    let other = ("KINORA_WEIGHTS_HUB_URL", "hub");
-    let none = ("LANG", "C");
-    machine.hub.gate(PARTS, "token");
-    let sdcpp = &["add", MODEL, "--engine", "sdcpp"][..];
-    for (gpu, arguments, variable, code, parts) in [
+    let refusals: &[Refusal<'_>] = &[
         (
             GPU,
             &["add", "wan2.1-t2v-1.3"][..],
-            none,
+            IN_C,
             1,
             &["wan2.1-t2v-1.3b"][..],
         ),
         (
             GPU,
             &["add", MODEL, "--device", "7"],
-            none,
+            IN_C,
             1,
             &["no device '7'", "RTX 4090"],
         ),
         (
             GPU,
             &["add", MODEL, "--variant", "Q1"],
-            none,
+            IN_C,
             1,
             &["does not fit", "--engine"],
         ),
         (
             GPU,
             &["add", MODEL, "--engine", "other"],
-            none,
+            IN_C,
             2,
             &["diffusers", "sdcpp"],
         ),
         (
             GPU,
             &["add", MODEL, "--sd-server", "/no/such/file"],
-            none,
+            IN_C,
             2,
             &["--sd-server"],
         ),
         (
             &small,
             &["add", MODEL],
-            none,
+            IN_C,
             1,
             &["does not fit", "RTX 4090", "GB"],
         ),
         (
             &old,
             &["add", MODEL, "--engine", "diffusers"],
-            none,
+            IN_C,
             1,
             &["470.82.01", "580"],
         ),
+    ];
+    assert_refused(&machine, refusals);
+}
+
+#[test]
+fn what_the_hub_refuses_is_said_and_a_dry_run_changes_nothing() {
+    let machine = Machine::new();
+    let down = ("KINORA_WEIGHTS_HUB_URL", "http://127.0.0.1:1");
+    let other = ("KINORA_WEIGHTS_HUB_URL", "hub");
+    machine.hub.gate(PARTS, "token");
+    let sdcpp = &["add", MODEL, "--engine", "sdcpp"][..];
+    let refusals: &[Refusal<'_>] = &[
         (
             GPU,
             &["add", MODEL],
@@ -441,26 +476,16 @@ fn what_stops_an_addition_is_said_before_anything_is_downloaded() {
         (
             GPU,
             sdcpp,
-            none,
+            IN_C,
             4,
             &["Accept the licence", "weights.token_file"],
         ),
-    ] {
-        machine.set_gpu(gpu);
-        let mut command = machine.command(arguments);
-        command.env(variable.0, variable.1);
-        let done = run(command);
-        assert_eq!(done.status.code(), Some(code), "{arguments:?}: {done:#?}");
-        for part in parts {
-            assert!(done.stderr.contains(part), "{part}: {done:#?}");
-        }
-    }
+    ];
+    assert_refused(&machine, refusals);
     machine.set_gpu(GPU);
     let dry = machine.models(&["add", MODEL, "--dry-run"]).ok();
     assert_in_order(&dry, &["2/5 plan", "4 files", "Nothing was done"]);
-    for folder in ["models.d", "weights", "engines"] {
-        assert_eq!(machine.names(folder), [""; 0], "{folder}");
-    }
+    assert_refused(&machine, &[]);
 }
 
 #[test]
