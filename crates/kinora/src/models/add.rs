@@ -190,7 +190,7 @@ impl<'a> ModelInstaller<'a> {
             total(files.iter().map(|file| file.bytes)),
         );
         print(&format!(
-            "    files: {} with {}, of which {} are to download\n",
+            "    {} with {}; {} are to download\n",
             count(files.len() as u64, "file"),
             size(all),
             size(total(missing.iter().map(|source| source.bytes)))
