@@ -274,6 +274,9 @@ pub(crate) struct EngineCheckArgs {
     /// A JSON file with the engine's settings
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) settings: Option<PathBuf>,
+    /// Also check a preset, the `settings` of a model, which changes the clip: JSON, or a file with it
+    #[arg(long, value_name = "JSON|FILE")]
+    pub(crate) preset: Option<String>,
     /// The device for the command, as CUDA_VISIBLE_DEVICES: a number as nvidia-smi has it, or a UUID
     #[arg(long)]
     pub(crate) device: Option<String>,
