@@ -62,6 +62,7 @@ const FILES: &[(&str, &str)] = package_files![
     "diffusers/_modular.py",
     "diffusers/_objects.py",
     "diffusers/_pipeline.py",
+    "diffusers/_preset.py",
     "diffusers/_rank.py",
     "diffusers/_ranks.py",
     "diffusers/_run.py",
