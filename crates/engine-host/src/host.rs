@@ -35,7 +35,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 pub fn serve(
     open: impl FnOnce(OpenRequest) -> Result<Box<dyn Engine>, EngineError>,
 ) -> io::Result<()> {
-    let output = rustix::io::dup(rustix::stdio::stdout())?;
+    // Closed in programs that the engine starts: while they had it open, the service would wait for messages of a dead
+    // process.
+    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     // Native code prints to standard output, which would corrupt the messages: keep the real one for
     // ourselves, and let descriptor 1 lead to standard error.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;

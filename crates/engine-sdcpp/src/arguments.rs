@@ -11,6 +11,9 @@ use crate::settings::Settings;
 /// An option and its value; a switch has none.
 pub(crate) type ServerOption = (&'static str, Option<OsString>);
 
+/// A folder that never exists.
+const NOWHERE: &str = "/nonexistent";
+
 /// Options that this crate sets, or whose output it could not read.
 const RESERVED: &[&str] = &[
     "--listen-ip",
@@ -28,6 +31,7 @@ const RESERVED: &[&str] = &[
     "--clip_vision",
     "--embeddings-connectors",
     "--lora-model-dir",
+    "--hires-upscalers-dir",
     "--diffusion-fa",
     "--offload-to-cpu",
     "--max-vram",
@@ -53,9 +57,13 @@ pub(crate) fn options(settings: &Settings) -> Vec<ServerOption> {
         .files()
         .map(|(role, path)| (option_of(role, settings.family), file(path)))
         .collect();
-    if let Some(folder) = &settings.loras_folder {
-        options.push(("--lora-model-dir", file(folder)));
-    }
+    // Without them the server lists the working directory, which the sandbox closes, and answers 500.
+    let loras = settings.loras_folder.as_deref();
+    options.push((
+        "--lora-model-dir",
+        file(loras.unwrap_or(Path::new(NOWHERE))),
+    ));
+    options.push(("--hires-upscalers-dir", Some(NOWHERE.into())));
     for (switch, is_on) in [
         ("--diffusion-fa", settings.flash_attention),
         ("--offload-to-cpu", settings.offload_to_cpu),
@@ -139,7 +147,7 @@ mod tests {
         assert_eq!(
             written.join(" "),
             "--diffusion-model wan.gguf --vae vae.safetensors --t5xxl umt5.gguf \
-             --lora-model-dir loras --diffusion-fa --offload-to-cpu --max-vram -1 --threads 8"
+             --lora-model-dir loras --hires-upscalers-dir /nonexistent --diffusion-fa --offload-to-cpu --max-vram -1 --threads 8"
         );
         let ltx = Settings {
             family: Family::Ltx,

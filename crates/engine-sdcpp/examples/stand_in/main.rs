@@ -30,6 +30,7 @@ Usage: sd-server [options]
   --clip_vision <string>                 path to the clip-vision encoder
   --embeddings-connectors <string>       path to the embeddings connectors
   --lora-model-dir <string>              lora model directory
+  --hires-upscalers-dir <string>         highres fix upscaler model directory
   -t, --threads <int>                    number of threads
   --mmap                                 whether to memory-map model
   --diffusion-fa                         use flash attention in the diffusion model only
