@@ -432,7 +432,16 @@ fn a_card_of_diffusers_has_the_folders_and_the_settings_of_the_machine() {
         card["models"][0]["id"].as_str(),
         Some("wan2.2-t2v-a14b-lightning")
     );
-    assert_eq!(card.keys().collect::<Vec<_>>(), ["engines", "models"]);
+    // It shares its GPU with other models: nine tenths of 24,564 MiB.
+    let device = &card["devices"][0];
+    assert_eq!(device["name"].as_str(), Some("GPU-01111111"));
+    assert_eq!(device["memory_megabytes"].as_integer(), Some(23_181));
+    assert_eq!(engine["device"], device["name"]);
+    let needed = choice.needs_gigabytes * 1e3;
+    assert_eq!(engine["memory_megabytes"].as_integer(), Some(needed as i64));
+    let mut tables: Vec<_> = card.keys().collect();
+    tables.sort();
+    assert_eq!(tables, ["devices", "engines", "models"]);
 }
 
 proptest! {
