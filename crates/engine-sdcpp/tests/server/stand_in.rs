@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{FrameSize, Size, VideoInputs, VideoSpec};
+use kinora_contract::{FrameSize, ModelPreset, Size, VideoInputs, VideoSpec};
 use kinora_engine::{ClipPlanner, EngineError, JobControl, JobMaterials, conformance};
-use kinora_engine_sdcpp::{Family, Lora, Model, Preset, Sampler, ServerEngine, Settings, Variant};
+use kinora_engine_sdcpp::{Family, Model, Sampler, ServerEngine, Settings, Variant};
 
-use crate::support::{children, example, film, frames, generate, picture, spec, try_film};
+use crate::support::{
+    children, example, film, frames, generate, generate_with, picture, spec, try_film,
+};
 
 /// No stand-in takes as long.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -84,37 +86,41 @@ fn control_frames_and_references_reach_the_server() {
     crate::given::source_and_reference(&open(vace, "").unwrap());
 }
 
+fn preset(text: &str) -> ModelPreset {
+    serde_json::from_str(text).unwrap()
+}
+
 #[test]
-fn a_preset_changes_the_clip_and_not_its_outline() {
-    let clip = |preset: &Preset| {
-        let settings = Settings {
-            loras_folder: Some("/loras".into()),
-            ..settings()
-        };
-        let engine = open(settings.with_preset(preset), "").unwrap();
-        film(
-            &engine,
-            &spec(&engine, VideoInputs::Text),
-            &JobMaterials::default(),
-        )
+fn presets_change_the_clips_of_one_server_and_leave_nothing_behind() {
+    let settings = Settings {
+        loras_folder: Some("/loras".into()),
+        ..settings()
     };
-    let plain = clip(&Preset::default());
-    let quick = clip(&Preset {
-        steps: Some(1),
-        sampler: Some(Sampler::Lcm),
-        ..Preset::default()
-    });
-    let lora = Lora {
-        path: "a.safetensors".to_owned(),
-        weight: 0.8,
-        high_noise: false,
-    };
-    let painted = clip(&Preset {
-        loras: Some(vec![lora]),
-        ..Preset::default()
-    });
-    assert!(plain != quick && plain != painted);
-    assert_eq!(plain.frames.len(), painted.frames.len());
+    let engine = open(settings, "presets").unwrap();
+    let started = children("presets");
+    let (spec, none) = (spec(&engine, VideoInputs::Text), JobMaterials::default());
+    let quick = preset(r#"{"steps": 1, "sampler": "lcm"}"#);
+    let painted = preset(r#"{"loras": [{"path": "a.safetensors", "weight": 0.8}]}"#);
+    for preset in [&quick, &painted] {
+        conformance::obeys_preset(&engine, &spec, &none, preset).unwrap();
+    }
+    assert_eq!(children("presets"), started);
+    assert_eq!(started.len(), 1);
+}
+
+#[test]
+fn a_preset_that_the_server_cannot_obey_fails_its_jobs_and_costs_no_loading() {
+    let engine = open(settings(), "presets").unwrap();
+    let started = children("presets");
+    for (wrong, named) in [
+        (r#"{"guidance_scale": 1.0}"#, "unknown field"),
+        (r#"{"sampler": "tcd"}"#, "the server has no sampler tcd"),
+    ] {
+        let error = generate_with(&engine, &preset(wrong)).unwrap_err();
+        assert!(error.to_string().contains(named), "{error}");
+    }
+    generate(&engine, &JobControl::default()).unwrap();
+    assert_eq!(children("presets"), started);
 }
 
 #[test]

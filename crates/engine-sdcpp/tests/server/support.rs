@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::{
+    FrameSize, ModelPreset, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec,
+};
 use kinora_engine::{
     CHANNELS, ClipPlan, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials,
     RgbPicture, SAMPLE_RATE_HZ,
@@ -158,17 +160,30 @@ pub(crate) fn try_film(
 
 /// Makes the simplest clip under `control`, and forgets it.
 pub(crate) fn generate(engine: &dyn Engine, control: &JobControl) -> Result<(), EngineError> {
+    simplest(engine, control, None)
+}
+
+/// The same, with a preset.
+pub(crate) fn generate_with(engine: &dyn Engine, preset: &ModelPreset) -> Result<(), EngineError> {
+    simplest(engine, &JobControl::default(), Some(preset))
+}
+
+fn simplest(
+    engine: &dyn Engine,
+    control: &JobControl,
+    preset: Option<&ModelPreset>,
+) -> Result<(), EngineError> {
     let (spec, materials) = (spec(engine, VideoInputs::Text), JobMaterials::default());
     let job = FrameJob {
         spec: &spec,
         materials: &materials,
         clip: engine.plan(&spec, &materials)?,
-        preset: None,
+        preset,
     };
     engine.generate(&job, &mut Film::default(), control)
 }
 
-/// The same, with each fraction that was seen on the way.
+/// Makes a clip; returns it with each fraction that was seen on the way.
 pub(crate) fn watched(
     engine: &dyn Engine,
     spec: &VideoSpec,
