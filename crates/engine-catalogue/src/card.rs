@@ -14,6 +14,9 @@ use crate::hub::HubFile;
 use crate::machine::{GpuApi, GpuInfo};
 use crate::memory::{FILLED_MAX, OffloadMode};
 
+/// Limit without progress where no GPU works: a day.
+const CPU_SILENCE_SECONDS: i64 = 86_400;
+
 /// Where files are put.
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -61,6 +64,7 @@ pub fn card(
         engine.insert("files".to_owned(), Value::Array(files.collect()));
     }
     set_device(&mut card, choice);
+    set_patience(&mut card, choice);
     set_models(&mut card, choice);
     let licence = &choice.entry.licence;
     // `Table` has no value that TOML cannot write.
@@ -149,9 +153,16 @@ fn by_sdcpp(
         model.insert(key.to_owned(), Value::Boolean(is_on));
     }
     // The server counts in the order of nvidia-smi, which Kinora sets for its processes. Of Vulkan's order nothing is known.
-    let is_cuda = choice.environment == EnvironmentKind::SdServer(SdServerBuild::Cuda12);
-    if let Some(gpu) = bound_gpu(choice).filter(|_| is_cuda) {
+    if let Some(gpu) = bound_gpu(choice).filter(|_| is_bound(choice)) {
         model.insert("backend".to_owned(), text(&format!("cuda{}", gpu.index)));
+    }
+}
+
+/// Whether the card can say which GPU the engine takes.
+fn is_bound(choice: &Choice) -> bool {
+    match &choice.environment {
+        EnvironmentKind::Diffusers => true,
+        EnvironmentKind::SdServer(build) => *build == SdServerBuild::Cuda12,
     }
 }
 
@@ -166,6 +177,10 @@ fn set_device(card: &mut Table, choice: &Choice) {
     let Some(gpu) = choice.device.as_ref().filter(|gpu| gpu.memory_bytes > 0) else {
         return;
     };
+    // Of several GPUs, other builds of the server than CUDA's take one of their own choice, which may be another.
+    if choice.is_one_of_many && !is_bound(choice) {
+        return;
+    }
     let name = if gpu.uuid.is_empty() {
         &gpu.index
     } else {
@@ -187,6 +202,15 @@ fn set_device(card: &mut Table, choice: &Choice) {
     ]);
     let devices = Value::Array(vec![Value::Table(device)]);
     card.insert("devices".to_owned(), devices);
+}
+
+/// On a processor a step may take hours, and shows nothing before it ends.
+fn set_patience(card: &mut Table, choice: &Choice) {
+    let engine = first_table(card, "engines").filter(|_| choice.device.is_none());
+    if let Some(host) = engine.and_then(|engine| subtable(engine, "host")) {
+        let seconds = Value::Integer(CPU_SILENCE_SECONDS);
+        host.insert("silence_seconds".to_owned(), seconds);
+    }
 }
 
 fn set_variables(engine: &mut Table, variables: &BTreeMap<String, String>) {

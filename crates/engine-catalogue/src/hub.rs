@@ -22,6 +22,10 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// Maximum number of pages of a repository.
 const PAGES_MAX: usize = 50;
+/// More files than any model has.
+const FILES_MAX: usize = 10_000;
+/// More bytes than any file of a model has: a thousand times the largest. So no sum of lengths overflows.
+const FILE_BYTES_MAX: u64 = 1 << 47;
 /// Redirects of a repository that was renamed.
 const REDIRECTS_MAX: usize = 3;
 /// Lengths of a name and of a path that file systems take.
@@ -176,6 +180,9 @@ impl Hub {
                     files.push(self.file(id, commit, entry)?);
                 }
             }
+            if files.len() > FILES_MAX {
+                break;
+            }
             match next_page(&url, answer.headers()) {
                 None => return Ok(files),
                 Some(next) if next.origin() == self.base.origin() => url = next,
@@ -206,6 +213,10 @@ impl Hub {
             return refused("has no plain name");
         }
         let (large_bytes, sha256) = lfs.map_or((None, None), |lfs| (lfs.size, Some(lfs.oid)));
+        let bytes = large_bytes.or(size);
+        if bytes.is_some_and(|bytes| bytes > FILE_BYTES_MAX) {
+            return refused("is longer than any file of a model");
+        }
         if sha256
             .as_ref()
             .is_some_and(|it| it.len() != 64 || !is_hexadecimal(it))
@@ -218,7 +229,7 @@ impl Hub {
             repository: id.to_owned(),
             commit: commit.to_owned(),
             url: self.address(id, &[], &below)?,
-            bytes: large_bytes.or(size),
+            bytes,
             sha256: sha256.map(|it| it.to_ascii_lowercase()),
             path,
         })

@@ -126,8 +126,12 @@ pub fn nvidia_gpus() -> Result<Vec<GpuInfo>, String> {
         let line = line.unwrap_or("it printed nothing");
         return Err(format!("nvidia-smi failed ({}): {line}", asked.status));
     }
-    let gpus: Option<Vec<GpuInfo>> = text.lines().map(parse_gpu).collect();
-    gpus.ok_or_else(|| "the output of nvidia-smi could not be read".to_owned())
+    // A line that cannot be read hides no other GPU.
+    let gpus: Vec<GpuInfo> = text.lines().filter_map(parse_gpu).collect();
+    if gpus.is_empty() && !text.trim().is_empty() {
+        return Err("the output of nvidia-smi could not be read".to_owned());
+    }
+    Ok(gpus)
 }
 
 /// A line of the output, with memory in MiB. Some devices share the main memory and report none of their own.
@@ -141,7 +145,7 @@ fn parse_gpu(line: &str) -> Option<GpuInfo> {
         index: index.to_owned(),
         uuid: uuid.to_owned(),
         name: name.to_owned(),
-        memory_bytes: bytes(total)?,
+        memory_bytes: bytes(total).unwrap_or(0),
         free_bytes: bytes(free),
         api: GpuApi::Cuda {
             compute: compute.to_owned(),
@@ -266,8 +270,10 @@ mod tests {
         assert_eq!(gpu.driver_major(), Some(580));
         let without_free = LINE.replace("23012", "[N/A]");
         assert_eq!(parse_gpu(&without_free).unwrap().free_bytes, None);
-        let (without_memory, longer) = (LINE.replace("24564", "[N/A]"), format!("{LINE}, 1"));
-        for other in [&without_memory, "", "0, GPU-1, NVIDIA, 1", &longer] {
+        let without_memory = LINE.replace("24564", "[N/A]");
+        assert_eq!(parse_gpu(&without_memory).unwrap().memory_bytes, 0);
+        let longer = format!("{LINE}, 1");
+        for other in ["", "0, GPU-1, NVIDIA, 1", &longer] {
             assert_eq!(parse_gpu(other), None, "{other}");
         }
     }
