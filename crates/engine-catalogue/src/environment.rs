@@ -16,6 +16,7 @@ mod venv;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use folder::{environments, remove_environment};
 pub use kind::{
     EnvironmentError, EnvironmentKind, EnvironmentOptions, EnvironmentWatcher, PreparedEnvironment,
     SdServerBuild,

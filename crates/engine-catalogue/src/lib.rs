@@ -31,7 +31,7 @@ pub use entry::{
 };
 pub use environment::{
     EnvironmentError, EnvironmentKind, EnvironmentOptions, EnvironmentWatcher, PreparedEnvironment,
-    SdServerBuild, prepare_environment,
+    SdServerBuild, environments, prepare_environment, remove_environment,
 };
 pub use hub::{Hub, HubError, HubFile};
 pub use machine::{GpuApi, GpuInfo, Machine, nvidia_gpus, select_gpus};

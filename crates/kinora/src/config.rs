@@ -27,6 +27,7 @@ use crate::failure::Failure;
 use crate::logging::LogFormat;
 pub(crate) use devices::{DeviceSettings, SeatSurplus};
 pub(crate) use engines::{DeviceShare, EngineFile, EngineSettings, HostSettings};
+pub(crate) use load::EngineSetAside;
 pub(crate) use money::MoneySettings;
 pub(crate) use policy::PolicySettings;
 pub(crate) use storage::{ProjectBytes, ResultDelivery, S3Settings};
@@ -71,9 +72,12 @@ pub(crate) struct Config {
     #[serde(default)]
     pub(crate) engines: Vec<EngineSettings>,
     pub(crate) models: Vec<CardRecord>,
-    /// Why some engines of the file are missing in `engines`, for a process that opens none.
+    /// Engines of the file that are missing in `engines`, for a process that opens none.
     #[serde(skip)]
-    pub(crate) engines_set_aside: Vec<String>,
+    pub(crate) engines_set_aside: Vec<EngineSetAside>,
+    /// What an operator should know of models of the data folder.
+    #[serde(skip)]
+    pub(crate) notes: Vec<String>,
     /// Settings of earlier versions that the file or a variable sets; ignored.
     #[serde(skip)]
     pub(crate) removed: Vec<String>,

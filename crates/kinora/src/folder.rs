@@ -1,11 +1,12 @@
 //! The data folder is private to its owner: it contains prompts, references and secrets. It is
 //! created so, closed to others if possible, and refused otherwise.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::config::models_folder;
 use crate::failure::Failure;
 
 /// Permission bits of everybody but the owner.
@@ -64,6 +65,22 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
         let _ = remove_access(&folder.join(name));
     }
     Ok(())
+}
+
+/// Says to other commands, as long as the file is open, that a service runs on this folder; see [`is_served`].
+pub(crate) fn mark_served(data: &Path) -> Option<File> {
+    let folder = File::open(data).ok()?;
+    // No other process serves the folder, so nothing uses what an earlier one had.
+    if folder.try_lock().is_ok() {
+        models_folder::forget_served(data);
+    }
+    folder.lock_shared().ok()?;
+    Some(folder)
+}
+
+/// Whether a service runs on this folder. One that cannot be locked may have one.
+pub(crate) fn is_served(data: &Path) -> bool {
+    !File::open(data).is_ok_and(|folder| folder.try_lock().is_ok())
 }
 
 /// The folder in which a restore collects its files; removed at its end.

@@ -10,6 +10,8 @@ mod environment_line;
 mod machine_text;
 mod pull;
 mod remove;
+mod sweep;
+mod used;
 
 use kinora_contract::CardRecord;
 use serde_json::{Value, json};
@@ -88,6 +90,9 @@ fn list(home: &HomeArgs, json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     print(&as_text(&all));
+    for note in &config.notes {
+        print(&format!("{note}\n"));
+    }
     if let Some(missing) = weights::missing_files(&config) {
         print(&format!("{}\n", missing.advice(home)));
     }

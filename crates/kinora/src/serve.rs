@@ -23,7 +23,7 @@ use crate::sign_in::{self, RedirectFile, StudioLink};
 use crate::stop::{self, StopSignals};
 use crate::system::{self, SystemClock};
 use crate::traces::TraceExport;
-use crate::{logging, signing, weights, welcome};
+use crate::{folder, logging, signing, weights, welcome};
 
 /// Serves API and worker until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -75,6 +75,7 @@ async fn serve_until_signal(
     // Even without TLS: an unhandled SIGHUP would end the process without a drain.
     let hangup = stop::signal_stream(SignalKind::hangup())?;
     let open = open(config, home, descriptors).await?;
+    let _served = folder::mark_served(&config.data);
     tokio::spawn(reload_on_hangup(hangup, open.guards.tls.clone()));
     tokio::spawn(resources::give_back_memory());
     open.serve(config, signals).await
@@ -252,8 +253,11 @@ fn warn_of_localhost(config: &Config, base_url: &str) {
 }
 
 fn warn_of_engines_set_aside(config: &Config) {
-    for reason in &config.engines_set_aside {
-        tracing::warn!(reason, "engine ignored: this process opens none");
+    for engine in &config.engines_set_aside {
+        tracing::warn!(
+            reason = engine.reason,
+            "engine ignored: this process opens none"
+        );
     }
 }
 

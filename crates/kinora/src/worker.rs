@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::metrics::{self, MetricsServer};
 use crate::stop::{self, StopSignals};
 use crate::traces::TraceExport;
-use crate::{compose, logging, resources, system, weights};
+use crate::{compose, folder, logging, resources, system, weights};
 
 /// Runs tasks until a signal.
 pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
@@ -94,6 +94,7 @@ async fn run_worker(config: &Config) -> Result<(), Failure> {
     let metrics = MetricsServer::start(&config.metrics.listen).await?;
     let traces = TraceExport::start(config)?;
     let (worker, health, stores) = compose::worker_parts(config, traces.tracer.clone()).await?;
+    let _served = folder::mark_served(&config.data);
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: times of tasks are wrong until it is set");
     }

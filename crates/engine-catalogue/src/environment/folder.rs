@@ -2,7 +2,7 @@
 //! preparation is never mistaken for a complete one. Two processes never prepare the same folder at a time.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use kinora_system::durable;
@@ -62,6 +62,29 @@ impl EngineFolder {
     }
 }
 
+/// The environments below `engines`, also unfinished ones. A folder that somebody else made there has no lock.
+pub fn environments(engines: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(engines).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let made = folders.filter(|entry| {
+        let name = entry.file_name();
+        engines.join(format!(".{}.lock", name.display())).is_file()
+    });
+    made.map(|entry| entry.path()).collect()
+}
+
+/// Removes an environment.
+///
+/// # Errors
+/// What the system says.
+pub fn remove_environment(folder: &Path) -> io::Result<()> {
+    // First the marker: an interruption must not leave a part that counts as ready.
+    match fs::remove_file(folder.join(MARKER)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => fs::remove_dir_all(folder),
+    }
+}
+
 /// Removes a file, or a folder with all that is in it, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), EnvironmentError> {
     let found = fs::symlink_metadata(path);
@@ -109,5 +132,24 @@ mod tests {
         folder.unmark().unwrap();
         folder.unmark().unwrap();
         assert_eq!(folder.marker(), None);
+    }
+
+    #[test]
+    fn environments_are_told_from_the_folders_of_others() {
+        let engines = tempfile::tempdir().unwrap();
+        let folder = EngineFolder::open(engines.path(), "a").unwrap();
+        folder.mark("").unwrap();
+        EngineFolder::open(engines.path(), "unfinished").unwrap();
+        fs::create_dir(engines.path().join("sd-server-mine")).unwrap();
+        let mut found = environments(engines.path());
+        found.sort();
+        assert_eq!(
+            found,
+            ["a", "unfinished"].map(|name| engines.path().join(name))
+        );
+        found
+            .iter()
+            .for_each(|path| remove_environment(path).unwrap());
+        assert_eq!(environments(engines.path()), [""; 0].map(PathBuf::from));
     }
 }

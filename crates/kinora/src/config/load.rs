@@ -13,6 +13,13 @@ use crate::cli::{HomeArgs, ServeArgs, WorkerArgs};
 use crate::failure::Failure;
 use crate::home_path;
 
+/// An engine that this process cannot read.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineSetAside {
+    pub(crate) reason: String,
+    pub(crate) table: Value,
+}
+
 /// The variable for `--accept-loss`.
 const ACCEPT_LOSS: &str = "KINORA_ACCEPT_LOSS";
 
@@ -84,13 +91,16 @@ impl Config {
         Ok(config)
     }
 
-    /// Logs the settings of earlier versions and the variables of Kubernetes that were ignored.
+    /// Logs the settings of earlier versions and the variables of Kubernetes that were ignored, and the notes.
     pub(crate) fn log_ignored(&self) {
         for setting in &self.removed {
             tracing::warn!(
                 setting,
                 "this setting was removed and has no effect; delete it"
             );
+        }
+        for note in &self.notes {
+            tracing::warn!("{note}");
         }
         if !self.service_links.is_empty() {
             let variables = self.service_links.join(" ");
@@ -160,17 +170,18 @@ impl Config {
             added.retain(|one| one.path != file.path);
             added.push(file.clone());
         }
-        models_folder::append(&mut settings, &added)?;
-        let engines_set_aside = set_aside_engines(&mut settings);
+        let notes = models_folder::append(&mut settings, &added)?;
         let mut settings = Value::Table(settings);
         // After the variables and the folder, since their paths may begin with `~/` as well.
         home_path::expand_settings(&mut settings)?;
+        let engines_set_aside = set_aside_engines(&mut settings);
         let config: Self = settings
             .try_into()
             .map_err(|error| Failure::because("The configuration is invalid", error))?;
         Ok(Self {
             data,
             engines_set_aside,
+            notes,
             removed,
             service_links,
             #[cfg(feature = "test-faults")]
@@ -204,9 +215,8 @@ fn variables() -> Vec<(String, String)> {
     std::env::vars().collect()
 }
 
-/// Removes from `settings` the engines that this program cannot read, if it runs none. Returns the
-/// reasons.
-fn set_aside_engines(settings: &mut Table) -> Vec<String> {
+/// Removes from `settings` the engines that this program cannot read, if it runs none, and returns them.
+fn set_aside_engines(settings: &mut Value) -> Vec<EngineSetAside> {
     if settings
         .get("worker")
         .and_then(|worker| worker.get("enabled").and_then(Value::as_bool))
@@ -219,15 +229,18 @@ fn set_aside_engines(settings: &mut Table) -> Vec<String> {
     let Some(Value::Array(engines)) = settings.get_mut("engines") else {
         return Vec::new();
     };
-    let mut reasons = Vec::new();
+    let mut aside = Vec::new();
     engines.retain(|engine| match read_engine(engine) {
         Ok(()) => true,
         Err(failure) => {
-            reasons.push(failure.to_string());
+            aside.push(EngineSetAside {
+                reason: failure.to_string(),
+                table: engine.clone(),
+            });
             false
         }
     });
-    reasons
+    aside
 }
 
 fn read_engine(engine: &Value) -> Result<(), Failure> {

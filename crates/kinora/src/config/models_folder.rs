@@ -24,8 +24,41 @@ pub(crate) fn folder(data: &Path) -> PathBuf {
     data.join("models.d")
 }
 
+/// Ends the name of a file of a removed model whose weights and programs stay.
+pub(crate) const KEPT: &str = ".kept";
+/// Ends the name of a file as the running service has read it, before it was changed or removed.
+pub(crate) const SERVED: &str = ".served";
+
 /// The files of the folder, by name. No folder has none.
 pub(crate) fn read(data: &Path) -> Result<Vec<ModelFile>, Failure> {
+    // Editors keep their copies under hidden names.
+    read_named(data, |name| {
+        name.ends_with(".toml") && !name.starts_with('.')
+    })
+}
+
+/// The files of models that are no longer served, or only by the running service.
+pub(crate) fn read_former(data: &Path) -> Result<Vec<ModelFile>, Failure> {
+    read_named(data, |name| {
+        name.starts_with('.') && [KEPT, SERVED].iter().any(|ending| name.ends_with(ending))
+    })
+}
+
+/// Where the file of a model, the file `path`, is kept with such an ending.
+pub(crate) fn former_path(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default();
+    path.with_file_name(format!(".{}{ending}", name.display()))
+}
+
+/// Removes the files that only a service has which has ended.
+pub(crate) fn forget_served(data: &Path) {
+    for file in read_named(data, |name| name.ends_with(SERVED)).unwrap_or_default() {
+        // One that stays keeps its weights on the disk, and nothing else.
+        let _ = fs::remove_file(file.path);
+    }
+}
+
+fn read_named(data: &Path, is_named: impl Fn(&str) -> bool) -> Result<Vec<ModelFile>, Failure> {
     let folder = folder(data);
     let unreadable =
         |path: &Path, error| Failure::because(format!("{} cannot be read", path.display()), error);
@@ -36,9 +69,8 @@ pub(crate) fn read(data: &Path) -> Result<Vec<ModelFile>, Failure> {
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(|error| unreadable(&folder, error))?.path();
-        // Editors keep their copies under hidden names.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.ends_with(".toml") && !name.starts_with('.') {
+        if is_named(&name) {
             paths.push(path);
         }
     }
@@ -50,14 +82,15 @@ pub(crate) fn read(data: &Path) -> Result<Vec<ModelFile>, Failure> {
     read.collect()
 }
 
-/// Appends the engines and models of `files` to the settings.
-pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<(), Failure> {
-    let mut names = BTreeMap::new();
+/// Appends the engines and models of `files` to the settings; returns what was changed in them.
+pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<Vec<String>, Failure> {
+    let (mut names, mut engines) = (BTreeMap::new(), Vec::new());
     add_names(&mut names, settings, "the configuration")?;
     for file in files {
         let shown = file.path.display().to_string();
         let added = overlay::parse(&file.text, &shown)?;
         add_names(&mut names, &added, &shown)?;
+        engines.extend(engine_names(&added).map(|(_, name)| name));
         for (key, value) in added {
             let (Value::Array(mut items), "devices" | "engines" | "models") = (value, key.as_str())
             else {
@@ -76,7 +109,39 @@ pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<(), Fa
             }
         }
     }
-    Ok(())
+    Ok(clamp_memory(settings, &engines))
+}
+
+/// Gives `engines` no more of a device than the operator has left to it: a model that was added with more must not stop every
+/// command. Returns a note for each.
+fn clamp_memory(settings: &mut Table, engines: &[String]) -> Vec<String> {
+    const MEMORY: &str = "memory_megabytes";
+    let megabytes = |item: &Value| item.get(MEMORY).and_then(Value::as_integer);
+    let devices = items(settings, "devices");
+    let budgets = devices.filter_map(|device| Some((text(device, "name")?, megabytes(device)?)));
+    let budgets: Vec<_> = budgets.collect();
+    let mut notes = Vec::new();
+    let all = settings.get_mut("engines").and_then(Value::as_array_mut);
+    for engine in all.into_iter().flatten() {
+        let Some(name) = text(engine, "name").filter(|name| engines.contains(name)) else {
+            continue;
+        };
+        let (device, need) = (text(engine, "device"), megabytes(engine));
+        let budget = budgets
+            .iter()
+            .find(|(name, _)| Some(name) == device.as_ref());
+        if let (Some((device, budget)), Some(need)) = (budget, need)
+            && need > *budget
+            && let Some(table) = engine.as_table_mut()
+        {
+            table.insert(MEMORY.to_owned(), Value::Integer(*budget));
+            notes.push(format!(
+                "The engine '{name}' was added for {need} megabytes of the device '{device}', and [[devices]] has {budget}: \
+                 it may run out of memory. Raise memory_megabytes there, or add the model again with another variant."
+            ));
+        }
+    }
+    notes
 }
 
 /// Whether a device of this name is there already. The first one counts, and so does the configuration's: an operator may
@@ -105,9 +170,21 @@ fn add_names(
 }
 
 impl ModelFile {
+    /// Its settings.
+    pub(crate) fn table(&self) -> Result<Table, Failure> {
+        overlay::parse(&self.text, &self.path.display().to_string())
+    }
+
+    /// The names of its devices.
+    pub(crate) fn devices(&self) -> Result<Vec<String>, Failure> {
+        let table = self.table()?;
+        let names = items(&table, "devices").filter_map(|device| text(device, "name"));
+        Ok(names.collect())
+    }
+
     /// The names of its engines, and the ids and aliases of its models.
     pub(crate) fn names(&self) -> Result<(Vec<String>, Vec<String>), Failure> {
-        let table = overlay::parse(&self.text, &self.path.display().to_string())?;
+        let table = self.table()?;
         let engines = engine_names(&table).map(|(_, name)| name).collect();
         let models = model_names(&table).map(|(_, name)| name).collect();
         Ok((engines, models))
@@ -184,7 +261,11 @@ mod tests {
         let waves = format!("{}{}", device(70), MODEL.replace("\n[[models]]", on_it));
         let lake = waves.replace("waves", "lake").replace("sea", "pond");
         let files = [("lake.toml", &*lake), ("waves.toml", &*waves)];
-        for (text, megabytes) in [(String::new(), 70), (device(30), 30)] {
+        for (text, megabytes, notes) in [
+            (String::new(), 70, 0),
+            (device(30), 30, 0),
+            (device(5), 5, 2),
+        ] {
             let config = read_with(&text, &files).unwrap();
             let found: Vec<u32> = config
                 .devices
@@ -193,6 +274,7 @@ mod tests {
                 .collect();
             assert_eq!(found, [megabytes]);
             assert_eq!(config.engines_on(&config.devices[0]).count(), 2);
+            assert_eq!(config.notes.len(), notes, "{:?}", config.notes);
         }
     }
 

@@ -1,9 +1,9 @@
 //! `kinora models add` and `kinora models update`: a model of the catalogue in five steps, from the
 //! machine to the check. Each step can be repeated; the model is served once all have passed.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal};
-use std::path::Path;
 
 use kinora_engine_catalogue::{
     CatalogueEntry, Choice, EngineChoice, EnvironmentOptions, Hub, HubError, HubFile, Machine,
@@ -12,16 +12,19 @@ use kinora_engine_catalogue::{
 use kinora_http::TrustedRoots;
 use kinora_http_download::DownloadSource;
 
-use super::added::{self, AddRecord, UsedPaths};
+use super::added::{self, AddRecord};
 use super::environment_line::EnvironmentLine;
 use super::machine_text::{machine_text, needs_text, program_text};
+use super::remove::STILL_SERVED;
+use super::sweep::{in_use, sweep};
+use super::used::UsedPaths;
 use super::{check, pull};
 use crate::cli::{AddModelArgs, EngineName, InstallArgs, UpdateArgs, WishArgs};
 use crate::config::Config;
-use crate::config::models_folder::ModelFile;
+use crate::config::models_folder::{self, ModelFile};
 use crate::failure::{ExitKind, Failure};
-use crate::output::{count, print, printable, size};
-use crate::{question, shell_hint, store_access, weights};
+use crate::output::{count, print, print_message, printable, size};
+use crate::{folder, question, shell_hint, store_access, weights};
 
 const INTERRUPTED: &str = "Interrupted. Run the same command again to go on where it stopped.";
 
@@ -30,7 +33,7 @@ pub(super) fn add(args: &AddModelArgs) -> Result<(), Failure> {
     let entry = find(&args.name).map_err(|error| Failure::new(sentence(&error.to_string())))?;
     let wishes = absolute(&args.wishes)?;
     let installer = ModelInstaller::new(&args.install, !args.dry_run)?;
-    let is_added = added::path(&installer.config.data, &entry.name).exists();
+    let is_added = installer.is_added(&entry.name)?;
     if !is_added {
         installer.refuse_configured(&entry.name)?;
     }
@@ -69,6 +72,7 @@ pub(super) fn update(args: &UpdateArgs) -> Result<(), Failure> {
         let files = installer.resolve(&plan)?;
         is_changed |= installer.install(&plan, &files)?;
     }
+    sweep(&Config::load(&args.install.home)?, None)?;
     print(if is_changed {
         "A service that runs serves the new files after a restart.\n"
     } else {
@@ -95,10 +99,10 @@ struct ModelInstaller<'a> {
 
 impl<'a> ModelInstaller<'a> {
     fn new(args: &'a InstallArgs, may_change: bool) -> Result<Self, Failure> {
+        let lock = may_change.then(|| added::lock(&args.home)).transpose()?;
         let config = Config::load(&args.home)?;
-        let lock = may_change.then(|| added::lock(&config));
         Ok(Self {
-            _lock: lock.transpose()?,
+            _lock: lock,
             places: added::places(&config)?,
             args,
             config,
@@ -108,6 +112,19 @@ impl<'a> ModelInstaller<'a> {
     /// A command line for the same data folder.
     fn command(&self, words: &str) -> String {
         shell_hint::command(words, &self.args.home)
+    }
+
+    /// Whether the model was added. Refuses a file of the operator's own in its place.
+    fn is_added(&self, name: &str) -> Result<bool, Failure> {
+        let text = self.text_of(name)?;
+        let path = added::path(&self.config.data, name);
+        if path.exists() && !AddRecord::is_in(&text) {
+            return Err(Failure::new(format!(
+                "{} is a file of your own: move or remove it first.",
+                path.display()
+            )));
+        }
+        Ok(!text.is_empty())
     }
 
     /// Refuses a name that the operator's own configuration has.
@@ -195,7 +212,50 @@ impl<'a> ModelInstaller<'a> {
             size(all),
             size(total(missing.iter().map(|source| source.bytes)))
         ));
+        self.check_names(plan, &files)?;
         Ok(files)
+    }
+
+    /// Refuses a model whose names the configuration has, before its programs are there. Warns of what else does not go with it.
+    fn check_names(&self, plan: &InstallPlan, files: &[HubFile]) -> Result<(), Failure> {
+        let placeholder = PreparedEnvironment {
+            folder: self.places.engines.clone(),
+            command: vec!["program".to_owned()],
+            environment: BTreeMap::new(),
+        };
+        let (file, config) = self.pending(plan, files, &placeholder)?;
+        let mut of_models = file.devices()?;
+        let Some(device) = of_models.first().cloned() else {
+            return Ok(());
+        };
+        for file in models_folder::read(&config.data)? {
+            of_models.extend(file.devices()?);
+        }
+        let devices = config.devices.iter().map(|device| &device.name);
+        for other in devices.filter(|name| !of_models.contains(name)) {
+            print_message(&format!(
+                "warning: the configuration has the device '{other}', and this model has '{device}'. If both are one GPU, it \
+                 has two budgets and may run out of memory: name it '{device}' in the configuration."
+            ));
+        }
+        for note in &config.notes {
+            print_message(&format!("warning: {note}"));
+        }
+        Ok(())
+    }
+
+    /// The file of the model, and the configuration with it.
+    fn pending(
+        &self,
+        plan: &InstallPlan,
+        files: &[HubFile],
+        environment: &PreparedEnvironment,
+    ) -> Result<(ModelFile, Config), Failure> {
+        let card = card(&plan.choice, files, &self.places, environment);
+        let name = &plan.entry.name;
+        let file = plan.record.file(&self.config.data, name, &card)?;
+        let config = Config::load_with(&self.args.home, &file)?;
+        Ok((file, config))
     }
 
     /// The files that are not here yet.
@@ -216,10 +276,8 @@ impl<'a> ModelInstaller<'a> {
         // Before the programs are installed: a disk that is too small should show at once.
         pull::prepare(&missing, &self.config.weights)?;
         let environment = self.prepare_environment(&plan.choice)?;
-        let card = card(&plan.choice, files, &self.places, &environment);
+        let (file, config) = self.pending(plan, files, &environment)?;
         let name = &plan.entry.name;
-        let file = plan.record.file(&self.config.data, name, &card)?;
-        let config = Config::load_with(&self.args.home, &file)?;
         let engine = added::engine_of(&config, name)?;
         print("4/5 weights\n");
         pull::fetch(&weights::files_of_engine(&engine), &config.weights)?;
@@ -228,7 +286,7 @@ impl<'a> ModelInstaller<'a> {
             return Ok(false);
         }
         self.check(&config, name)?;
-        self.switch(&file, &config)?;
+        self.switch(&file, &config, name)?;
         Ok(true)
     }
 
@@ -289,16 +347,35 @@ impl<'a> ModelInstaller<'a> {
     }
 
     /// Puts the file in its place, and removes what only the one before used.
-    fn switch(&self, file: &ModelFile, config: &Config) -> Result<(), Failure> {
-        added::write(file)?;
-        let before = UsedPaths::of(&self.config.engines, &self.places);
-        let kept = UsedPaths::of(&config.engines, &self.places);
-        let freed = before.remove_unused(&kept, &self.places);
-        let freed = freed.map_err(|error| Failure::because("Old files remain", error))?;
-        if freed > 0 {
-            print(&format!("Removed old files, {}.\n", size(freed)));
+    fn switch(&self, file: &ModelFile, config: &Config, name: &str) -> Result<(), Failure> {
+        let failed = |error| Failure::because(format!("{name}: old files remain"), error);
+        let mut engines = self.config.engines.iter();
+        let former = engines.find(|engine| engine.name == name);
+        if former.is_some() && folder::is_served(&self.config.data) {
+            added::note_served(&file.path).map_err(failed)?;
+            print(STILL_SERVED);
         }
-        Ok(())
+        added::write(file)?;
+        added::forget_kept(&file.path).map_err(failed)?;
+        let Some(former) = former else {
+            return Ok(());
+        };
+        let used = in_use(config)?;
+        let weights = &self.places.weights;
+        // Files that the operator put there have no source, and stay.
+        let old = weights::files_of_engine(former).into_iter();
+        for old in old.filter(|file| file.source.is_some()) {
+            if !used.has(&old.path, weights) {
+                if added::remove_file(&old.path).map_err(failed)?.is_some() {
+                    print(&format!(
+                        "{}: removed, nothing uses it\n",
+                        old.path.display()
+                    ));
+                }
+                added::remove_empty_folders(&old.path, weights);
+            }
+        }
+        sweep(config, Some(&UsedPaths::of_engine(former)))
     }
 
     /// The added models of these names, or all, with what was asked for.
@@ -309,12 +386,12 @@ impl<'a> ModelInstaller<'a> {
                 continue;
             }
             let text = self.text_of(&entry.name)?;
-            if text.is_empty() {
+            if !AddRecord::is_in(&text) {
                 continue;
             }
             let record = AddRecord::read(&text).ok_or_else(|| {
                 Failure::new(format!(
-                    "{}: its file has no record of how it was added. Add it again: {}",
+                    "{}: this version cannot read how it was added. Add it again: {}",
                     entry.name,
                     self.command(&format!("models add {}", entry.name))
                 ))
@@ -374,14 +451,12 @@ fn sentence(text: &str) -> String {
 fn absolute(wishes: &WishArgs) -> Result<WishArgs, Failure> {
     let mut wishes = wishes.clone();
     if let Some(server) = &mut wishes.sd_server {
-        *server = std::path::absolute(&*server)
-            .map_err(|error| Failure::because("--sd-server", error))?;
-        if !Path::new(server).is_file() {
+        // Without `..` and links: the path is compared with those that a removal may remove.
+        let found = server.canonicalize().ok().filter(|path| path.is_file());
+        *server = found.ok_or_else(|| {
             let path = server.display();
-            return Err(
-                Failure::new(format!("--sd-server: {path} is no file.")).exit(ExitKind::Usage)
-            );
-        }
+            Failure::new(format!("--sd-server: {path} is no file.")).exit(ExitKind::Usage)
+        })?;
     }
     Ok(wishes)
 }
@@ -400,12 +475,39 @@ fn catalogue_wishes(wishes: &WishArgs) -> Wishes {
 
 #[cfg(test)]
 mod tests {
-    use super::sentence;
+    use super::*;
+    use crate::cli::HomeArgs;
 
     #[test]
     fn an_error_is_a_sentence() {
         assert_eq!(sentence("the hub is down"), "The hub is down.");
         assert_eq!(sentence("It is. Wait."), "It is. Wait.");
         assert_eq!(sentence(""), ".");
+    }
+
+    #[test]
+    fn a_file_of_the_operator_is_no_added_model() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("models.d")).unwrap();
+        let args = InstallArgs {
+            no_check: true,
+            yes: true,
+            home: HomeArgs {
+                config: None,
+                data: Some(data.path().to_owned()),
+            },
+        };
+        let path = added::path(data.path(), "wan");
+        fs::write(&path, "").unwrap();
+        let installer = ModelInstaller::new(&args, true).unwrap();
+        let refused = installer.is_added("wan").unwrap_err().to_string();
+        assert!(refused.contains(path.to_str().unwrap()), "{refused}");
+        assert!(installer.added(&["wan".to_owned()]).is_err());
+        assert!(!installer.is_added("other").unwrap());
+        let card = AddRecord::default().file(data.path(), "wan", "").unwrap();
+        added::write(&card).unwrap();
+        assert!(installer.is_added("wan").unwrap());
+        // While it is at work, no other command changes the models.
+        assert!(ModelInstaller::new(&args, true).is_err());
     }
 }

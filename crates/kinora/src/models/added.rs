@@ -1,17 +1,15 @@
-//! The models that `kinora models add` has added: their files in `models.d`, and what of their files and
-//! programs nothing else uses.
+//! The models that `kinora models add` has added: their files in `models.d`.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use kinora_engine_catalogue::Places;
 use serde::{Deserialize, Serialize};
-use toml::Value;
 
-use crate::cli::WishArgs;
-use crate::config::models_folder::{self, ModelFile};
+use super::used::{UsedPaths, real};
+use crate::cli::{HomeArgs, WishArgs};
+use crate::config::models_folder::{self, KEPT, ModelFile, SERVED};
 use crate::config::{Config, EngineSettings};
 use crate::failure::Failure;
 use crate::folder;
@@ -41,6 +39,11 @@ impl AddRecord {
         })
     }
 
+    /// Whether `kinora models add` wrote the file; others are the operator's own.
+    pub(super) fn is_in(text: &str) -> bool {
+        text.starts_with(RECORD)
+    }
+
     /// The record in a file; `None` if it has none that this version can read.
     pub(super) fn read(text: &str) -> Option<Self> {
         let line = text.lines().next()?.strip_prefix(RECORD)?;
@@ -61,8 +64,7 @@ pub(super) struct AddedCard {
 /// All of them.
 pub(super) fn cards(config: &Config) -> Result<Vec<AddedCard>, Failure> {
     let files = models_folder::read(&config.data)?.into_iter();
-    // Files without a record are the operator's own.
-    let added = files.filter(|file| file.text.starts_with(RECORD));
+    let added = files.filter(|file| AddRecord::is_in(&file.text));
     let cards = added.map(|file| {
         let (engines, models) = file.names()?;
         let path = file.path;
@@ -93,9 +95,11 @@ pub(super) fn places(config: &Config) -> Result<Places, Failure> {
 
 /// Makes the folder of added models, and keeps other commands from changing them until the file is
 /// dropped.
-pub(super) fn lock(config: &Config) -> Result<File, Failure> {
-    folder::prepare(&config.data)?;
-    let folder = models_folder::folder(&config.data);
+pub(super) fn lock(home: &HomeArgs) -> Result<File, Failure> {
+    // Read for its data folder alone: what it says of models may change until they are locked.
+    let data = Config::load(home)?.data;
+    folder::prepare(&data)?;
+    let folder = models_folder::folder(&data);
     let path = folder.join(".lock");
     let failed =
         |error: io::Error| Failure::because(format!("{} cannot be locked", path.display()), error);
@@ -140,106 +144,78 @@ pub(super) fn is_complete(engine: &EngineSettings, programs: &Path) -> bool {
     let files = weights::files_of_engine(engine);
     let mut files = files.iter().map(weights::WeightFile::state);
     files.all(|state| matches!(state, weights::FileState::Complete(_)))
-        && named_programs(engine, programs)
-            .iter()
-            .all(|path| path.exists())
+        && UsedPaths::of_engine(engine).are_present_below(programs)
 }
 
-/// The files and programs that an engine uses.
-#[derive(Debug)]
-pub(super) struct UsedPaths {
-    files: BTreeSet<PathBuf>,
-    programs: Vec<PathBuf>,
+/// What becomes of the files of a model that is removed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CardRemoval {
+    /// They stay.
+    KeepFiles,
+    /// They go, but not before the service that runs has ended.
+    Whole { is_served: bool },
 }
 
-impl UsedPaths {
-    /// Those of these engines.
-    pub(super) fn of(engines: &[EngineSettings], places: &Places) -> Self {
-        let files = engines.iter().flat_map(weights::files_of_engine);
-        let programs = engines.iter();
-        let programs = programs.flat_map(|engine| named_programs(engine, &places.engines));
-        Self {
-            files: files.map(|file| file.path).collect(),
-            programs: programs.collect(),
+/// Removes the file of a model. Its files are known to be in use as long as the file has another name.
+pub(super) fn remove_card(path: &Path, removal: CardRemoval) -> io::Result<()> {
+    match removal {
+        CardRemoval::KeepFiles => fs::rename(path, models_folder::former_path(path, KEPT))?,
+        CardRemoval::Whole { is_served: true } => {
+            note_served(path)?;
+            fs::remove_file(path)?;
         }
+        CardRemoval::Whole { is_served: false } => fs::remove_file(path)?,
     }
+    kinora_system::durable::sync_name(path)
+}
 
-    /// Removes the downloaded weights and the programs of `self` that are not in `kept`; returns the bytes of weights.
-    pub(super) fn remove_unused(&self, kept: &Self, places: &Places) -> io::Result<u64> {
-        let mut freed = 0;
-        let files = self.files.difference(&kept.files);
-        for file in files.filter(|file| file.starts_with(&places.weights)) {
-            freed += remove_file(file)?.unwrap_or(0);
-            remove_empty_folders(file, &places.weights);
-        }
-        for program in self.environments(places) {
-            if !kept.programs.iter().any(|used| used.starts_with(&program)) {
-                fs::remove_dir_all(&program)?;
-            }
-        }
-        Ok(freed)
+/// Keeps a copy of the file of a model, for as long as the service that runs has read that.
+pub(super) fn note_served(path: &Path) -> io::Result<()> {
+    let copy = models_folder::former_path(path, SERVED);
+    // An earlier copy is what the service has read; this one is newer than the service.
+    if !copy.exists() {
+        fs::copy(path, copy)?;
     }
+    Ok(())
+}
 
-    /// The folders directly below the programs' one that are used.
-    fn environments(&self, places: &Places) -> BTreeSet<PathBuf> {
-        let relative = self.programs.iter();
-        let relative = relative.filter_map(|path| path.strip_prefix(&places.engines).ok());
-        let folders = relative.filter_map(|path| path.components().next());
-        let folders = folders.map(|name| places.engines.join(name));
-        folders.filter(|folder| folder.is_dir()).collect()
+/// Forgets that the files of an earlier removal of the model stay.
+pub(super) fn forget_kept(path: &Path) -> io::Result<()> {
+    match fs::remove_file(models_folder::former_path(path, KEPT)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
 /// Removes the folders of `file` that are empty, up to `root`.
 pub(super) fn remove_empty_folders(file: &Path, root: &Path) {
+    // Without `..`, by which a path below the root may lead elsewhere.
+    let (file, root) = (real(file), real(root));
     let folders = file.ancestors().skip(1);
-    let below = folders.take_while(|folder| *folder != root && folder.starts_with(root));
+    let below = folders.take_while(|folder| *folder != root && folder.starts_with(&root));
     for folder in below {
-        // One that is not empty stays, and with it those above.
-        if fs::remove_dir(folder).is_err() {
-            return;
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            // One that is not empty stays, and with it those above.
+            Err(_) => return,
+            Ok(()) => {}
         }
     }
 }
 
 /// Removes the file and what an unfinished download has left; returns the bytes, if there was
-/// anything.
+/// anything. A folder stays.
 pub(super) fn remove_file(path: &Path) -> io::Result<Option<u64>> {
     let partial = kinora_http_download::partial_bytes(path);
     let left = kinora_http_download::remove_partial(path)?;
-    match fs::metadata(path).map(|found| found.len()) {
-        Ok(bytes) => {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(partial),
+        Ok(found) => {
             fs::remove_file(path)?;
-            Ok(Some(bytes + left))
+            Ok(Some(found.len() + left))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(partial),
         Err(error) => Err(error),
-    }
-}
-
-/// The paths below `folder` that the settings of an engine name.
-fn named_programs(engine: &EngineSettings, folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let table = engine.definition.table.values();
-    table.for_each(|value| collect_paths(value, folder, &mut found));
-    found
-}
-
-fn collect_paths(value: &Value, folder: &Path, found: &mut Vec<PathBuf>) {
-    match value {
-        // A variable such as PYTHONPATH may have several.
-        Value::String(text) => {
-            let paths = text.split(':').map(PathBuf::from);
-            let is_below = |path: &PathBuf| path.starts_with(folder) && path != folder;
-            found.extend(paths.filter(is_below));
-        }
-        Value::Array(items) => items
-            .iter()
-            .for_each(|item| collect_paths(item, folder, found)),
-        Value::Table(table) => table
-            .values()
-            .for_each(|item| collect_paths(item, folder, found)),
-        _ => {}
     }
 }
 
@@ -268,36 +244,37 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nothing_else_uses_is_removed() {
+    fn a_path_that_leads_out_of_the_folder_removes_nothing_there() {
         let data = tempfile::tempdir().unwrap();
-        let places = Places {
-            weights: data.path().join("weights"),
-            engines: data.path().join("engines"),
-        };
-        let used = |files: &[&str], programs: &[&str]| UsedPaths {
-            files: files.iter().map(|name| data.path().join(name)).collect(),
-            programs: programs.iter().map(|name| data.path().join(name)).collect(),
-        };
-        let old = used(
-            &["weights/o/r/1/a", "weights/o/r/1/b", "mine"],
-            &["engines/venv/bin/python", "engines/old"],
-        );
-        let new = used(&["weights/o/r/1/b"], &["engines/venv/bin/other"]);
-        for file in &old.files {
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, "four").unwrap();
+        let weights = data.path().join("weights");
+        fs::create_dir_all(weights.join("o")).unwrap();
+        fs::create_dir(data.path().join("other")).unwrap();
+        remove_empty_folders(&weights.join("o/../../other/file"), &weights);
+        assert!(data.path().join("other").is_dir() && weights.join("o").is_dir());
+        assert_eq!(remove_file(&weights.join("o")).unwrap(), None);
+        remove_empty_folders(&weights.join("o/r/file"), &weights);
+        assert!(weights.is_dir() && !weights.join("o").exists());
+    }
+
+    #[test]
+    fn a_file_of_a_model_that_is_removed_goes_to_where_it_is_still_read() {
+        let data = tempfile::tempdir().unwrap();
+        let card = path(data.path(), "wan");
+        for (removal, left) in [
+            (CardRemoval::Whole { is_served: false }, vec![]),
+            (
+                CardRemoval::Whole { is_served: true },
+                vec![".wan.toml.served"],
+            ),
+            (CardRemoval::KeepFiles, vec![".wan.toml.kept"]),
+        ] {
+            let folder = tempfile::tempdir_in(data.path()).unwrap();
+            let card = folder.path().join(card.file_name().unwrap());
+            fs::write(&card, "").unwrap();
+            remove_card(&card, removal).unwrap();
+            let names = fs::read_dir(folder.path()).unwrap();
+            let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(names, left);
         }
-        for folder in ["engines/venv", "engines/old", "engines/unknown"] {
-            fs::create_dir_all(data.path().join(folder)).unwrap();
-        }
-        assert_eq!(old.remove_unused(&new, &places).unwrap(), 4);
-        let is_there = |name: &str| data.path().join(name).exists();
-        assert!(!is_there("weights/o/r/1/a") && !is_there("engines/old"));
-        for kept in ["weights/o/r/1/b", "mine", "engines/venv", "engines/unknown"] {
-            assert!(is_there(kept), "{kept}");
-        }
-        let none = used(&[], &[]);
-        old.remove_unused(&none, &places).unwrap();
-        assert!(!is_there("weights/o") && is_there("mine") && !is_there("engines/venv"));
     }
 }

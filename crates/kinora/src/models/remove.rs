@@ -1,18 +1,21 @@
 //! `kinora models remove`: removes added models, and the files of models that nothing else uses.
 
-use std::fs;
-
 use kinora_contract::CardRecord;
 
-use super::added::{self, AddedCard, UsedPaths};
+use super::added::{self, AddedCard, CardRemoval};
+use super::sweep::sweep;
+use super::used::UsedPaths;
 use crate::cli::RemoveArgs;
 use crate::config::Config;
+use crate::config::models_folder;
 use crate::failure::Failure;
+use crate::folder;
 use crate::output::{count, print, print_message, size};
-use crate::weights::{self, FileState, WeightFile};
+use crate::weights::{self, FileState};
 
 /// Removes the named models that were added, and the files of all.
 pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
+    let _lock = added::lock(&args.models.home)?;
     let config = Config::load(&args.models.home)?;
     let named = weights::find_models(&config, &args.models.names)?;
     let is_named = |id: &String| named.iter().any(|model| model.id == *id);
@@ -23,35 +26,52 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
             "`kinora models add` has added none of these models: remove them from your configuration.",
         ));
     }
-    if added.is_empty() {
-        return remove_files(&config, &named);
-    }
-    let _lock = added::lock(&config)?;
     // A card may have several models, which go together.
     let is_removed =
         |id: &String| is_named(id) || added.iter().any(|card| card.models.contains(id));
     let models = config.models.iter().filter(|model| is_removed(&model.id));
     let models: Vec<&CardRecord> = models.collect();
     refuse_used_engines(&config, &added, &models)?;
+    let is_served = !added.is_empty() && folder::is_served(&config.data);
     // The files first: after an interruption the same command goes on.
     if !args.keep_files {
-        remove_files(&config, &models)?;
+        let mut models = models;
+        models.retain(|model| {
+            // Of an engine that is set aside nothing is known but its folders, which are swept.
+            let is_added = added.iter().any(|card| card.models.contains(&model.id));
+            !is_served && config.engine(&model.engine).is_ok() || !is_added
+        });
+        if !models.is_empty() {
+            remove_files(&config, &models)?;
+        }
     }
-    for card in &added {
+    remove_cards(&added, args.keep_files, is_served)?;
+    if args.keep_files {
+        return Ok(());
+    }
+    if is_served {
+        print(STILL_SERVED);
+    }
+    sweep(&Config::load(&args.models.home)?, None)
+}
+
+/// What is left to do beside a service that runs.
+pub(super) const STILL_SERVED: &str = "A service runs on this data folder and has its models until it is started again. Files that only it uses are \
+     removed by the next `kinora models update` or `kinora models remove` after that.\n";
+
+fn remove_cards(added: &[AddedCard], keeps_files: bool, is_served: bool) -> Result<(), Failure> {
+    let removal = if keeps_files {
+        CardRemoval::KeepFiles
+    } else {
+        CardRemoval::Whole { is_served }
+    };
+    for card in added {
         let path = &card.path;
-        fs::remove_file(path).map_err(|error| {
+        added::remove_card(path, removal).map_err(|error| {
             Failure::because(format!("{} cannot be removed", path.display()), error)
         })?;
         print(&format!("{} is removed.\n", card.models.join(", ")));
     }
-    if !args.keep_files {
-        let places = added::places(&config)?;
-        let rest = Config::load(&args.models.home)?;
-        let kept = UsedPaths::of(&rest.engines, &places);
-        let unused = UsedPaths::of(&config.engines, &places).remove_unused(&kept, &places);
-        unused.map_err(|error| Failure::because("Programs of its engine remain", error))?;
-    }
-    print("A service that runs serves it until a restart.\n");
     Ok(())
 }
 
@@ -87,7 +107,8 @@ fn remove_files(config: &Config, models: &[&CardRecord]) -> Result<(), Failure> 
             continue;
         }
         let path = file.path.display();
-        if let Some((user, _)) = users.iter().find(|(_, used)| used.contains(&file)) {
+        let mut users = users.iter();
+        if let Some((user, _)) = users.find(|(_, used)| used.has(&file.path, &root)) {
             print(&format!("{path}: kept, {user} uses it\n"));
             continue;
         }
@@ -126,36 +147,114 @@ fn remove_files(config: &Config, models: &[&CardRecord]) -> Result<(), Failure> 
     }
 }
 
-/// The paths that a model, or an engine without a model, uses.
-#[derive(Debug)]
-struct UsedFiles(Vec<WeightFile>);
-
-impl UsedFiles {
-    fn contains(&self, file: &WeightFile) -> bool {
-        self.0.iter().any(|used| used.path == file.path)
-    }
-}
-
-/// Users of files in the configuration, except the models with these ids, with their files.
-fn other_users(config: &Config, ids: &[&str]) -> Result<Vec<(String, UsedFiles)>, Failure> {
+/// Users of files, except the models with these ids, with what they use.
+fn other_users(config: &Config, ids: &[&str]) -> Result<Vec<(String, UsedPaths)>, Failure> {
     let mut users = Vec::new();
     for model in &config.models {
-        if !ids.contains(&&*model.id) {
-            let used = weights::files_of_engine(&config.engine(&model.engine)?);
-            users.push((model.id.clone(), UsedFiles(used)));
+        // The engine of a model that is set aside is below.
+        let engine = config.engine(&model.engine).ok();
+        if let Some(engine) = engine.filter(|_| !ids.contains(&&*model.id)) {
+            users.push((model.id.clone(), UsedPaths::of_engine(&engine)));
         }
     }
     for engine in &config.engines {
-        if !config
-            .models
-            .iter()
-            .any(|model| model.engine == engine.name)
-        {
-            users.push((
-                engine.name.clone(),
-                UsedFiles(weights::files_of_engine(engine)),
-            ));
+        let mut models = config.models.iter();
+        if !models.any(|model| model.engine == engine.name) {
+            users.push((engine.name.clone(), UsedPaths::of_engine(engine)));
         }
     }
+    let mut others = UsedPaths::default();
+    for engine in &config.engines_set_aside {
+        others.add(&engine.table);
+    }
+    for file in models_folder::read_former(&config.data)? {
+        others.add(&file.table()?.into());
+    }
+    users.push(("another engine".to_owned(), others));
     Ok(users)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::cli::{HomeArgs, NamedArgs};
+
+    const CARD: &str = "# kinora models add: {\"wishes\":{},\"choice\":\"\"}\n\
+        [[engines]]\nname = \"wan\"\nkind = \"process\"\ncommand = [\"DATA/engines/../bin/x\", \"DATA/engines/mine/x\"]\n\
+        describe = { fps = 16, features = { text_to_video = true } }\n\
+        [[engines.files]]\npath = \"DATA/weights/o/r/0123456789ab/a\"\nurl = \"https://a/a\"\n\
+        [[engines.files]]\npath = \"DATA/weights/o/s/0123456789ab/b\"\nurl = \"https://a/b\"\n\
+        [[models]]\nid = \"wan\"\nengine = \"wan\"\n";
+    const OTHER: &str = "[[engines]]\nname = \"other\"\nkind = \"process\"\ncommand = [\"x\"]\n\
+        settings = { model = \"DATA/weights/o/s/0123456789ab\" }\n\
+        describe = { fps = 16, features = { text_to_video = true } }\n\
+        [[models]]\nid = \"other\"\nengine = \"other\"\n";
+    const CONFIGURED: &str = "weights/o/s/0123456789ab/b";
+    const ADDED: &str = "weights/o/r/0123456789ab/a";
+
+    struct DataFolder(tempfile::TempDir);
+
+    impl DataFolder {
+        fn new() -> Self {
+            let data = Self(tempfile::tempdir().unwrap());
+            let own = ["bin/x", "engines/mine/x", "weights/mine"];
+            for name in [ADDED, CONFIGURED, "models.d/x"].into_iter().chain(own) {
+                let path = data.0.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, "").unwrap();
+            }
+            data.write("models.d/wan.toml", CARD);
+            data.write("kinora.toml", OTHER);
+            data
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let text = text.replace("DATA", self.0.path().to_str().unwrap());
+            fs::write(self.0.path().join(name), text).unwrap();
+        }
+
+        fn has(&self, name: &str) -> bool {
+            self.0.path().join(name).exists()
+        }
+
+        fn remove(&self, keep_files: bool) -> Result<(), String> {
+            let removed = run(&RemoveArgs {
+                keep_files,
+                models: NamedArgs {
+                    names: vec!["wan".to_owned()],
+                    home: HomeArgs {
+                        config: Some(self.0.path().join("kinora.toml")),
+                        data: Some(self.0.path().to_owned()),
+                    },
+                },
+            });
+            removed.map_err(|failure| failure.to_string())
+        }
+    }
+
+    #[test]
+    fn a_removal_leaves_what_is_not_the_model_s_alone() {
+        let data = DataFolder::new();
+        data.remove(false).unwrap();
+        assert!(!data.has(ADDED) && !data.has("models.d/wan.toml"));
+        for kept in [CONFIGURED, "bin/x", "engines/mine/x", "weights/mine"] {
+            assert!(data.has(kept), "{kept}");
+        }
+    }
+
+    #[test]
+    fn files_stay_for_a_service_that_runs_and_for_an_operator_who_wants_it() {
+        let data = DataFolder::new();
+        let service = folder::mark_served(data.0.path());
+        data.remove(false).unwrap();
+        assert!(data.has(ADDED) && !data.has("models.d/wan.toml"));
+        drop(service);
+        data.write("models.d/wan.toml", CARD);
+        data.remove(true).unwrap();
+        assert!(data.has(ADDED) && !data.has("models.d/wan.toml"));
+        let removed = data.remove(false).unwrap_err();
+        assert!(removed.contains("no model 'wan'"), "{removed}");
+    }
 }
