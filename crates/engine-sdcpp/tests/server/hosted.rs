@@ -38,6 +38,7 @@ fn hosted(mode: &str, scratch: &Path) -> HostedEngine {
         memory_bytes_max: None,
         confinement: Some(Confinement {
             read: [needs.files, needs.programs].concat(),
+            list: needs.listed,
             scratch: Some(scratch.to_owned()),
             ..Confinement::of(SandboxRole::Server)
         }),
