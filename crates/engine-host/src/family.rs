@@ -108,6 +108,13 @@ pub(crate) fn kill_tree(root: u32, mark: &str) {
     }
 }
 
+/// Kills the descendants of `root`, which may be this process.
+pub(crate) fn kill_descendants(root: u32) {
+    let mut left = process_tree(root).unwrap_or_default();
+    left.remove(&root);
+    left.into_iter().for_each(|id| send(id, Signal::KILL));
+}
+
 fn send(id: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
         // Fails only if it is gone, or another user's.

@@ -159,6 +159,9 @@ impl ServerProgram {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        // To be killed with all that it starts.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         // The restriction covers the thread and the process that it starts, not this process.
         let starter = thread::Builder::new().name("server-start".to_owned());
         let started = starter.spawn(move || {
