@@ -193,6 +193,18 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn descendants_are_killed_and_the_root_stays() {
+        let script = "sleep 100 & wait; exit 7";
+        let mut root = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        while !has_descendants(root.id()) {
+            std::thread::yield_now();
+        }
+        kill_descendants(root.id());
+        assert_eq!(root.wait().unwrap().code(), Some(7));
+    }
+
+    #[test]
     fn numbers_are_found_by_their_names() {
         let text = "VmPeak:\t  99 kB\nVmRSS:\t  1234 kB\noom_kill 7\n";
         assert_eq!(number_after(text, "VmRSS:"), Some(1234));
