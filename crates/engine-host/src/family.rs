@@ -108,6 +108,13 @@ pub(crate) fn kill_tree(root: u32, mark: &str) {
     }
 }
 
+/// Kills the descendants of `root`, which may be this process.
+pub(crate) fn kill_descendants(root: u32) {
+    let mut left = process_tree(root).unwrap_or_default();
+    left.remove(&root);
+    left.into_iter().for_each(|id| send(id, Signal::KILL));
+}
+
 fn send(id: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
         // Fails only if it is gone, or another user's.
@@ -183,6 +190,18 @@ mod tests {
             std::thread::yield_now();
         }
         child.wait().unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn descendants_are_killed_and_the_root_stays() {
+        let script = "sleep 100 & wait; exit 7";
+        let mut root = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        while !has_descendants(root.id()) {
+            std::thread::yield_now();
+        }
+        kill_descendants(root.id());
+        assert_eq!(root.wait().unwrap().code(), Some(7));
     }
 
     #[test]

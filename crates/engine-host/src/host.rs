@@ -15,7 +15,7 @@ use kinora_contract::Size;
 use kinora_engine::{
     ClipSink, Engine, EngineError, FrameJob, JobControl, SourceVideo, VideoPlayback,
 };
-use rustix::process::{Signal, getpgrp, getpid, kill_process, kill_process_group};
+use rustix::process::{Signal, getpid, kill_process};
 
 use crate::materials::{assemble, samples_to_bytes};
 use crate::message::{EngineMessage, HostMessage};
@@ -243,11 +243,8 @@ impl ServiceLine {
 /// a normal exit can hang or crash.
 fn die() -> ! {
     let own = getpid();
-    // A server that the engine has started is in its process group, unless this process is in the group of another one, as
-    // in tests.
-    if getpgrp() == own {
-        let _ = kill_process_group(own, Signal::KILL);
-    }
+    // A server that the engine has started.
+    family::kill_descendants(std::process::id());
     let _ = kill_process(own, Signal::KILL);
     // Unreachable on systems that have the signal.
     std::process::abort()

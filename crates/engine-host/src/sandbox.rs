@@ -207,10 +207,9 @@ mod tests {
         }
         fs::create_dir(path("scratch")).unwrap();
         let confinement = Confinement {
-            role: SandboxRole::Engine,
             read: vec![path("weights")],
             scratch: Some(path("scratch")),
-            write: Vec::new(),
+            ..Confinement::of(SandboxRole::Engine)
         };
         let [weights, key, scratch] = ["weights", "signing.key", "scratch"].map(path);
         let parent = getppid().unwrap().as_raw_nonzero();
@@ -267,12 +266,15 @@ mod tests {
             fs::write(path(name), name).unwrap();
         }
         fs::create_dir(path("programs")).unwrap();
-        fs::copy("/bin/cat", path("programs").join("server")).unwrap();
+        let program = path("programs").join("server");
+        fs::copy("/bin/cat", &program).unwrap();
+        fs::write(path("programs").join("notes"), "notes").unwrap();
         let confinement = Confinement {
-            read: vec![path("weights"), path("programs")],
+            read: vec![path("weights"), program.clone()],
+            list: vec![path("programs")],
             ..Confinement::of(SandboxRole::Server)
         };
-        let program = path("programs").join("server");
+        let (programs, notes) = (path("programs"), path("programs").join("notes"));
         let [weights, key] = ["weights", "signing.key"].map(path);
         let (tried, lacking) = locked(confinement, move || {
             let reads = |file: &PathBuf| {
@@ -282,6 +284,8 @@ mod tests {
             vec![
                 ("the signing key", could(File::open(&key))),
                 ("the key in its program", reads(&key)),
+                ("a file beside its program", reads(&notes)),
+                ("(names beside its program)", could(fs::read_dir(&programs))),
                 ("(weights in its program)", reads(&weights)),
                 ("(a listener)", could(TcpListener::bind("127.0.0.1:0"))),
             ]

@@ -23,8 +23,9 @@ use crate::family::Variant;
 use crate::film;
 use crate::generation::Generation;
 use crate::inputs::Pictures;
+use crate::log::ServerLog;
 use crate::model::Model;
-use crate::process::ServerProcess;
+use crate::process::{ServerProcess, Tick};
 use crate::program::ServerProgram;
 use crate::request::{self, AcceptedJob, Capabilities, ServerJob};
 
@@ -113,7 +114,7 @@ impl ServerEngine {
             client: HttpClient::new(tls, options_of_client, None),
             process: Mutex::default(),
         };
-        let started = engine.start(&mut || Ok(()))?;
+        let started = engine.start(&mut |_| Ok(()))?;
         *engine.lock() = Some(started);
         Ok(engine)
     }
@@ -123,10 +124,7 @@ impl ServerEngine {
     }
 
     /// Starts a server that can make this model's videos.
-    fn start(
-        &self,
-        tick: &mut dyn FnMut() -> Result<(), EngineError>,
-    ) -> Result<RunningServer, EngineError> {
+    fn start(&self, tick: &mut Tick<'_>) -> Result<RunningServer, EngineError> {
         let mut server = ServerProcess::start(&self.program, self.start_limit, tick)?;
         let path = "/sdcpp/v1/capabilities";
         let answer = self.exchange(&mut server, Method::GET, path, Bytes::new(), tick)?;
@@ -156,7 +154,7 @@ impl ServerEngine {
         let mut server = match running {
             Some(running) => running,
             // Loading weights is a part of this job.
-            None => self.start(&mut || control.report(WorkStage::Preparing, 1.0))?,
+            None => self.start(&mut watch(control, WorkStage::Preparing))?,
         };
         if let Err(error) = server.offered.check(made.sampler, made.scheduler) {
             // It has not begun, and has its weights.
@@ -176,20 +174,7 @@ impl ServerEngine {
         body: Vec<u8>,
         control: &JobControl,
     ) -> Result<Vec<u8>, EngineError> {
-        let log = server.log.clone();
-        let mut entries = log.progress().0;
-        let mut tick = || {
-            let (now, fraction) = log.progress();
-            if now == entries {
-                // A server without a sign of life must not look alive.
-                return match control.cancel.is_cancelled() {
-                    true => Err(EngineError::Cancelled),
-                    false => Ok(()),
-                };
-            }
-            entries = now;
-            control.report(WorkStage::Generating, fraction)
-        };
+        let mut tick = watch(control, WorkStage::Generating);
         let path = "/sdcpp/v1/vid_gen";
         let answer = self.exchange(server, Method::POST, path, body.into(), &mut tick)?;
         let job: AcceptedJob = parse(answer.body())?;
@@ -197,7 +182,7 @@ impl ServerEngine {
         loop {
             for _ in 0..TICKS_PER_QUESTION {
                 thread::sleep(TICK);
-                tick()?;
+                tick(&server.log)?;
             }
             let (nothing, limit) = (Bytes::new(), film_answer_bytes(made));
             let answer =
@@ -218,7 +203,7 @@ impl ServerEngine {
         method: Method,
         path: &str,
         body: Bytes,
-        tick: &mut dyn FnMut() -> Result<(), EngineError>,
+        tick: &mut Tick<'_>,
     ) -> Result<Response<Bytes>, EngineError> {
         self.exchange_up_to(server, method, path, body, tick, ANSWER_BYTES_MAX)
     }
@@ -230,7 +215,7 @@ impl ServerEngine {
         method: Method,
         path: &str,
         body: Bytes,
-        tick: &mut dyn FnMut() -> Result<(), EngineError>,
+        tick: &mut Tick<'_>,
         answer_bytes_max: usize,
     ) -> Result<Response<Bytes>, EngineError> {
         let request = Request::builder()
@@ -249,7 +234,7 @@ impl ServerEngine {
                 if let Ok(answered) = tokio::time::timeout(TICK, &mut exchange).await {
                     return Ok(answered);
                 }
-                tick()?;
+                tick(&server.log)?;
             }
         })?;
         let answer = answered.map_err(|error| server.broken_connection(&error_chain(&error)))?;
@@ -259,6 +244,28 @@ impl ServerEngine {
             return Err(server.log.failure(&what));
         }
         Ok(answer)
+    }
+}
+
+/// Reports progress when the server has printed something since the last call: one without a sign of life must not look alive.
+/// Always looks for a cancel.
+fn watch(
+    control: &JobControl,
+    stage: WorkStage,
+) -> impl FnMut(&ServerLog) -> Result<(), EngineError> + '_ {
+    let mut seen = 0;
+    move |log| {
+        let (entries, done) = log.progress();
+        if entries == seen {
+            return match control.cancel.is_cancelled() {
+                true => Err(EngineError::Cancelled),
+                false => Ok(()),
+            };
+        }
+        seen = entries;
+        // Loading is the end of the preparations, however far it is.
+        let is_loading = stage == WorkStage::Preparing;
+        control.report(stage, if is_loading { 1.0 } else { done })
     }
 }
 
@@ -330,5 +337,24 @@ impl Engine for ServerEngine {
         let file = self.render(&made, body, control)?;
         film::hand_over(&file, &made, sink, control)?;
         control.report(WorkStage::Finishing, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_prints_looks_alive_and_a_silent_one_can_be_cancelled() {
+        let (control, log) = (JobControl::default(), ServerLog::new());
+        let mut tick = watch(&control, WorkStage::Preparing);
+        for (printed, reports) in [("", 0), ("[INFO ] loading\n", 1), ("", 1), ("more\n", 2)] {
+            log.collect(printed.as_bytes(), false);
+            tick(&log).unwrap();
+            tick(&log).unwrap();
+            assert_eq!(control.progress.reports(), reports, "{printed}");
+        }
+        control.cancel.cancel();
+        assert!(matches!(tick(&log), Err(EngineError::Cancelled)));
     }
 }

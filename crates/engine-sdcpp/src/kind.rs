@@ -32,7 +32,7 @@ pub struct SdcppKind {
 }
 
 fn default_server() -> PathBuf {
-    "sd-server".into()
+    program::PROGRAM.into()
 }
 
 impl SdcppKind {
@@ -85,11 +85,13 @@ impl FrameKind for SdcppKind {
 
     fn needs(&self) -> SandboxNeeds {
         let files = self.model.files().map(|(_, path)| Path::to_owned(path));
+        let program = program::needs(&self.server);
         SandboxNeeds {
             files: files.chain(self.model.loras_folder.clone()).collect(),
             // Drivers keep compiled kernels.
             scratch: true,
-            programs: program::folders(&self.server),
+            programs: program.files,
+            listed: program.listed,
             starts_programs: true,
         }
     }
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(program::find(Path::new("/no/such/sd-server")), None);
         let needs = read("server = \"/bin/sh\"").needs();
         assert!(
-            needs.starts_programs && needs.programs.contains(&"/bin".into()),
+            needs.starts_programs && needs.programs.contains(&"/bin/sh".into()),
             "{needs:?}"
         );
     }

@@ -162,13 +162,38 @@ impl ServerLog {
     /// The error of a job that failed because of `what`.
     pub(crate) fn failure(&self, what: &str) -> EngineError {
         let state = self.lock();
-        classify(what, &state.first, &state.complaints)
+        state.error(what, &state.complaints)
     }
 
     /// The error of a server that ended, as `what` says.
     pub(crate) fn last_words(&self, what: &str) -> EngineError {
         let state = self.lock();
-        classify(what, &state.first, &state.lines)
+        state.error(what, &state.lines)
+    }
+}
+
+impl LogState {
+    /// The error `what` with the lines that explain it: the first complaints, and the `last` lines. Complaints alone decide what it
+    /// is, each for itself: the server also tells where it allocates, and what it does without.
+    fn error(&self, what: &str, last: &VecDeque<String>) -> EngineError {
+        let first = self.first.iter().filter(|line| !last.contains(line));
+        let lines: Vec<&str> = first.chain(last).map(String::as_str).collect();
+        let mut cause = what.to_owned();
+        if !lines.is_empty() {
+            cause += ": ";
+            cause += &lines.join(" | ");
+        }
+        let complaints = self.first.iter().chain(&self.complaints);
+        let complaints = complaints.map(|line| line.to_lowercase());
+        let complaints: Vec<String> = complaints.chain([what.to_lowercase()]).collect();
+        let has = |reports: fn(&str) -> bool| complaints.iter().any(|line| reports(line));
+        if has(reports_exhausted_memory) {
+            EngineError::OutOfMemory(cause)
+        } else if has(reports_lost_device) {
+            EngineError::Broken(cause)
+        } else {
+            EngineError::Failed(cause)
+        }
     }
 }
 
@@ -179,27 +204,8 @@ fn push(lines: &mut VecDeque<String>, text: &str) {
     lines.push_back(text.to_owned());
 }
 
-/// The error `what` with the lines that explain it: the first complaints, and the last lines.
-fn classify(what: &str, first: &[String], last: &VecDeque<String>) -> EngineError {
-    let first = first.iter().filter(|line| !last.contains(line));
-    let lines: Vec<&str> = first.chain(last).map(String::as_str).collect();
-    let mut cause = what.to_owned();
-    if !lines.is_empty() {
-        cause += ": ";
-        cause += &lines.join(" | ");
-    }
-    let words = cause.to_lowercase();
-    if reports_exhausted_memory(&words) {
-        EngineError::OutOfMemory(cause)
-    } else if reports_lost_device(&words) {
-        EngineError::Broken(cause)
-    } else {
-        EngineError::Failed(cause)
-    }
-}
-
 /// How ggml's backends and the library report exhausted memory.
-fn reports_exhausted_memory(cause: &str) -> bool {
+fn reports_exhausted_memory(line: &str) -> bool {
     let words = [
         "out of memory",
         "out of device memory",
@@ -208,23 +214,29 @@ fn reports_exhausted_memory(cause: &str) -> bool {
         "bad_alloc",
         "cannot allocate",
     ];
-    words.iter().any(|word| cause.contains(word))
-        || (cause.contains("alloc") && cause.contains("fail"))
+    words.iter().any(|word| line.contains(word))
+        || (line.contains("alloc") && line.contains("fail"))
 }
 
-/// How ggml's backends report a device that serves nothing any more, whatever the job.
-fn reports_lost_device(cause: &str) -> bool {
+/// How drivers report a device, or a context on it, that serves nothing any more, whatever the job. Other errors of CUDA, such as
+/// an invalid argument, come of the job.
+fn reports_lost_device(line: &str) -> bool {
     let words = [
-        "cuda error",
-        "rocm error",
-        "hip error",
+        "illegal memory access",
+        "illegal instruction",
+        "misaligned address",
+        "unspecified launch failure",
+        "launch timed out",
+        "device-side assert",
+        "uncorrectable ecc",
+        "cublas_status_not_initialized",
+        "cudnn_status_not_initialized",
+        "no cuda-capable device",
         "device lost",
         "errordevicelost",
-        "illegal memory access",
-        "uncorrectable ecc",
-        "no cuda-capable device",
+        "xid ",
     ];
-    words.iter().any(|word| cause.contains(word))
+    words.iter().any(|word| line.contains(word))
 }
 
 #[cfg(test)]
@@ -265,6 +277,15 @@ mod tests {
         // Printed by ggml before it aborts.
         let error = said("CUDA error: an illegal memory access was encountered", true);
         assert!(matches!(error, EngineError::Broken(_)), "{error}");
+        for line in [
+            "CUDA error: invalid argument",
+            "[WARN ] no flash attention: allocator is old\n[ERROR] validation failed",
+            "[INFO ] allocating 9 MiB, retried where it failed",
+        ] {
+            for error in [said(line, true), log(line, true).last_words("ended")] {
+                assert!(matches!(error, EngineError::Failed(_)), "{error}");
+            }
+        }
         let error = said("[ERROR] model metadata validation failed", false);
         let EngineError::Failed(cause) = error else {
             panic!("{error}");

@@ -2,12 +2,16 @@
 //! child that answers there, and kills it.
 
 use std::net::{Ipv4Addr, TcpListener};
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fs, io};
 
 use kinora_engine::EngineError;
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::log::ServerLog;
 use crate::program::ServerProgram;
@@ -19,6 +23,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 /// State of a listening socket in `/proc/net/tcp` (proc_net(5), `TCP_LISTEN`).
 const LISTENING: &str = "0A";
+
+/// Looks for a cancel and for progress, by what a server has printed.
+pub(crate) type Tick<'a> = dyn FnMut(&ServerLog) -> Result<(), EngineError> + 'a;
 
 /// A server that listens. Dropping this kills it.
 #[derive(Debug)]
@@ -53,7 +60,7 @@ impl ServerProcess {
     pub(crate) fn start(
         program: &ServerProgram,
         limit: Duration,
-        tick: &mut dyn FnMut() -> Result<(), EngineError>,
+        tick: &mut Tick<'_>,
     ) -> Result<Self, EngineError> {
         for _ in 0..STARTS_MAX {
             let mut started = Self::spawn(program)?;
@@ -69,7 +76,7 @@ impl ServerProcess {
             }
         }
         Err(EngineError::Failed(format!(
-            "the server found no free port in {STARTS_MAX} attempts; if `server` is a script, let it `exec` the program"
+            "the server found no free port in {STARTS_MAX} attempts"
         )))
     }
 
@@ -104,15 +111,15 @@ impl ServerProcess {
         Ok(started)
     }
 
-    fn await_listening(
-        &mut self,
-        limit: Duration,
-        tick: &mut dyn FnMut() -> Result<(), EngineError>,
-    ) -> Result<(), StartError> {
+    fn await_listening(&mut self, limit: Duration, tick: &mut Tick<'_>) -> Result<(), StartError> {
         for _ in 0..=limit.as_millis() / POLL_INTERVAL.as_millis() {
             match listener_of(self.port, self.child.id()) {
                 PortOwner::Nobody => {}
                 PortOwner::Child => return Ok(()),
+                PortOwner::Descendant => {
+                    let why = "the server runs as a child of `server`; if that is a script, let it `exec` the program";
+                    return Err(EngineError::Failed(why.to_owned()).into());
+                }
                 PortOwner::Other => return Err(StartError::PortTaken),
             }
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -123,7 +130,7 @@ impl ServerProcess {
                     self.exit_error(status).into()
                 });
             }
-            tick()?;
+            tick(&self.log)?;
             thread::sleep(POLL_INTERVAL);
         }
         let what = format!("the server does not listen after {limit:?}");
@@ -149,6 +156,12 @@ impl ServerProcess {
             thread::sleep(POLL_INTERVAL);
         }
         self.log.failure(&format!("the server: {what}"))
+    }
+
+    /// Its process group, which it leads.
+    #[cfg(unix)]
+    fn group(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
     fn exit_error(&self, status: ExitStatus) -> EngineError {
@@ -181,7 +194,11 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Fails only if it has exited.
+        // Of one that was reaped, the id may belong to others. Each fails only if all have exited.
+        #[cfg(unix)]
+        if let (Ok(None), Some(group)) = (self.child.try_wait(), self.group()) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -205,6 +222,8 @@ fn oom_kills() -> Option<u64> {
 enum PortOwner {
     Nobody,
     Child,
+    /// A process of the child's group, but not the child.
+    Descendant,
     Other,
 }
 
@@ -217,22 +236,41 @@ fn listener_of(port: u16, child: u32) -> PortOwner {
     if sockets.is_empty() {
         return PortOwner::Nobody;
     }
-    let files = fs::read_dir(format!("/proc/{child}/fd"))
-        .into_iter()
-        .flatten();
-    let open: Vec<_> = files
-        .flatten()
-        .filter_map(|file| fs::read_link(file.path()).ok())
-        .collect();
-    let is_own = |socket: &&str| {
-        let name = format!("socket:[{socket}]");
-        open.iter().any(|file| file.as_os_str() == name.as_str())
+    let has_all = |process: u32| {
+        let open = open_files(process);
+        let is_own = |socket: &&str| open.contains(&PathBuf::from(format!("socket:[{socket}]")));
+        sockets.iter().all(is_own)
     };
-    if sockets.iter().all(is_own) {
+    if has_all(child) {
         PortOwner::Child
+    } else if group_of(child).any(has_all) {
+        PortOwner::Descendant
     } else {
         PortOwner::Other
     }
+}
+
+/// What the open files of a process are.
+#[cfg(target_os = "linux")]
+fn open_files(process: u32) -> Vec<PathBuf> {
+    let files = fs::read_dir(format!("/proc/{process}/fd"));
+    let files = files.into_iter().flatten().flatten();
+    files
+        .filter_map(|file| fs::read_link(file.path()).ok())
+        .collect()
+}
+
+/// The processes of the group that `leader` leads.
+#[cfg(target_os = "linux")]
+fn group_of(leader: u32) -> impl Iterator<Item = u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(move |process| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The name, in parentheses, may have spaces; the state, the parent and the group follow it.
+        let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+        after.split_whitespace().nth(2) == Some(&*leader.to_string())
+    })
 }
 
 /// Who listens on `port` cannot be told here: whoever answers counts as the child.

@@ -3,12 +3,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::{env, io, thread};
+use std::{env, fs, io, thread};
 
 use kinora_engine::EngineError;
 use kinora_system::network;
 
 use crate::arguments::{self, ServerOption};
+
+/// Its usual name.
+pub(crate) const PROGRAM: &str = "sd-server";
 
 /// A server with the options of a model.
 #[derive(Clone, Debug)]
@@ -32,16 +35,57 @@ pub(crate) fn find(name: &Path) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The folders of the program and its libraries: those of its name and of the file behind it.
-pub(crate) fn folders(name: &Path) -> Vec<PathBuf> {
-    let Some(path) = find(name) else {
+/// What the program reads to start.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProgramNeeds {
+    /// The program and its libraries.
+    pub(crate) files: Vec<PathBuf>,
+    /// Folders that it lists: published builds have a library for each kind of CPU, and choose among those that they find
+    /// beside the program (`ggml_backend_load_best`).
+    pub(crate) listed: Vec<PathBuf>,
+}
+
+/// What the program `name`, and the file behind it, read to start. Their folder as a whole stays closed: it may be the home or the
+/// working folder.
+pub(crate) fn needs(name: &Path) -> ProgramNeeds {
+    let mut needs = ProgramNeeds::default();
+    let path = find(name);
+    let behind = path.as_ref().and_then(|path| path.canonicalize().ok());
+    for path in [path, behind].into_iter().flatten() {
+        let folder = path.parent().unwrap_or(&path);
+        let libraries = libraries_in(folder);
+        if !libraries.is_empty() {
+            needs.listed.push(folder.to_owned());
+        }
+        needs.files.extend(libraries);
+        needs.files.extend(libraries_in(&folder.join("lib")));
+        needs.files.extend(libraries_in(&folder.join("../lib")));
+        // The one that a script starts.
+        needs.files.push(folder.join(PROGRAM));
+        needs.files.push(path);
+    }
+    needs
+}
+
+/// The shared libraries of a folder: `libggml.so`, `libggml.so.0`.
+fn libraries_in(folder: &Path) -> Vec<PathBuf> {
+    // Open to every sandbox, and large.
+    if folder
+        .canonicalize()
+        .is_ok_and(|folder| folder.starts_with("/usr"))
+    {
         return Vec::new();
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_library = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_named_so = name.ends_with(".so") || name.contains(".so.");
+        // Not a folder of that name, with all its contents.
+        is_named_so && name.starts_with("lib") && entry.path().is_file()
     };
-    let behind = path.canonicalize().ok();
-    let folders = [Some(path), behind].into_iter().flatten();
-    folders
-        .filter_map(|path| path.parent().map(Path::to_owned))
-        .collect()
+    let found = entries.filter(is_library);
+    found.map(|entry| entry.path()).collect()
 }
 
 /// What the program prints with one option.
@@ -101,7 +145,7 @@ impl ServerProgram {
         })
     }
 
-    /// Starts the server on `port`. It may use no other one.
+    /// Starts the server on `port`. It may listen on no other one, and connect to none.
     pub(crate) fn start(&self, port: u16) -> io::Result<Child> {
         let mut command = command(&self.path);
         command
@@ -115,10 +159,13 @@ impl ServerProgram {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        // To be killed with all that it starts.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         // The restriction covers the thread and the process that it starts, not this process.
         let starter = thread::Builder::new().name("server-start".to_owned());
         let started = starter.spawn(move || {
-            if let Some(lacking) = network::allow_only_tcp_port(port) {
+            if let Some(lacking) = network::allow_only_tcp_listener(port) {
                 tracing::warn!(lacking, "the server's network is not confined");
             }
             command.spawn()
@@ -140,4 +187,47 @@ fn command(path: &Path) -> Command {
     }
     command.env("LD_LIBRARY_PATH", folders);
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_needs_its_libraries_and_nothing_else_of_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let bin = folder.path().join("bin");
+        for folder in [&bin, &bin.join("libdata.so"), &folder.path().join("lib")] {
+            fs::create_dir(folder).unwrap();
+        }
+        let server = bin.join("server");
+        fs::write(&server, "").unwrap();
+        fs::write(bin.join("signing.key"), "").unwrap();
+        assert_eq!(needs(&server).listed, Vec::<PathBuf>::new());
+        let libraries = [
+            "libggml-cpu-haswell.so",
+            "libggml.so.0",
+            "../lib/libcudart.so.12",
+        ];
+        for name in libraries {
+            fs::write(bin.join(name), "").unwrap();
+        }
+        let found = needs(&server);
+        assert!(
+            libraries
+                .iter()
+                .all(|name| found.files.contains(&bin.join(name)))
+        );
+        let closed = |path: &PathBuf| path.is_dir() || path.ends_with("signing.key");
+        assert!(!found.files.iter().any(closed), "{found:?}");
+        assert!(found.listed.contains(&bin));
+
+        // Behind a link elsewhere.
+        let link = folder.path().join("link");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&server, &link).unwrap();
+        let library = bin.canonicalize().unwrap().join("libggml.so.0");
+        assert!(needs(&link).files.contains(&library));
+        assert_eq!(needs(Path::new("/no/such/server")), ProgramNeeds::default());
+    }
 }

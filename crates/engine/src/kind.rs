@@ -157,8 +157,10 @@ pub struct SandboxNeeds {
     pub scratch: bool,
     /// Whether it starts a program and speaks with it over the network of this machine.
     pub starts_programs: bool,
-    /// Folders with those programs and their libraries.
+    /// Those programs and their libraries: files, and folders with all their contents.
     pub programs: Vec<PathBuf>,
+    /// Folders whose names it lists, such as one where a program looks for its libraries.
+    pub listed: Vec<PathBuf>,
 }
 
 /// The result of checking an engine's files.

@@ -112,6 +112,7 @@ pub(crate) fn hosted(
     let needs = frames.needs();
     let confinement = Confinement {
         read: [needs.files, needs.programs].concat(),
+        list: needs.listed,
         scratch: needs.scratch.then(|| scratch(&config.data, &engine.name)),
         ..Confinement::of(if needs.starts_programs {
             SandboxRole::Server

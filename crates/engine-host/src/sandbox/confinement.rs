@@ -27,6 +27,9 @@ pub struct Confinement {
     pub role: SandboxRole,
     /// Files, and folders with all their contents, that it may read.
     pub read: Vec<PathBuf>,
+    /// Folders in which, and below which, it may list names. Their contents stay closed.
+    #[serde(default)]
+    pub list: Vec<PathBuf>,
     /// A folder that it may read and write. Created when the process starts, accessible only to its
     /// owner.
     pub scratch: Option<PathBuf>,
@@ -40,6 +43,7 @@ impl Confinement {
         Self {
             role,
             read: Vec::new(),
+            list: Vec::new(),
             scratch: None,
             write: Vec::new(),
         }

@@ -120,6 +120,7 @@ fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError
     let ruleset = ruleset
         .create()?
         .add_rules(path_beneath_rules(&confinement.read, read))?
+        .add_rules(path_beneath_rules(&confinement.list, AccessFs::ReadDir))?
         .add_rules(path_beneath_rules(&confinement.scratch, write))?
         .add_rules(path_beneath_rules(&confinement.write, write))?;
     // Everything that the decoder needs is already loaded: it opens only its film.

@@ -7,6 +7,7 @@ mod http;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::TcpListener;
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -66,6 +67,15 @@ fn main() -> io::Result<()> {
         }
         // As where another process has the port: it ends, and calls that no error.
         "port-taken" => return Ok(()),
+        // As a script without `exec`.
+        "wrapped" => {
+            let program = std::env::current_exe()?;
+            let same = arguments
+                .iter()
+                .filter(|argument| *argument != "--stand-in");
+            let ended = Command::new(program).args(same).status()?;
+            std::process::exit(ended.code().unwrap_or(1));
+        }
         "never-listens" => loop {
             thread::park();
         },

@@ -12,7 +12,7 @@ use kinora_engine_sdcpp::SdcppKind;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::support::{children, example, film, generate, spec};
+use crate::support::{children, example, film, generate, servers, spec, wait_for};
 
 /// The engine in a process that may read the stand-in's folder and write to `scratch`.
 fn hosted(mode: &str, scratch: &Path) -> HostedEngine {
@@ -38,24 +38,13 @@ fn hosted(mode: &str, scratch: &Path) -> HostedEngine {
         memory_bytes_max: None,
         confinement: Some(Confinement {
             read: [needs.files, needs.programs].concat(),
+            list: needs.listed,
             scratch: Some(scratch.to_owned()),
             ..Confinement::of(SandboxRole::Server)
         }),
         clock: Arc::new(RunningClock::at(0, move || begun.elapsed())),
     };
     HostedEngine::new(kind.planner("wan").unwrap(), options)
-}
-
-/// The processes of this user whose command line has `argument`.
-fn servers(argument: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines
-        .filter(|line| {
-            let mut words = line.split(|byte| *byte == 0);
-            words.any(|word| word == argument.as_bytes())
-        })
-        .count()
 }
 
 #[test]
@@ -106,12 +95,4 @@ fn a_cancel_ends_the_server_and_a_kill_of_the_process_too() {
     assert!(matches!(ended, EngineError::Crashed { .. }), "{ended}");
     wait_for("the server's end", || servers("hosted-hangs") == 0);
     drop(engine);
-}
-
-fn wait_for(what: &str, is_true: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_true() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -9,7 +9,8 @@ use kinora_engine::{ClipPlanner, EngineError, JobControl, JobMaterials, conforma
 use kinora_engine_sdcpp::{Family, Model, Sampler, ServerEngine, Settings, Variant};
 
 use crate::support::{
-    children, example, film, frames, generate, generate_with, picture, spec, try_film,
+    children, example, film, frames, generate, generate_with, picture, servers, spec, try_film,
+    wait_for,
 };
 
 /// No stand-in takes as long.
@@ -197,6 +198,10 @@ fn a_server_that_does_not_serve_is_no_engine() {
         error.to_string().contains("no free port in 3 attempts"),
         "{error}"
     );
+    let error = refused(settings(), "wrapped");
+    assert!(error.to_string().contains("`exec` the program"), "{error}");
+    // Its child too.
+    wait_for("the end of all", || servers("wrapped") == 0);
     let limit = Duration::from_millis(200);
     let error = open_within(settings(), "never-listens", limit).unwrap_err();
     assert!(error.to_string().contains("does not listen"), "{error}");

@@ -80,6 +80,26 @@ pub(crate) fn children(argument: &str) -> Vec<u32> {
         .collect()
 }
 
+/// The processes of this user whose command line has `argument`.
+pub(crate) fn servers(argument: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines
+        .filter(|line| {
+            let mut words = line.split(|byte| *byte == 0);
+            words.any(|word| word == argument.as_bytes())
+        })
+        .count()
+}
+
+pub(crate) fn wait_for(what: &str, is_true: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_true() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A request, with sound where the model makes any.
 pub(crate) fn spec(engine: &dyn Engine, inputs: VideoInputs) -> VideoSpec {
     VideoSpec {
