@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kinora_contract::limits::ENGINE_MESSAGES_MAX;
 use kinora_contract::{Clock, FailureCode, ManualClock, ModelPreset, Size, SteadyMs, UnixMs};
@@ -22,6 +22,8 @@ use kinora_engine_storyboard::Storyboard;
 use crate::support::{clock, spec};
 
 const SIZE: Size = Size::new(16, 16);
+/// Only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The other end of the protocol. `opened` is the body of `o`; each test adds what it does.
 const PRELUDE: &str = r#"
@@ -486,12 +488,17 @@ fn what_lost_its_parent_ends_with_its_command() {
         assert_eq!(program.run().is_err(), is_over);
         let orphan = program.file("orphan");
         drop(program.engine);
-        let stat = fs::read_to_string(format!("/proc/{}/stat", orphan.trim()));
-        let state = stat.unwrap_or_default();
-        assert!(
-            state.is_empty() || state.contains(") Z "),
-            "{last}: {state}"
-        );
+        let stat = || fs::read_to_string(format!("/proc/{}/stat", orphan.trim()));
+        let has_ended = || {
+            let state = stat().unwrap_or_default();
+            state.is_empty() || state.contains(") Z ")
+        };
+        // What was killed takes a moment to end on a busy machine.
+        let patience = Instant::now();
+        while !has_ended() && patience.elapsed() < PATIENCE {
+            thread::yield_now();
+        }
+        assert!(has_ended(), "{last}: {:?}", stat());
     }
 }
 

@@ -420,5 +420,12 @@ async fn a_fetch_that_is_given_up_leaves_no_file() {
             assert!(waited.is_err(), "the body never ends");
         }
     }
-    assert_eq!(bench.leftovers(), 0);
+    // The thread that opens the file may still hold it, and then removes it. Only a failing test waits to the end.
+    for _ in 0..6_000 {
+        if bench.leftovers() == 0 {
+            return;
+        }
+        tokio::time::sleep(TICK).await;
+    }
+    panic!("the file stays");
 }
