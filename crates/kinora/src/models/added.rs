@@ -116,6 +116,16 @@ pub(super) fn lock(home: &HomeArgs) -> Result<File, Failure> {
     }
 }
 
+/// The same, where the folder is there. `None`: no model was ever added, and nothing is made.
+pub(super) fn lock_if_used(home: &HomeArgs) -> Result<Option<File>, Failure> {
+    let data = Config::load(home)?.data;
+    if models_folder::folder(&data).exists() {
+        lock(home).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
 /// Writes the file of a model, or replaces it.
 pub(super) fn write(file: &ModelFile) -> Result<(), Failure> {
     let name = file.path.file_name().unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::weights::{self, FileState};
 
 /// Removes the named models that were added, and the files of all.
 pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
-    let _lock = added::lock(&args.models.home)?;
+    let lock = added::lock_if_used(&args.models.home)?;
     let config = Config::load(&args.models.home)?;
     let named = weights::find_models(&config, &args.models.names)?;
     let is_named = |id: &String| named.iter().any(|model| model.id == *id);
@@ -52,7 +52,10 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
     if is_served {
         print(STILL_SERVED);
     }
-    sweep(&Config::load(&args.models.home)?, None)
+    match lock {
+        Some(_locked) => sweep(&Config::load(&args.models.home)?, None),
+        None => Ok(()),
+    }
 }
 
 /// What is left to do beside a service that runs.
