@@ -4,8 +4,6 @@ import contextlib
 import io
 import tempfile
 import unittest
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +11,9 @@ from unittest import mock
 
 import support  # noqa: F401
 from kinora_engine import OutOfMemory
+from kinora_engine._cancel import Cancel
+from kinora_engine._job import Clip, Job, Request
+from kinora_engine._line import Port
 from kinora_engine.diffusers import Pipeline, _pipeline
 from kinora_engine.diffusers._settings import Settings
 
@@ -61,20 +62,22 @@ class Device:
             raise self._error("20 GiB of 24 are in use")
 
 
-def job() -> Any:
-    """What the engine asks of a job."""
+class Asked(Job):
+    """A job of one frame of 16x16 that is asked from here: frames are kept as they came, and phases are counted."""
 
-    @contextmanager
-    def phase(name: str, limit_seconds: float) -> Iterator[None]:
-        made.phases.append(name)
-        yield
+    def __init__(self) -> None:
+        request = Request("Waves", None, 1, False, False, None, None, None, (), ())
+        self.port = mock.create_autospec(Port, instance=True)
+        super().__init__(request, Clip(16, 16, 8, 1, False), None, self.port, Cancel())
 
-    made = SimpleNamespace(
-        prompt="Waves", negative_prompt=None, draft=False, final=False, strength=None, first_frame=None, last_frame=None, images=(),
-        source=None, seed=1, frames=1, clip=SimpleNamespace(width=16, height=16, frames=1, fps=8, audio=False), phases=[],
-        phase=phase, progress=lambda _: None, rgb=list,
-    )  # fmt: skip
-    return made
+    @property
+    def phases(self) -> list[str]:
+        """The names of all phases that were begun."""
+        return [call.kwargs["name"] for call in self.port.begin_phase.call_args_list]
+
+    def rgb(self, frames: Any) -> Any:
+        """Converts nothing."""
+        return list(frames)
 
 
 class OutOfMemoryCase(unittest.TestCase):
@@ -96,19 +99,19 @@ class OutOfMemoryCase(unittest.TestCase):
 
     def test_a_call_that_runs_out_is_made_again_with_the_next_offload_which_stays(self) -> None:
         device = Device(call_needs="model")
-        engine, first = self.engine(device), job()
+        engine, first = self.engine(device), Asked()
         self.assertEqual(list(engine.generate(first)), [["frame"]])
         self.assertEqual((device.loads, device.calls), (["none", "model"], ["none", "model"]))
         self.assertEqual(first.phases, ["loading again with offload = model"])
         self.assertIn("out of memory with offload = 'none'; once more with 'model': 20 GiB", self.log.getvalue())
         engine.reset()
-        list(engine.generate(job()))
+        list(engine.generate(Asked()))
         self.assertEqual((device.loads, device.calls), (["none", "model"], ["none", "model", "model"]))
 
     def test_from_model_the_next_is_by_layers(self) -> None:
         device = Device(call_needs="group")
         engine = self.engine(device, offload="model")
-        list(engine.generate(job()))
+        list(engine.generate(Asked()))
         self.assertEqual(device.loads, ["model", "group"])
         self.assertEqual(engine.settings.offload_options, {"offload_type": "leaf_level"})
 
@@ -116,7 +119,7 @@ class OutOfMemoryCase(unittest.TestCase):
         device = Device(call_needs="more than there is")
         engine = self.engine(device)
         with self.assertRaisesRegex(OutOfMemory, "20 GiB.*with offload = 'model': 20 GiB"):
-            list(engine.generate(job()))
+            list(engine.generate(Asked()))
         self.assertEqual(device.calls, ["none", "model"])
 
     def test_without_a_further_offload_the_failure_stands(self) -> None:
@@ -125,20 +128,20 @@ class OutOfMemoryCase(unittest.TestCase):
             with mock.patch(f"{__name__}.ORDER", (*ORDER, "sequential")), self.subTest(settings):
                 engine = self.engine(device, **settings)
                 with self.assertRaises(MemoryError):
-                    list(engine.generate(job()))
+                    list(engine.generate(Asked()))
                 self.assertEqual(len(device.calls), 1)
 
     def test_other_errors_are_not_tried_again(self) -> None:
         device = Device(call_needs="model", error=ValueError)
         engine = self.engine(device)
         with self.assertRaises(ValueError):
-            list(engine.generate(job()))
+            list(engine.generate(Asked()))
         self.assertEqual((device.loads, device.calls), (["none"], ["none"]))
 
     def test_a_pipeline_that_does_not_fit_when_it_is_loaded_is_loaded_again(self) -> None:
         device = Device(load_needs="model")
         engine = self.engine(device)
-        self.assertEqual(list(engine.generate(job())), [["frame"]])
+        self.assertEqual(list(engine.generate(Asked())), [["frame"]])
         self.assertEqual((device.loads, device.calls), (["none", "model"], ["model"]))
         device = Device(load_needs="group")
         with self.assertRaises(MemoryError):
@@ -149,7 +152,7 @@ class OutOfMemoryCase(unittest.TestCase):
         engine = self.engine(device)
         with mock.patch.object(_pipeline, "load_pipeline", side_effect=OSError("the folder is gone")):
             with self.assertRaisesRegex(OutOfMemory, "the folder is gone"):
-                list(engine.generate(job()))
+                list(engine.generate(Asked()))
         with self.assertRaises(RuntimeError):
             engine.reset()
 
