@@ -12,6 +12,7 @@ pub(super) const SHARED: &str = r#"
 [[devices]]
 name = "gpu0"
 memory_megabytes = 40000
+idle_seconds = 0
 [[engines]]
 name = "sketches"
 kind = "storyboard"
