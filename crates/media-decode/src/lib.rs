@@ -34,5 +34,5 @@ pub use pixels::DecodedImage;
 pub use png::PROFILE_IGNORED_CHUNK;
 pub use signatures::media_type;
 pub use sound::{DecodedSound, sound};
-pub use stereo::SAMPLE_RATE;
+pub use stereo::{SAMPLE_RATE, stereo_of};
 pub use upload::{JudgedFile, UploadRefusal, judge_upload};

@@ -5,7 +5,7 @@
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use symphonia::core::audio::{Channels, Position};
 
-use crate::DecodeCause;
+use crate::{DecodeCause, resample};
 
 /// Samples per second and channel of every decoded sound.
 pub const SAMPLE_RATE: u32 = 48_000;
@@ -81,6 +81,19 @@ impl StereoBuffer {
             self.pcm.extend(mixed.map(|sample| sample.clamp(-1.0, 1.0)));
         }
     }
+}
+
+/// Any length of interleaved samples in unplaced channels, as stereo at [`SAMPLE_RATE`].
+///
+/// # Errors
+/// A rate that no real sound has.
+pub fn stereo_of(pcm: &[f32], rate: u32, channels: usize) -> Result<Vec<f32>, DecodeCause> {
+    let mut stereo = StereoBuffer {
+        frames_max: usize::MAX,
+        ..StereoBuffer::empty(rate)?
+    };
+    stereo.push(pcm, &unplaced(channels));
+    resample::to_rate(stereo, SAMPLE_RATE)
 }
 
 /// Maximum number of frames of an accepted sound.

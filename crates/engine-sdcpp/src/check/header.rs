@@ -50,51 +50,27 @@ impl TensorInfo {
     }
 }
 
-/// Why a header cannot be read.
-#[derive(Debug)]
-pub(super) enum HeaderError {
-    Io(io::Error),
-    UnknownFormat,
-    Broken(String),
-}
+/// A fault of a file: the end of a sentence about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FileProblem(pub(super) String);
 
-impl From<io::Error> for HeaderError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Broken("it is truncated".to_owned()),
-            _ => Self::Io(error),
-        }
+impl FileProblem {
+    pub(super) fn unknown_format() -> Self {
+        Self("is neither GGUF nor safetensors".to_owned())
+    }
+
+    pub(super) fn broken_header(why: impl fmt::Display) -> Self {
+        Self(format!("its header is broken: {why}"))
     }
 }
 
-/// A fault of a file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileProblem {
-    /// The file does not exist.
-    #[error("there is no such file")]
-    Missing,
-    /// The file exists but cannot be read.
-    #[error("cannot be read: {0}")]
-    Unreadable(String),
-    /// Neither GGUF nor safetensors.
-    #[error("is neither GGUF nor safetensors")]
-    UnknownFormat,
-    /// The header is invalid.
-    #[error("its header is broken: {0}")]
-    BrokenHeader(String),
-    /// The file is shorter than its header says.
-    #[error("is cut short: its header declares {needed} bytes, the file has {present}")]
-    Truncated {
-        /// The length according to the header.
-        needed: u64,
-        /// The actual length.
-        present: u64,
-    },
-    /// A tensor that the role requires is missing.
-    #[error("has no tensor {0}")]
-    NoTensor(String),
-    /// The model does not fit its role or the settings.
-    #[error("{0}")]
-    Misfit(String),
+impl From<io::Error> for FileProblem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self("there is no such file".to_owned()),
+            io::ErrorKind::UnexpectedEof => Self::broken_header("it is truncated"),
+            _ => Self(format!("cannot be read: {error}")),
+        }
+    }
 }
