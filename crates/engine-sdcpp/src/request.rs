@@ -198,3 +198,79 @@ pub(crate) fn refusal(body: &[u8]) -> String {
         _ => String::from_utf8_lossy(body).chars().take(200).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::Size;
+    use kinora_engine::{FrameCrop, FrameSelection, SourceVideo, VideoPlayback};
+
+    use super::*;
+    use crate::settings::tests::settings;
+
+    const SIZE: Size = Size::new(16, 16);
+
+    /// A second of three frames, each of its own grey.
+    #[derive(Debug)]
+    struct Greys;
+
+    impl SourceVideo for Greys {
+        fn size(&self) -> Size {
+            SIZE
+        }
+        fn fps(&self) -> u32 {
+            3
+        }
+        fn frames(&self) -> u32 {
+            3
+        }
+        fn play(&self) -> Result<Box<dyn VideoPlayback>, EngineError> {
+            Ok(Box::new(Playback(vec![200, 100, 0])))
+        }
+    }
+
+    struct Playback(Vec<u8>);
+
+    impl VideoPlayback for Playback {
+        fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+            Ok(self.0.pop().map(|grey| vec![grey; 16 * 16 * 3]))
+        }
+    }
+
+    #[test]
+    fn every_frame_of_a_clip_has_a_control_frame_of_its_time() {
+        let made = Generation {
+            prompt: "a fox".to_owned(),
+            negative_prompt: String::new(),
+            rendered: SIZE,
+            crop: FrameCrop::middle(SIZE, SIZE),
+            frames: 5,
+            keep: FrameSelection::First(5),
+            fps: 5,
+            steps: 4,
+            seed: 7,
+            initial: None,
+            end: None,
+            control: Some(&Greys),
+            control_strength: 0.8,
+            audio: false,
+        };
+        let settings = settings(&json!({"family": "wan-vace", "sampler": "lcm"}));
+        let request = |made: &Generation<'_>| -> Value {
+            let body = video_request(made, &settings, &JobControl::default()).unwrap();
+            serde_json::from_slice(&body).unwrap()
+        };
+        let body = request(&made);
+        let control = body["control_frames"].as_array().unwrap();
+        // At 0.0, 0.2, ... 0.8 s: the first frame, the second, the second, the third, the third.
+        assert_eq!(control.len(), 5);
+        assert!(control[1] == control[2] && control[2] != control[3]);
+        assert_eq!(body["sample_params"]["sample_method"], "lcm");
+        assert_eq!(body["sample_params"]["sample_steps"], 4);
+        assert_eq!(body["init_image"], Value::Null);
+        let free = Generation {
+            control: None,
+            ..made
+        };
+        assert_eq!(request(&free)["control_frames"], json!([]));
+    }
+}
