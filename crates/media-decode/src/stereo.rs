@@ -5,7 +5,7 @@
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use symphonia::core::audio::{Channels, Position};
 
-use crate::{DecodeCause, resample};
+use crate::DecodeCause;
 
 /// Samples per second and channel of every decoded sound.
 pub const SAMPLE_RATE: u32 = 48_000;
@@ -42,6 +42,16 @@ impl StereoBuffer {
             overflowed: false,
             pcm,
         }
+    }
+
+    /// All of `pcm`, of any length, in unplaced channels.
+    pub(crate) fn filled(pcm: &[f32], rate: u32, channels: usize) -> Result<Self, DecodeCause> {
+        let mut stereo = Self {
+            frames_max: usize::MAX,
+            ..Self::empty(rate)?
+        };
+        stereo.push(pcm, &unplaced(channels));
+        Ok(stereo)
     }
 
     /// Samples per second and channel.
@@ -81,19 +91,6 @@ impl StereoBuffer {
             self.pcm.extend(mixed.map(|sample| sample.clamp(-1.0, 1.0)));
         }
     }
-}
-
-/// Any length of interleaved samples in unplaced channels, as stereo at [`SAMPLE_RATE`].
-///
-/// # Errors
-/// A rate that no real sound has.
-pub fn stereo_of(pcm: &[f32], rate: u32, channels: usize) -> Result<Vec<f32>, DecodeCause> {
-    let mut stereo = StereoBuffer {
-        frames_max: usize::MAX,
-        ..StereoBuffer::empty(rate)?
-    };
-    stereo.push(pcm, &unplaced(channels));
-    resample::to_rate(stereo, SAMPLE_RATE)
 }
 
 /// Maximum number of frames of an accepted sound.

@@ -1,8 +1,11 @@
-//! The header of a weight file: its format, and the names and shapes of its tensors. Also the faults
-//! of a file.
+//! The header of a weight file: its format, and the names and shapes of its tensors. Also the report
+//! on a file with its faults.
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
+
+use crate::family::Role;
 
 /// Far more than any known model has (the largest have several thousand).
 pub(super) const TENSORS_MAX: usize = 1 << 16;
@@ -53,7 +56,7 @@ impl TensorInfo {
 /// A fault of a file: the end of a sentence about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct FileProblem(pub(super) String);
+pub struct FileProblem(String);
 
 impl FileProblem {
     pub(super) fn unknown_format() -> Self {
@@ -72,5 +75,36 @@ impl From<io::Error> for FileProblem {
             io::ErrorKind::UnexpectedEof => Self::broken_header("it is truncated"),
             _ => Self(format!("cannot be read: {error}")),
         }
+    }
+}
+
+/// The result of checking one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileReport {
+    /// The file's role.
+    pub role: Role,
+    /// Its path, as in the settings.
+    pub path: PathBuf,
+    /// Its length in bytes; 0 if it cannot be opened.
+    pub bytes: u64,
+    /// Its format, if its header was readable.
+    pub format: Option<WeightFormat>,
+    /// The number of tensors.
+    pub tensors: usize,
+    /// Description of the weights, derived from names and shapes.
+    pub contents: Option<String>,
+    /// The faults found.
+    pub problems: Vec<FileProblem>,
+}
+
+impl FileReport {
+    /// Records that the file does not fit its role or the settings.
+    pub(super) fn misfit(&mut self, why: impl Into<String>) {
+        self.problems.push(FileProblem(why.into()));
+    }
+
+    /// Records that a tensor is missing that the role requires.
+    pub(super) fn lacks(&mut self, tensor: &str) {
+        self.misfit(format!("has no tensor {tensor}"));
     }
 }

@@ -10,10 +10,10 @@ mod safetensors;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use header::WeightHeader;
-pub use header::{FileProblem, WeightFormat};
+pub use header::{FileProblem, FileReport, WeightFormat};
 
 use crate::family::Role;
 use crate::settings::Settings;
@@ -25,37 +25,6 @@ pub struct ModelReport {
     pub files: Vec<FileReport>,
     /// Required files that were not given, with the reason.
     pub missing: Vec<(Role, &'static str)>,
-}
-
-/// The result of checking one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileReport {
-    /// The file's role.
-    pub role: Role,
-    /// Its path, as in the settings.
-    pub path: PathBuf,
-    /// Its length in bytes; 0 if it cannot be opened.
-    pub bytes: u64,
-    /// Its format, if its header was readable.
-    pub format: Option<WeightFormat>,
-    /// The number of tensors.
-    pub tensors: usize,
-    /// Description of the weights, derived from names and shapes.
-    pub contents: Option<String>,
-    /// The faults found.
-    pub problems: Vec<FileProblem>,
-}
-
-impl FileReport {
-    /// Records that the file does not fit its role or the settings.
-    fn misfit(&mut self, why: impl Into<String>) {
-        self.problems.push(FileProblem(why.into()));
-    }
-
-    /// Records that a tensor is missing that the role requires.
-    fn lacks(&mut self, tensor: &str) {
-        self.misfit(format!("has no tensor {tensor}"));
-    }
 }
 
 impl ModelReport {

@@ -2,8 +2,7 @@
 //! identify models (`model_loader.cpp`, `wan.hpp`, `t5.hpp`, `ltxv.hpp`). Models that these do not
 //! distinguish pass.
 
-use super::FileReport;
-use super::header::{TensorInfo, WeightHeader};
+use super::header::{FileReport, TensorInfo, WeightHeader};
 use crate::family::{Family, Role, Variant};
 use crate::settings::Settings;
 
@@ -50,11 +49,6 @@ pub(super) fn check_file(report: &mut FileReport, header: &WeightHeader, setting
             .misfit("has scaled FP8 weights, whose scales are ignored: use 16-bit or GGUF weights");
     }
     match (role, settings.family) {
-        (Role::DiffusionModel | Role::HighNoiseDiffusionModel, Family::Wan | Family::WanVace) => {
-            wan(header, settings, report);
-        }
-        (Role::Vae, Family::Wan | Family::WanVace) => wan_vae(header, settings, report),
-        (Role::TextEncoder, Family::Wan | Family::WanVace) => umt5(header, report),
         (Role::TextEncoder, Family::Ltx) => {
             let layers = blocks(header, "layers.").max(blocks(header, "blk."));
             if layers != GEMMA_LAYERS {
@@ -63,6 +57,10 @@ pub(super) fn check_file(report: &mut FileReport, header: &WeightHeader, setting
                 ));
             }
         }
+        (_, Family::Ltx) => {}
+        (Role::DiffusionModel | Role::HighNoiseDiffusionModel, _) => wan(header, settings, report),
+        (Role::Vae, _) => wan_vae(header, settings, report),
+        (Role::TextEncoder, _) => umt5(header, report),
         _ => {}
     }
 }
@@ -71,31 +69,25 @@ const GEMMA_LAYERS: u64 = 48;
 
 /// Names, one per common format, of a tensor that the file must have.
 fn telling_tensors(role: Role, family: Family) -> &'static [&'static str] {
-    match (role, family) {
-        (Role::DiffusionModel | Role::HighNoiseDiffusionModel, Family::Wan) => {
-            &["blocks.0.cross_attn.norm_k.weight"]
-        }
-        (Role::DiffusionModel | Role::HighNoiseDiffusionModel, Family::WanVace) => {
-            &["vace_patch_embedding.weight"]
-        }
-        (Role::DiffusionModel | Role::HighNoiseDiffusionModel, Family::Ltx) => {
-            &["adaln_single.emb.timestep_embedder.linear_1.bias"]
-        }
-        (Role::Vae, Family::Wan | Family::WanVace) => &["decoder.middle.0.residual.0.gamma"],
-        (Role::Vae, Family::Ltx) => &[
+    match role {
+        Role::DiffusionModel | Role::HighNoiseDiffusionModel => match family {
+            Family::Wan => &["blocks.0.cross_attn.norm_k.weight"],
+            Family::WanVace => &["vace_patch_embedding.weight"],
+            Family::Ltx => &["adaln_single.emb.timestep_embedder.linear_1.bias"],
+        },
+        Role::Vae if family == Family::Ltx => &[
             "per_channel_statistics.mean-of-means",
             "per_channel_statistics.mean_of_means",
         ],
-        (Role::AudioVae, _) => &["vocoder.vocoder.conv_pre.weight"],
-        (Role::TextEncoder, Family::Wan | Family::WanVace) => {
-            &["shared.weight", "token_embd.weight"]
-        }
-        (Role::TextEncoder, Family::Ltx) => &["embed_tokens.weight", "token_embd.weight"],
-        (Role::ClipVision, _) => &[
+        Role::Vae => &["decoder.middle.0.residual.0.gamma"],
+        Role::AudioVae => &["vocoder.vocoder.conv_pre.weight"],
+        Role::TextEncoder if family == Family::Ltx => &["embed_tokens.weight", "token_embd.weight"],
+        Role::TextEncoder => &["shared.weight", "token_embd.weight"],
+        Role::ClipVision => &[
             "vision_model.embeddings.class_embedding",
             "visual.class_embedding",
         ],
-        (Role::EmbeddingsConnectors, _) => &[
+        Role::EmbeddingsConnectors => &[
             "text_embedding_projection.video_aggregate_embed.weight",
             "text_embedding_projection.aggregate_embed.weight",
         ],
