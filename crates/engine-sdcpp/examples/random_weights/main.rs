@@ -21,6 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use format::Format;
+use models::Recipe;
 use tensor::{Kind, Tensor};
 
 const HELP: &str = "\
@@ -48,15 +49,16 @@ For example, and then a clip from them:
   KINORA_SD_SERVER=/path/sd-server KINORA_SDCPP_WEIGHTS=$PWD/weights cargo test -p kinora-engine-sdcpp --test server
 ";
 
-struct Options {
-    model: String,
-    folder: String,
-    kind: Kind,
-    text: bool,
-    seed: u64,
+fn write_file(path: &Path, format: Format, tensors: &[Tensor], seed: u64) -> io::Result<()> {
+    let bytes: u64 = tensors.iter().map(Tensor::bytes).sum();
+    let gigabytes = bytes as f64 / 1e9;
+    writeln!(io::stderr(), "{}: {gigabytes:.2} GB", path.display())?;
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    format.write(&mut file, tensors, seed)?;
+    file.flush()
 }
 
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     let mut places = Vec::new();
     let (mut kind, mut text, mut seed) = (Kind::Q4_0, true, 1);
     while let Some(argument) = arguments.next() {
@@ -76,39 +78,22 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
             _ => places.push(argument),
         }
     }
-    let [model, folder] =
-        <[String; 2]>::try_from(places).map_err(|_| "give a model and a folder".to_owned())?;
-    Ok(Options {
-        model,
-        folder,
-        kind,
-        text,
-        seed,
-    })
+    let [model, folder] = places.as_slice() else {
+        return Err("give a model and a folder".to_owned());
+    };
+    let recipe = models::recipe(model, kind, text)?;
+    write(&recipe, Path::new(folder), seed).map_err(|error| format!("{folder}: {error}"))
 }
 
-fn write_file(path: &Path, format: Format, tensors: &[Tensor], seed: u64) -> io::Result<()> {
-    let bytes: u64 = tensors.iter().map(Tensor::bytes).sum();
-    let gigabytes = bytes as f64 / 1e9;
-    writeln!(io::stderr(), "{}: {gigabytes:.2} GB", path.display())?;
-    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    format.write(&mut file, tensors, seed)?;
-    file.flush()
-}
-
-fn run(options: &Options) -> Result<(), String> {
-    let folder = Path::new(&options.folder);
-    let recipe = models::recipe(&options.model, options.kind, options.text)?;
-    let failed = |error: io::Error| format!("{}: {error}", folder.display());
-    fs::create_dir_all(folder).map_err(failed)?;
+fn write(recipe: &Recipe, folder: &Path, seed: u64) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
     let mut settings = recipe.settings.to_owned();
     for (index, (key, format, tensors)) in recipe.parts.iter().enumerate() {
         let name = format!("{key}.{}", format.extension());
-        let seed = options.seed ^ index as u64;
-        write_file(&folder.join(&name), *format, tensors, seed).map_err(failed)?;
+        write_file(&folder.join(&name), *format, tensors, seed ^ index as u64)?;
         settings += &format!("{key} = \"{name}\"\n");
     }
-    fs::write(folder.join("settings.toml"), settings).map_err(failed)
+    fs::write(folder.join("settings.toml"), settings)
 }
 
 fn main() -> ExitCode {
@@ -118,8 +103,7 @@ fn main() -> ExitCode {
         let _ = io::stdout().write_all(HELP.as_bytes());
         return ExitCode::SUCCESS;
     }
-    let done = options(arguments.into_iter()).and_then(|options| run(&options));
-    if let Err(why) = done {
+    if let Err(why) = run(arguments.into_iter()) {
         let _ = writeln!(io::stderr(), "{why}; --help tells more");
         return ExitCode::FAILURE;
     }
