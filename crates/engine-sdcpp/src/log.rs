@@ -164,14 +164,12 @@ fn split_level(line: &str, is_error_output: bool) -> (Level, &str) {
             return (level, text.trim_start());
         }
     }
-    (
-        if is_error_output {
-            Level::WARN
-        } else {
-            Level::DEBUG
-        },
-        line,
-    )
+    let unmarked = if is_error_output {
+        Level::WARN
+    } else {
+        Level::DEBUG
+    };
+    (unmarked, line)
 }
 
 fn push(lines: &mut VecDeque<String>, text: &str) {
