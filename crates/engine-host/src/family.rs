@@ -6,37 +6,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use kinora_system::process::{living_processes, resident_bytes};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Environment variable that carries a command's mark.
 const MARK: &str = "ENGINE_PROCESS_MARK";
 /// Each round kills every process found; only a fork bomb needs several.
 const ROUNDS_MAX: usize = 50;
-
-/// A process as `/proc/PID/stat` shows it (proc_pid_stat(5)).
-struct ProcessEntry {
-    id: u32,
-    parent: u32,
-    group: u32,
-}
-
-/// All processes that have not ended.
-fn living_processes() -> Option<Vec<ProcessEntry>> {
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    Some(numbers.filter_map(read_process).collect())
-}
-
-/// Reads one process; `None` for zombies and dead ones, which only wait to be reaped.
-fn read_process(id: u32) -> Option<ProcessEntry> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name is in parentheses and may itself contain parentheses and spaces: search from the end.
-    let (_, after) = stat.rsplit_once(')')?;
-    let mut fields = after.split_whitespace();
-    let state = fields.next()?;
-    let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    (!matches!(state, "Z" | "X")).then_some(ProcessEntry { id, parent, group })
-}
 
 /// The living processes of a tree: `root`, its process group, and all descendants of these.
 pub(crate) fn process_tree(root: u32) -> Option<BTreeSet<u32>> {
@@ -131,12 +107,6 @@ pub fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Resident memory of a process in bytes, as `VmRSS` of `/proc/PID/status` (proc(5)).
-pub(crate) fn resident_bytes(process_id: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process_id}/status")).ok()?;
-    number_after(&status, "VmRSS:").map(|kib| kib * 1024)
-}
-
 /// Resident memory in bytes of a process tree. Shared pages count once for each process.
 pub(crate) fn family_resident_bytes(process_id: u32) -> Option<u64> {
     // A process that ended after the listing has no entry any more and counts as 0.
@@ -146,23 +116,11 @@ pub(crate) fn family_resident_bytes(process_id: u32) -> Option<u64> {
     Some(held.sum())
 }
 
-/// How many processes the kernel has killed for lack of memory since it started, including in
-/// control groups: `oom_kill` of `/proc/vmstat`.
-pub(crate) fn oom_kills() -> Option<u64> {
-    let counters = fs::read_to_string("/proc/vmstat").ok()?;
-    number_after(&counters, "oom_kill ")
-}
-
 /// Makes the kernel kill this process before others when memory runs out. A failure leaves the
 /// default order.
 pub(crate) fn prefer_oom_kill() {
     // 1,000 is the maximum; half leaves room for an operator's own choices.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
-}
-
-fn number_after(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -205,18 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_by_their_names() {
-        let text = "VmPeak:\t  99 kB\nVmRSS:\t  1234 kB\noom_kill 7\n";
-        assert_eq!(number_after(text, "VmRSS:"), Some(1234));
-        assert_eq!(number_after(text, "oom_kill "), Some(7));
-        assert_eq!(number_after(text, "VmSwap:"), None);
-    }
-
-    #[test]
     #[cfg(target_os = "linux")]
     fn this_process_holds_some_memory() {
-        assert!(resident_bytes(std::process::id()).unwrap() > 1 << 16);
-        assert!(oom_kills().is_some());
         let held = family_resident_bytes(std::process::id()).unwrap();
         assert!(held >= resident_bytes(std::process::id()).unwrap() / 2);
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
+use kinora_system::process;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tracing::Span;
 
@@ -101,7 +102,7 @@ impl<O: WireMessage, T: WireMessage> ChildProcess<O, T> {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let oom_kills_before = family::oom_kills();
+        let oom_kills_before = process::oom_kills();
         let mut child = command.spawn()?;
         // Two queues of different kinds. Orders are unbounded and written by a thread, because
         // the caller must never block on a pipe that a hung process does not read: it could then
@@ -220,7 +221,7 @@ impl<O: WireMessage, T: WireMessage> ChildProcess<O, T> {
     /// Resident memory in bytes of the process and its descendants.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         match self.mark {
-            None => family::resident_bytes(self.child.id()),
+            None => process::resident_bytes(self.child.id()),
             Some(_) => family::family_resident_bytes(self.child.id()),
         }
     }
@@ -229,7 +230,9 @@ impl<O: WireMessage, T: WireMessage> ChildProcess<O, T> {
     pub(crate) fn post_mortem(mut self) -> EngineError {
         let status = self.last_status();
         let how = status.map_or_else(|| "no status".to_owned(), |status| status.to_string());
-        let code = if self.tail.reports_exhausted_memory() || self.was_ended_for_memory(status) {
+        let code = if self.tail.reports_exhausted_memory()
+            || process::was_killed_for_memory(status, self.oom_kills_before)
+        {
             FailureCode::OutOfMemory
         } else {
             FailureCode::GenerationFailed
@@ -269,20 +272,6 @@ impl<O: WireMessage, T: WireMessage> ChildProcess<O, T> {
             }
             thread::sleep(EXIT_POLL_INTERVAL);
         }
-    }
-
-    /// Whether the kernel killed it for lack of memory. It may have killed another process at the
-    /// same moment; a manual kill does not change the counter.
-    fn was_ended_for_memory(&self, status: Option<ExitStatus>) -> bool {
-        #[cfg(unix)]
-        let killed = status.is_some_and(|status| {
-            std::os::unix::process::ExitStatusExt::signal(&status) == Some(9)
-        });
-        #[cfg(not(unix))]
-        let killed = status.is_some();
-        // The counter is the machine's, not the process's, so both signs are needed: SIGKILL,
-        // and a kill for lack of memory somewhere since this process started.
-        killed && self.oom_kills_before < family::oom_kills()
     }
 }
 

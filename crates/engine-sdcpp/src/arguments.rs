@@ -1,7 +1,6 @@
 //! The command line of the server, and whether this version of it has every option that a model
 //! needs: it would refuse an unknown option only after its help, and ignores unknown names.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -43,49 +42,40 @@ const RESERVED: &[&str] = &[
 
 /// The first of an operator's arguments that is set by a setting.
 pub(crate) fn reserved(arguments: &[String]) -> Option<&str> {
-    let names = arguments.iter().map(|argument| {
-        let name = argument.split_once('=').map(|(name, _)| name);
-        name.unwrap_or(argument)
-    });
-    names.into_iter().find(|name| RESERVED.contains(name))
+    let mut names = arguments
+        .iter()
+        .map(|argument| argument.split('=').next().unwrap_or(argument));
+    names.find(|name| RESERVED.contains(name))
 }
 
 /// The options for a model, without the address.
 pub(crate) fn options(settings: &Settings) -> Vec<ServerOption> {
-    let file = |path: &Path| Some(path.as_os_str().to_owned());
-    let mut options: Vec<ServerOption> = settings
+    let files = settings
         .files()
-        .map(|(role, path)| (option_of(role, settings.family), file(path)))
-        .collect();
-    // Without them the server lists the working directory, which the sandbox closes, and answers 500.
-    let loras = settings.loras_folder.as_deref();
-    options.push((
-        "--lora-model-dir",
-        file(loras.unwrap_or(Path::new(NOWHERE))),
-    ));
-    options.push(("--hires-upscalers-dir", Some(NOWHERE.into())));
-    for (switch, is_on) in [
+        .map(|(role, path)| (option_of(role, settings.family), Some(path.into())));
+    // Without folders the server lists the working directory, which the sandbox closes, and answers 500.
+    let loras = settings
+        .loras_folder
+        .as_deref()
+        .unwrap_or(Path::new(NOWHERE));
+    let max_vram = settings.max_vram_gib.map(|gib| gib.to_string());
+    let threads = settings.threads.map(|count| count.to_string());
+    let values = [
+        ("--lora-model-dir", Some(loras.into())),
+        ("--hires-upscalers-dir", Some(NOWHERE.into())),
+        ("--max-vram", max_vram.map(OsString::from)),
+        ("--backend", settings.backend.clone().map(OsString::from)),
+        ("--threads", threads.map(OsString::from)),
+    ];
+    let values = values.into_iter().filter(|(_, value)| value.is_some());
+    let switches = [
         ("--diffusion-fa", settings.flash_attention),
         ("--offload-to-cpu", settings.offload_to_cpu),
         ("--mmap", settings.mmap),
-    ] {
-        if is_on {
-            options.push((switch, None));
-        }
-    }
-    for (name, value) in [
-        (
-            "--max-vram",
-            settings.max_vram_gib.map(|gib| gib.to_string()),
-        ),
-        ("--backend", settings.backend.clone()),
-        ("--threads", settings.threads.map(|count| count.to_string())),
-    ] {
-        if let Some(value) = value {
-            options.push((name, Some(value.into())));
-        }
-    }
-    options
+    ];
+    let switches = switches.into_iter().filter(|(_, is_on)| *is_on);
+    let switches = switches.map(|(name, _)| (name, None));
+    files.chain(values).chain(switches).collect()
 }
 
 fn option_of(role: Role, family: Family) -> &'static str {
@@ -103,40 +93,33 @@ fn option_of(role: Role, family: Family) -> &'static str {
 
 /// The first of `options` that the server's help does not list.
 pub(crate) fn missing_option(options: &[ServerOption], help: &str) -> Option<&'static str> {
-    let listed = listed_options(help);
     let mut names = options.iter().map(|(name, _)| *name);
-    names.find(|name| !listed.contains(name))
+    names.find(|name| !lists(help, name))
 }
 
 /// Whether a server with this help looks at the last frame of a Wan 2.2 TI2V model. Versions before
 /// LTX-2, which brought the option for its connectors, pass over it.
 pub(crate) fn ends_ti2v_clips(help: &str) -> bool {
-    listed_options(help).contains("--embeddings-connectors")
+    lists(help, "--embeddings-connectors")
 }
 
-fn listed_options(help: &str) -> BTreeSet<&str> {
+fn lists(help: &str, option: &str) -> bool {
     help.split(|c: char| c.is_whitespace() || c == ',')
-        .collect()
+        .any(|word| word == option)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    fn settings() -> Settings {
-        Settings::new(Family::Wan, "wan.gguf", "vae.safetensors", "umt5.gguf")
-    }
+    use super::*;
+    use crate::settings::tests::settings;
 
     #[test]
     fn settings_become_options() {
-        let all = Settings {
-            loras_folder: Some("loras".into()),
-            offload_to_cpu: true,
-            max_vram_gib: Some(-1.0),
-            threads: Some(8),
-            mmap: false,
-            ..settings()
-        };
+        let all = settings(&json!({
+            "loras_folder": "loras", "offload_to_cpu": true, "max_vram_gib": -1.0, "threads": 8, "mmap": false,
+        }));
         let written: Vec<String> = options(&all)
             .into_iter()
             .map(|(name, value)| match value {
@@ -147,12 +130,9 @@ mod tests {
         assert_eq!(
             written.join(" "),
             "--diffusion-model wan.gguf --vae vae.safetensors --t5xxl umt5.gguf \
-             --lora-model-dir loras --hires-upscalers-dir /nonexistent --diffusion-fa --offload-to-cpu --max-vram -1 --threads 8"
+             --lora-model-dir loras --hires-upscalers-dir /nonexistent --max-vram -1 --threads 8 --diffusion-fa --offload-to-cpu"
         );
-        let ltx = Settings {
-            family: Family::Ltx,
-            ..settings()
-        };
+        let ltx = settings(&json!({"family": "ltx"}));
         assert!(options(&ltx).iter().any(|(name, _)| *name == "--llm"));
     }
 
@@ -180,7 +160,7 @@ mod tests {
             Some("--listen-port".to_owned())
         );
         assert_eq!(given(&["-v", "--vae", "x"]), Some("--vae".to_owned()));
-        for (name, _) in options(&settings()) {
+        for (name, _) in options(&settings(&json!({}))) {
             assert!(RESERVED.contains(&name), "{name}");
         }
     }

@@ -8,29 +8,29 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::{Method, Request, Response};
-use kinora_contract::{VideoSpec, Warning};
+use hyper::{Method, Request};
+use kinora_contract::VideoSpec;
 use kinora_engine::{
     ClipPlan, ClipPlanner, ClipSink, Engine, EngineDescription, EngineError, FrameJob, JobControl,
     JobMaterials, WorkStage,
 };
 use kinora_http::{ClientOptions, HttpClient, TrustedRoots, error_chain};
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::arguments;
 use crate::family::Variant;
 use crate::film;
 use crate::generation::Generation;
-use crate::inputs::Pictures;
 use crate::log::ServerLog;
 use crate::model::Model;
 use crate::process::{ServerProcess, Tick};
 use crate::program::ServerProgram;
 use crate::request::{self, AcceptedJob, Capabilities, ServerJob};
+use crate::settings::Settings;
 
 /// How long a server may load weights. 100 GB from a slow disk take a quarter of an hour.
-const START_LIMIT: Duration = Duration::from_mins(30);
+pub const START_LIMIT: Duration = Duration::from_mins(30);
 /// How often to look for a cancel and for progress.
 const TICK: Duration = Duration::from_millis(50);
 /// How many ticks lie between two questions about a job.
@@ -59,14 +59,6 @@ struct RunningServer {
     offered: Capabilities,
 }
 
-impl RunningServer {
-    /// The server, unless it has exited.
-    fn if_running(self) -> Option<Self> {
-        let process = self.process.if_running()?;
-        Some(Self { process, ..self })
-    }
-}
-
 impl fmt::Debug for ServerEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ServerEngine").field(&self.model).finish()
@@ -75,33 +67,22 @@ impl fmt::Debug for ServerEngine {
 
 impl ServerEngine {
     /// Starts the server `program` with a model and `arguments` of the operator; waits until it has
-    /// loaded the weights.
+    /// loaded the weights. It has `start_limit` for that, now and whenever it starts again.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] if this version of the server lacks an option, a sampler or a
     /// scheduler; [`EngineError::Failed`] and [`EngineError::OutOfMemory`] with the server's last
     /// lines.
-    pub fn open(model: Model, program: &Path, arguments: Vec<String>) -> Result<Self, EngineError> {
-        Self::open_within(model, program, arguments, START_LIMIT)
-    }
-
-    /// The same, if the server listens within `start_limit`, now and whenever it starts again.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn open_within(
+    pub fn open(
         model: Model,
         program: &Path,
         arguments: Vec<String>,
         start_limit: Duration,
     ) -> Result<Self, EngineError> {
         let options = arguments::options(model.settings());
-        let failed = |error: &dyn fmt::Display| EngineError::Failed(error.to_string());
-        let tls = TrustedRoots::none()
-            .client_config()
-            .map_err(|error| failed(&error))?;
-        let options_of_client = ClientOptions {
-            // The server closes idle connections at any time.
+        let tls = TrustedRoots::none().client_config().map_err(failed)?;
+        // The server closes idle connections at any time.
+        let client_options = ClientOptions {
             idle_max: 0,
             ..ClientOptions::default()
         };
@@ -110,8 +91,8 @@ impl ServerEngine {
             program: ServerProgram::open(program, options, arguments)?,
             model,
             start_limit,
-            runtime: runtime.map_err(|error| failed(&error))?,
-            client: HttpClient::new(tls, options_of_client, None),
+            runtime: runtime.map_err(failed)?,
+            client: HttpClient::new(tls, client_options, None),
             process: Mutex::default(),
         };
         let started = engine.start(&mut |_| Ok(()))?;
@@ -125,69 +106,63 @@ impl ServerEngine {
 
     /// Starts a server that can make this model's videos.
     fn start(&self, tick: &mut Tick<'_>) -> Result<RunningServer, EngineError> {
-        let mut server = ServerProcess::start(&self.program, self.start_limit, tick)?;
+        let mut process = ServerProcess::start(&self.program, self.start_limit, tick)?;
         let path = "/sdcpp/v1/capabilities";
-        let answer = self.exchange(&mut server, Method::GET, path, Bytes::new(), tick)?;
-        let offered: Capabilities = parse(answer.body())?;
-        let unsupported = |what: String| Err(EngineError::Unsupported(what));
+        let answer = self.exchange(&mut process, path, None, ANSWER_BYTES_MAX, tick)?;
+        let offered: Capabilities = parse(&answer)?;
         if !offered.supported_modes.iter().any(|mode| mode == "vid_gen") {
-            return unsupported("the server makes no videos with this model".to_owned());
+            let why = "the server makes no videos with this model";
+            return Err(EngineError::Unsupported(why.to_owned()));
         }
-        let settings = self.model.settings();
-        offered.check(settings.sampler, settings.scheduler)?;
-        Ok(RunningServer {
-            process: server,
-            offered,
-        })
+        offered.check(self.model.settings())?;
+        Ok(RunningServer { process, offered })
     }
 
     /// Makes a film; returns the file. After any error the server is gone: it may still be at work,
     /// or have no memory left.
     fn render(
         &self,
-        made: &Generation,
+        made: &Generation<'_>,
+        settings: &Settings,
         body: Vec<u8>,
         control: &JobControl,
     ) -> Result<Vec<u8>, EngineError> {
-        let mut process = self.lock();
-        let running = process.take().and_then(RunningServer::if_running);
-        let mut server = match running {
-            Some(running) => running,
+        let mut running = self.lock();
+        let mut server = match running.take_if(|server| server.process.is_running()) {
+            Some(server) => server,
             // Loading weights is a part of this job.
             None => self.start(&mut watch(control, WorkStage::Preparing))?,
         };
-        if let Err(error) = server.offered.check(made.sampler, made.scheduler) {
+        if let Err(error) = server.offered.check(settings) {
             // It has not begun, and has its weights.
-            *process = Some(server);
+            *running = Some(server);
             return Err(error);
         }
         server.process.log.begin_job(made.steps);
         let film = self.run(&mut server.process, made, body, control)?;
-        *process = Some(server);
+        *running = Some(server);
         Ok(film)
     }
 
     fn run(
         &self,
         server: &mut ServerProcess,
-        made: &Generation,
+        made: &Generation<'_>,
         body: Vec<u8>,
         control: &JobControl,
     ) -> Result<Vec<u8>, EngineError> {
         let mut tick = watch(control, WorkStage::Generating);
-        let path = "/sdcpp/v1/vid_gen";
-        let answer = self.exchange(server, Method::POST, path, body.into(), &mut tick)?;
-        let job: AcceptedJob = parse(answer.body())?;
+        let (path, body) = ("/sdcpp/v1/vid_gen", Some(body));
+        let answer = self.exchange(server, path, body, ANSWER_BYTES_MAX, &mut tick)?;
+        let job: AcceptedJob = parse(&answer)?;
         let path = format!("/sdcpp/v1/jobs/{}", job.id);
         loop {
             for _ in 0..TICKS_PER_QUESTION {
                 thread::sleep(TICK);
                 tick(&server.log)?;
             }
-            let (nothing, limit) = (Bytes::new(), film_answer_bytes(made));
-            let answer =
-                self.exchange_up_to(server, Method::GET, &path, nothing, &mut tick, limit)?;
-            let job: ServerJob<'_> = parse_borrowed(answer.body())?;
+            let answer = self.exchange(server, &path, None, film_answer_bytes(made), &mut tick)?;
+            let job: ServerJob<'_> = parse(&answer)?;
             match (&*job.status, job.result, job.error) {
                 ("completed", Some(film), _) => return film.decode(),
                 ("queued" | "generating", ..) => {}
@@ -197,39 +172,27 @@ impl ServerEngine {
         }
     }
 
+    /// Posts `body` to the server, or gets an answer without one; calls `tick` while the server is silent. An answer without
+    /// success is an error.
     fn exchange(
         &self,
         server: &mut ServerProcess,
-        method: Method,
         path: &str,
-        body: Bytes,
-        tick: &mut Tick<'_>,
-    ) -> Result<Response<Bytes>, EngineError> {
-        self.exchange_up_to(server, method, path, body, tick, ANSWER_BYTES_MAX)
-    }
-
-    /// Asks the server; calls `tick` while it is silent. An answer without success is an error.
-    fn exchange_up_to(
-        &self,
-        server: &mut ServerProcess,
-        method: Method,
-        path: &str,
-        body: Bytes,
-        tick: &mut Tick<'_>,
+        body: Option<Vec<u8>>,
         answer_bytes_max: usize,
-    ) -> Result<Response<Bytes>, EngineError> {
+        tick: &mut Tick<'_>,
+    ) -> Result<Bytes, EngineError> {
         let request = Request::builder()
-            .method(method)
-            .uri(format!("http://127.0.0.1:{}{path}", server.port()))
+            .method(body.as_ref().map_or(Method::GET, |_| Method::POST))
+            .uri(format!("http://127.0.0.1:{}{path}", server.port))
             .header("content-type", "application/json")
-            .body(body)
-            .map_err(|error| EngineError::Failed(error.to_string()))?;
+            .body(Bytes::from(body.unwrap_or_default()))
+            .map_err(failed)?;
+        let exchange = self
+            .client
+            .exchange(request, ANSWER_LIMIT, answer_bytes_max);
         let answered = self.runtime.block_on(async {
-            let mut exchange = std::pin::pin!(self.client.exchange(
-                request,
-                ANSWER_LIMIT,
-                answer_bytes_max
-            ));
+            let mut exchange = std::pin::pin!(exchange);
             loop {
                 if let Ok(answered) = tokio::time::timeout(TICK, &mut exchange).await {
                     return Ok(answered);
@@ -243,8 +206,12 @@ impl ServerEngine {
             let what = format!("the server refuses {path}: {}: {why}", answer.status());
             return Err(server.log.failure(&what));
         }
-        Ok(answer)
+        Ok(answer.into_body())
     }
+}
+
+fn failed(error: impl fmt::Display) -> EngineError {
+    EngineError::Failed(error.to_string())
 }
 
 /// Reports progress when the server has printed something since the last call: one without a sign of life must not look alive.
@@ -256,11 +223,11 @@ fn watch(
     let mut seen = 0;
     move |log| {
         let (entries, done) = log.progress();
+        if control.cancel.is_cancelled() {
+            return Err(EngineError::Cancelled);
+        }
         if entries == seen {
-            return match control.cancel.is_cancelled() {
-                true => Err(EngineError::Cancelled),
-                false => Ok(()),
-            };
+            return Ok(());
         }
         seen = entries;
         // Loading is the end of the preparations, however far it is.
@@ -271,8 +238,8 @@ fn watch(
 
 /// The most bytes of an answer with the film of a job: no frame's JPEG is larger than its pixels,
 /// and Base64 makes four bytes of three.
-fn film_answer_bytes(made: &Generation) -> usize {
-    let frames = u64::from(made.frames) + 16;
+fn film_answer_bytes(made: &Generation<'_>) -> usize {
+    let frames = film::frames_max(made) as u64;
     let pixels = made.rendered.pixels() * 3 * frames;
     let sound = frames * SOUND_BYTES_PER_SECOND / u64::from(made.fps.max(1));
     let bytes = (pixels + sound) * 4 / 3;
@@ -281,16 +248,10 @@ fn film_answer_bytes(made: &Generation) -> usize {
         .saturating_add(ANSWER_BYTES_MAX)
 }
 
-fn unreadable(error: &serde_json::Error) -> EngineError {
-    EngineError::Failed(format!("the server's answer cannot be read: {error}"))
-}
-
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, EngineError> {
-    serde_json::from_slice(body).map_err(|error| unreadable(&error))
-}
-
-fn parse_borrowed(body: &[u8]) -> Result<ServerJob<'_>, EngineError> {
-    serde_json::from_slice(body).map_err(|error| unreadable(&error))
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, EngineError> {
+    serde_json::from_slice(body).map_err(|error| {
+        EngineError::Failed(format!("the server's answer cannot be read: {error}"))
+    })
 }
 
 impl ClipPlanner for ServerEngine {
@@ -300,10 +261,6 @@ impl ClipPlanner for ServerEngine {
 
     fn plan(&self, spec: &VideoSpec, materials: &JobMaterials) -> Result<ClipPlan, EngineError> {
         self.model.plan(spec, materials)
-    }
-
-    fn warnings(&self, spec: &VideoSpec, materials: &JobMaterials) -> Vec<Warning> {
-        self.model.warnings(spec, materials)
     }
 }
 
@@ -320,21 +277,15 @@ impl Engine for ServerEngine {
         let with_preset = with_preset.transpose()?;
         let model = with_preset.as_ref().unwrap_or(&self.model);
         let made = model.generation(job.spec, job.materials)?;
-        if made.clip() != job.clip {
-            let why = "the clip does not match its plan";
-            return Err(EngineError::Failed(why.to_owned()));
-        }
         let is_ti2v = self.model.settings().variant == Some(Variant::Ti2v);
         if made.end.is_some() && is_ti2v && !self.program.ends_ti2v_clips {
             let why = "this version of sd-server ignores the last frame of Wan 2.2 TI2V; install a newer one, or set \
                 `last_frame = false` in the model's `features`";
             return Err(EngineError::Unsupported(why.to_owned()));
         }
-        let pictures = Pictures::of(&made, job.materials, control)?;
-        let body = request::video_request(&made, &pictures)?;
-        drop(pictures);
+        let body = request::video_request(&made, model.settings(), control)?;
         control.report(WorkStage::Preparing, 1.0)?;
-        let file = self.render(&made, body, control)?;
+        let file = self.render(&made, model.settings(), body, control)?;
         film::hand_over(&file, &made, sink, control)?;
         control.report(WorkStage::Finishing, 1.0)
     }

@@ -2,118 +2,48 @@
 //! grid of pixels and frames, and its possible inputs. Taken from the library's source
 //! (`stable-diffusion.cpp`, `generate_video` and its callees).
 
-use std::fmt;
+use kinora_engine::{Features, RenderGrid};
 
-use kinora_engine::Features;
-use serde::{Deserialize, Serialize};
+use crate::names::named;
 
-/// A family of models; each translates requests into the library's parameters in its own way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// Wan 2.1 and 2.2: video from text or from a first frame.
-    Wan,
-    /// Wan VACE: video from text, a reference image or another video.
-    WanVace,
-    /// LTX-2: video with sound from text or from a first frame.
-    Ltx,
-}
-
-/// The task for which the weights of a [`Family::Wan`] model were trained; file names show it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Variant {
-    /// From text alone: `Wan2.1-T2V-1.3B`, `Wan2.1-T2V-14B`, `Wan2.2-T2V-A14B`.
-    #[default]
-    T2v,
-    /// From a required first frame: `Wan2.1-I2V-14B`, `Wan2.2-I2V-A14B`.
-    I2v,
-    /// From a first frame and an optional last frame: `Wan2.1-FLF2V-14B`, `Wan2.2-I2V-A14B`.
-    Flf2v,
-    /// From text or from a first frame: `Wan2.2-TI2V-5B`.
-    Ti2v,
-}
-
-/// The role of a weight file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
-    /// The denoising transformer; of two experts, the low-noise one.
-    DiffusionModel,
-    /// The high-noise expert (Wan 2.2 A14B).
-    HighNoiseDiffusionModel,
-    /// Converts latents to pixels and back.
-    Vae,
-    /// Converts latents to sound (LTX-2).
-    AudioVae,
-    /// Converts words to embeddings: umt5-xxl for Wan, Gemma 3 12B for LTX-2.
-    TextEncoder,
-    /// Converts the first frame to embeddings (Wan 2.1 I2V and FLF2V).
-    ClipVision,
-    /// Connects the text encoder to the transformer (LTX-2).
-    EmbeddingsConnectors,
-}
-
-impl Role {
-    /// Every role, in the order of the settings.
-    pub const ALL: [Self; 7] = [
-        Self::DiffusionModel,
-        Self::HighNoiseDiffusionModel,
-        Self::Vae,
-        Self::AudioVae,
-        Self::TextEncoder,
-        Self::ClipVision,
-        Self::EmbeddingsConnectors,
-    ];
-
-    /// The key in the settings.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::DiffusionModel => "diffusion_model",
-            Self::HighNoiseDiffusionModel => "high_noise_diffusion_model",
-            Self::Vae => "vae",
-            Self::AudioVae => "audio_vae",
-            Self::TextEncoder => "text_encoder",
-            Self::ClipVision => "clip_vision",
-            Self::EmbeddingsConnectors => "embeddings_connectors",
-        }
+named! {
+    /// A family of models; each translates requests into the library's parameters in its own way.
+    Family {
+        Wan = "wan", "Wan 2.1 and 2.2: video from text or from a first frame.";
+        WanVace = "wan-vace", "Wan VACE: video from text, a reference image or another video.";
+        Ltx = "ltx", "LTX-2: video with sound from text or from a first frame.";
     }
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
+named! {
+    /// The task for which the weights of a [`Family::Wan`] model were trained; file names show it.
+    Variant {
+        T2v = "t2v", "From text alone: `Wan2.1-T2V-1.3B`, `Wan2.1-T2V-14B`, `Wan2.2-T2V-A14B`.";
+        I2v = "i2v", "From a required first frame: `Wan2.1-I2V-14B`, `Wan2.2-I2V-A14B`.";
+        Flf2v = "flf2v", "From a first frame and an optional last frame: `Wan2.1-FLF2V-14B`, `Wan2.2-I2V-A14B`.";
+        Ti2v = "ti2v", "From text or from a first frame: `Wan2.2-TI2V-5B`.";
     }
 }
 
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Wan => "wan",
-            Self::WanVace => "wan-vace",
-            Self::Ltx => "ltx",
-        })
-    }
-}
-
-impl fmt::Display for Variant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::T2v => "t2v",
-            Self::I2v => "i2v",
-            Self::Flf2v => "flf2v",
-            Self::Ti2v => "ti2v",
-        })
+named! {
+    /// The role of a weight file.
+    Role {
+        DiffusionModel = "diffusion_model", "The denoising transformer; of two experts, the low-noise one.";
+        HighNoiseDiffusionModel = "high_noise_diffusion_model", "The high-noise expert (Wan 2.2 A14B).";
+        Vae = "vae", "Converts latents to pixels and back.";
+        AudioVae = "audio_vae", "Converts latents to sound (LTX-2).";
+        TextEncoder = "text_encoder", "Converts words to embeddings: umt5-xxl for Wan, Gemma 3 12B for LTX-2.";
+        ClipVision = "clip_vision", "Converts the first frame to embeddings (Wan 2.1 I2V and FLF2V).";
+        EmbeddingsConnectors = "embeddings_connectors", "Connects the text encoder to the transformer (LTX-2).";
     }
 }
 
 /// Properties of a family and variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Traits {
-    /// Both sides of a frame are multiples of this: the VAE's spatial reduction times the
-    /// transformer's patch size.
-    pub size_multiple: u32,
-    /// A clip has a multiple of this many frames plus one: the VAE's temporal reduction.
-    pub frame_step: u32,
+    /// Both sides of a frame are multiples of the VAE's spatial reduction times the transformer's patch size. A clip has a
+    /// multiple of the VAE's temporal reduction in frames, plus one.
+    pub grid: RenderGrid,
     /// Frames per second of the training material.
     pub fps: u32,
     pub steps: u32,
@@ -122,10 +52,14 @@ pub(crate) struct Traits {
 }
 
 impl Family {
-    pub(crate) const fn traits(self, variant: Variant) -> Traits {
+    pub(crate) fn traits(self, variant: Variant) -> Traits {
+        let grid = |size_multiple, frame_step| RenderGrid {
+            size_multiple,
+            frame_step,
+            frame_offset: 1,
+        };
         let wan = Traits {
-            size_multiple: 16,
-            frame_step: 4,
+            grid: grid(16, 4),
             fps: 16,
             steps: 30,
             draft_steps: 12,
@@ -133,14 +67,13 @@ impl Family {
         };
         match (self, variant) {
             (Self::Wan, Variant::Ti2v) => Traits {
-                size_multiple: 32,
+                grid: grid(32, 4),
                 fps: 24,
                 ..wan
             },
             (Self::Wan | Self::WanVace, _) => wan,
             (Self::Ltx, _) => Traits {
-                size_multiple: 32,
-                frame_step: 8,
+                grid: grid(32, 8),
                 fps: 24,
                 steps: 20,
                 draft_steps: 8,

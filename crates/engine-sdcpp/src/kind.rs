@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use crate::arguments;
 use crate::check::check;
-use crate::engine::ServerEngine;
+use crate::engine::{START_LIMIT, ServerEngine};
 use crate::model::Model;
 use crate::program;
-use crate::settings::{Preset, Settings};
+use crate::settings::Settings;
 
 /// Open weights, run by the server of stable-diffusion.cpp.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -35,13 +35,6 @@ fn default_server() -> PathBuf {
     program::PROGRAM.into()
 }
 
-impl SdcppKind {
-    fn model(&self, name: &str) -> Result<Model, KindError> {
-        let model = Model::new(name, self.model.clone());
-        model.map_err(|error| KindError(error.to_string()))
-    }
-}
-
 impl EngineKind for SdcppKind {
     fn check(&self, _confined: bool) -> Result<(), KindError> {
         if self.server.as_os_str().is_empty() {
@@ -52,8 +45,7 @@ impl EngineKind for SdcppKind {
                 "arguments: {argument} is set by Kinora; see the settings of `model`"
             )));
         }
-        let checked = self.model.validate();
-        checked.map_err(|error| KindError(error.to_string()))
+        self.model.validate()
     }
 
     fn output(&self) -> EngineOutput<'_> {
@@ -61,9 +53,7 @@ impl EngineKind for SdcppKind {
     }
 
     fn check_preset(&self, preset: &ModelPreset) -> Result<(), KindError> {
-        let preset = Preset::read(preset).map_err(|error| KindError(error.to_string()))?;
-        let checked = self.model.with_preset(&preset).validate();
-        checked.map_err(|error| KindError(error.to_string()))
+        self.model.with_preset(preset).map(drop)
     }
 
     fn device(&self) -> Option<String> {
@@ -73,53 +63,49 @@ impl EngineKind for SdcppKind {
 
 impl FrameKind for SdcppKind {
     fn planner(&self, name: &str) -> Result<Arc<dyn ClipPlanner>, KindError> {
-        Ok(Arc::new(self.model(name)?))
+        Ok(Arc::new(Model::new(name, self.model.clone())?))
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn Engine>, EngineError> {
-        let model = self.model(name);
+        let model = Model::new(name, self.model.clone());
         let model = model.map_err(|error| EngineError::Failed(error.to_string()))?;
-        let engine = ServerEngine::open(model, &self.server, self.arguments.clone())?;
+        let arguments = self.arguments.clone();
+        let engine = ServerEngine::open(model, &self.server, arguments, START_LIMIT)?;
         Ok(Box::new(engine))
     }
 
     fn needs(&self) -> SandboxNeeds {
         let files = self.model.files().map(|(_, path)| Path::to_owned(path));
-        let program = program::needs(&self.server);
         SandboxNeeds {
             files: files.chain(self.model.loras_folder.clone()).collect(),
             // Drivers keep compiled kernels.
             scratch: true,
-            programs: program.files,
-            listed: program.listed,
             starts_programs: true,
+            ..program::needs(&self.server)
         }
     }
 
     fn unavailable(&self) -> Option<String> {
-        program::find(&self.server)
-            .is_none()
-            .then(|| program::missing(&self.server))
+        program::find(&self.server).err()
     }
 
     fn check_files(&self) -> Option<FilesReport> {
         let report = check(&self.model);
-        let (has_server, server) = match program::version(&self.server) {
-            Ok(version) => (true, format!("server: {version}\n")),
-            Err(why) => (
-                false,
-                format!("server: {}\n  wrong: {why}\n", self.server.display()),
-            ),
-        };
+        let version = program::version(&self.server);
+        let is_good = report.is_good() && version.is_ok();
+        let server =
+            version.unwrap_or_else(|why| format!("{}\n  wrong: {why}", self.server.display()));
         Some(FilesReport {
-            is_good: report.is_good() && has_server,
-            text: format!("{server}{report}"),
+            is_good,
+            text: format!("server: {server}\n{report}"),
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     const MODEL: &str =
@@ -127,26 +113,19 @@ mod tests {
 
     #[test]
     fn a_preset_is_checked_with_the_settings_that_it_changes() {
-        let kind = read("");
-        let check = |preset: serde_json::Value| {
-            let checked = kind.check_preset(preset.as_object().unwrap());
-            checked.err().map(|error| error.to_string())
-        };
-        assert_eq!(
-            check(serde_json::json!({"steps": 4, "guidance": 1.0, "sampler": "lcm"})),
-            None
-        );
+        let check = |preset: &Value| read("").check_preset(preset.as_object().unwrap());
+        check(&json!({"steps": 4, "guidance": 1.0, "sampler": "lcm"})).unwrap();
         for (preset, named) in [
-            (serde_json::json!({"guidance_scale": 1.0}), "unknown field"),
-            (serde_json::json!({"steps": 0}), "steps: 0"),
-            (serde_json::json!({"sampler": "quick"}), "unknown variant"),
+            (json!({"guidance_scale": 1.0}), "unknown field"),
+            (json!({"steps": 0}), "steps: 0"),
+            (json!({"sampler": "quick"}), "unknown variant"),
             (
-                serde_json::json!({"loras": [{"path": "a.safetensors"}]}),
+                json!({"loras": [{"path": "a.safetensors"}]}),
                 "loras_folder",
             ),
         ] {
-            let error = check(preset).unwrap();
-            assert!(error.contains(named), "{error}");
+            let error = check(&preset).unwrap_err();
+            assert!(error.0.contains(named), "{error}");
         }
     }
 
@@ -157,12 +136,8 @@ mod tests {
     #[test]
     fn the_server_is_found_in_path_unless_a_path_is_given() {
         assert_eq!(read("").server, Path::new("sd-server"));
-        assert_eq!(
-            program::find(Path::new("sh")),
-            program::find(Path::new("sh"))
-        );
-        assert!(program::find(Path::new("sh")).is_some_and(|path| path.is_absolute()));
-        assert_eq!(program::find(Path::new("/no/such/sd-server")), None);
+        assert!(program::find(Path::new("sh")).is_ok_and(|path| path.is_absolute()));
+        assert!(program::find(Path::new("/no/such/sd-server")).is_err());
         let needs = read("server = \"/bin/sh\"").needs();
         assert!(
             needs.starts_programs && needs.programs.contains(&"/bin/sh".into()),

@@ -4,7 +4,7 @@
 //! computing. A model's description lists only features that it supports for certain.
 //!
 //! 1. [`Settings`] and [`Family`]: what an operator says about a model; [`check`] looks at its files.
-//! 2. [`Model`] plans clips and makes a [`Generation`] of a request.
+//! 2. [`Model`] plans clips, and makes a [`Generation`](generation::Generation) of a request.
 //! 3. [`ServerEngine`] starts the server, sends it requests, and hands its films over.
 
 #![forbid(unsafe_code)]
@@ -16,25 +16,23 @@ mod engine;
 mod family;
 mod film;
 mod generation;
-mod inputs;
 mod kind;
 mod log;
 mod model;
+mod names;
 mod picture;
 mod process;
 mod program;
 mod progress;
 mod request;
 mod settings;
-mod sound;
 
 pub use check::{FileProblem, FileReport, ModelReport, WeightFormat, check};
-pub use engine::ServerEngine;
+pub use engine::{START_LIMIT, ServerEngine};
 pub use family::{Family, Role, Variant};
-pub use generation::{Generation, Given};
 pub use kind::SdcppKind;
 pub use model::Model;
-pub use settings::{Lora, Preset, Sampler, Scheduler, Settings, SettingsError};
+pub use settings::{Lora, Sampler, Scheduler, Settings};
 
 /// The software that generates, which appears in [`kinora_engine::EngineDescription::version`]. Its
 /// version is the server's.

@@ -1,17 +1,15 @@
 //! A model according to its settings: its features, and the parameters for a request. Opens and
 //! loads nothing; refuses specs that the model does not support.
 
-use std::fmt;
-
-use kinora_contract::{EditSpec, ModelPreset, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::{ModelPreset, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
     ClipPlan, ClipPlanner, EngineDescription, EngineError, Features, FrameCrop, FrameSelection,
-    JobMaterials, RenderGrid, frames_of_edit, refuse_unsupported,
+    JobMaterials, KindError, SourceVideo, frames_of_edit, refuse_unsupported,
 };
 
 use crate::LIBRARY;
-use crate::generation::{self, Generation, Given};
-use crate::settings::{Preset, Settings, SettingsError};
+use crate::generation::{self, Generation};
+use crate::settings::Settings;
 
 /// No video is larger; this also keeps every product within the library's `int`.
 const SIDE_MAX: u32 = 8192;
@@ -29,9 +27,9 @@ fn unsupported<T>(what: &str) -> Result<T, EngineError> {
     Err(EngineError::Unsupported(what.to_owned()))
 }
 
-/// The request was accepted, but material is missing: not the client's fault.
-fn missing<T>(what: &str) -> Result<T, EngineError> {
-    Err(EngineError::Failed(format!("{what} is missing or broken")))
+/// Material of a job. The request was accepted: if any is missing, it is not the client's fault.
+fn given<T>(material: Option<T>, what: &str) -> Result<T, EngineError> {
+    material.ok_or_else(|| EngineError::Failed(format!("{what} is missing or broken")))
 }
 
 impl ClipPlanner for Model {
@@ -50,12 +48,8 @@ impl Model {
     /// The model described by `settings`, with a `name` that clients see.
     ///
     /// # Errors
-    /// [`SettingsError`] for invalid settings. [`crate::check`] checks the files themselves.
-    pub fn new(name: impl Into<String>, settings: Settings) -> Result<Self, SettingsError> {
-        let name = name.into();
-        if name.is_empty() {
-            return Err(SettingsError::Nameless);
-        }
+    /// The first invalid setting. [`crate::check`] checks the files themselves.
+    pub fn new(name: impl Into<String>, settings: Settings) -> Result<Self, KindError> {
         settings.validate()?;
         let features = Features {
             // Without guidance the library ignores it.
@@ -65,7 +59,7 @@ impl Model {
         };
         Ok(Self {
             description: EngineDescription {
-                name,
+                name: name.into(),
                 version: LIBRARY.to_owned(),
                 features,
                 is_trained: true,
@@ -81,51 +75,55 @@ impl Model {
     /// [`EngineError::Failed`] for a preset that [`EngineKind::check_preset`](kinora_engine::EngineKind::check_preset)
     /// refuses.
     pub(crate) fn with_preset(&self, preset: &ModelPreset) -> Result<Self, EngineError> {
-        let failed = |error: &dyn fmt::Display| EngineError::Failed(format!("preset: {error}"));
-        let preset = Preset::read(preset).map_err(|error| failed(&error))?;
-        let settings = self.settings.with_preset(&preset);
-        settings.validate().map_err(|error| failed(&error))?;
+        let settings = self.settings.with_preset(preset);
         Ok(Self {
-            settings,
+            settings: settings.map_err(|error| EngineError::Failed(format!("preset: {error}")))?,
             description: self.description.clone(),
         })
     }
 
     /// The model's settings.
-    pub fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The library's parameters for a spec.
+    /// What to ask the server for a spec.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] for a spec that needs features the model lacks,
     /// [`EngineError::Failed`] if materials are missing.
-    pub fn generation(
+    pub(crate) fn generation<'a>(
         &self,
         spec: &VideoSpec,
-        materials: &JobMaterials,
-    ) -> Result<Generation, EngineError> {
+        materials: &'a JobMaterials,
+    ) -> Result<Generation<'a>, EngineError> {
         refuse_unsupported(self.description.features, spec)?;
-        let (initial, end) = self.pictures(spec, materials)?;
-        let outline = self.outline(spec, materials)?;
         let settings = &self.settings;
-        let traits = settings.traits();
-        let grid = RenderGrid {
-            size_multiple: traits.size_multiple,
-            frame_step: traits.frame_step,
-            frame_offset: 1,
-        };
+        let (mut initial, mut end) = (None, None);
+        match &spec.inputs {
+            VideoInputs::Text => {}
+            VideoInputs::Frames { last, .. } => {
+                initial = Some(given(materials.first_frame.as_ref(), "the first frame")?);
+                if last.is_some() {
+                    end = Some(given(materials.last_frame.as_ref(), "the last frame")?);
+                }
+            }
+            VideoInputs::References { images, .. } => {
+                if !images.is_empty() {
+                    initial = Some(given(materials.images.first(), "the reference image")?);
+                }
+            }
+        }
+        let outline = self.outline(spec, materials)?;
+        let grid = settings.traits().grid;
         let rendered = grid.size(outline.size);
-        let frames = grid.frames(outline.frames);
+        let negative_prompt = spec.negative_prompt.as_deref().unwrap_or_default();
         Ok(Generation {
             prompt: generation::literal(&spec.prompt),
-            negative_prompt: generation::literal(
-                spec.negative_prompt.as_deref().unwrap_or_default(),
-            ),
+            negative_prompt: generation::literal(negative_prompt),
             rendered,
             crop: FrameCrop::middle(outline.size, rendered),
-            frames,
+            frames: grid.frames(outline.frames),
             // Frames beyond the requested length are cut off, unless the last one was given.
             keep: match end {
                 Some(_) => FrameSelection::Spread(outline.frames),
@@ -137,58 +135,30 @@ impl Model {
             } else {
                 settings.steps()
             },
-            guidance: settings.guidance(),
-            high_noise_guidance: settings.high_noise_guidance(),
-            moe_boundary: settings.moe_boundary(),
-            sampler: settings.sampler,
-            scheduler: settings.scheduler,
-            flow_shift: settings.flow_shift,
-            seed: i64::from(spec.seed),
+            seed: spec.seed,
             initial,
             end,
-            strength: 1.0,
-            control: outline.control_strength.is_some(),
-            control_strength: outline.control_strength.unwrap_or(1.0),
+            control: outline.control,
+            control_strength: outline.control_strength,
             audio: spec.generate_audio,
-            vae_tiling: settings.vae_tiling,
-            loras: settings.loras.clone(),
         })
     }
 
-    fn pictures(
+    fn outline<'a>(
         &self,
         spec: &VideoSpec,
-        materials: &JobMaterials,
-    ) -> Result<(Option<Given>, Option<Given>), EngineError> {
-        match &spec.inputs {
-            VideoInputs::Text => Ok((None, None)),
-            VideoInputs::Frames { last, .. } => {
-                let end = last.as_ref().map(|_| Given::LastFrame);
-                if !is_usable(Given::FirstFrame, materials) {
-                    return missing("the first frame");
-                }
-                if !end.is_none_or(|end| is_usable(end, materials)) {
-                    return missing("the last frame");
-                }
-                Ok((Some(Given::FirstFrame), end))
-            }
-            VideoInputs::References { images, .. } => {
-                let initial = (!images.is_empty()).then_some(Given::Image(0));
-                if !initial.is_none_or(|image| is_usable(image, materials)) {
-                    return missing("the reference image");
-                }
-                Ok((initial, None))
-            }
-        }
-    }
-
-    fn outline(
-        &self,
-        spec: &VideoSpec,
-        materials: &JobMaterials,
-    ) -> Result<ClipOutline, EngineError> {
+        materials: &'a JobMaterials,
+    ) -> Result<ClipOutline<'a>, EngineError> {
+        let (source, fps) = (materials.source.as_deref(), self.settings.fps());
         let outline = if let Some(edit) = &spec.edit {
-            self.edited(edit, materials)?
+            let frames = source.and_then(|source| frames_of_edit(source, fps));
+            let (source, frames) = given(source.zip(frames), "the source video")?;
+            ClipOutline {
+                size: source.size(),
+                frames,
+                control: Some(source),
+                control_strength: control_strength(edit.strength),
+            }
         } else {
             let Some(size) = spec.render_size() else {
                 return unsupported("a shape that follows an image");
@@ -196,16 +166,15 @@ impl Model {
             let VideoLength::Fixed(seconds) = spec.seconds else {
                 return unsupported("a length of the model's choice");
             };
-            // The final follows its draft as closely as the model was trained to.
-            let control_strength = match (&spec.final_of, &materials.source) {
-                (None, _) => None,
-                (Some(_), Some(_)) => Some(1.0),
-                (Some(_), None) => return missing("the draft's video"),
-            };
+            let is_final = spec.final_of.is_some();
             ClipOutline {
                 size,
-                frames: seconds.saturating_mul(self.settings.fps()),
-                control_strength,
+                frames: seconds.saturating_mul(fps),
+                control: is_final
+                    .then(|| given(source, "the draft's video"))
+                    .transpose()?,
+                // The final follows its draft as closely as the model was trained to.
+                control_strength: 1.0,
             }
         };
         let sides = 1..=SIDE_MAX;
@@ -217,37 +186,14 @@ impl Model {
         }
         Ok(outline)
     }
-
-    /// An edit has the size of its source, and its length at the model's own rate.
-    fn edited(
-        &self,
-        edit: &EditSpec,
-        materials: &JobMaterials,
-    ) -> Result<ClipOutline, EngineError> {
-        let source = materials.source.as_deref();
-        let frames = source.and_then(|source| frames_of_edit(source, self.settings.fps()));
-        let Some((source, frames)) = source.zip(frames) else {
-            return missing("the source video");
-        };
-        Ok(ClipOutline {
-            size: source.size(),
-            frames,
-            control_strength: Some(control_strength(edit.strength)),
-        })
-    }
 }
 
-/// Whether the picture is there, and its bytes match its size.
-fn is_usable(given: Given, materials: &JobMaterials) -> bool {
-    given.of(materials).is_some_and(|picture| {
-        picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
-    })
-}
-
-struct ClipOutline {
+/// The shape of a clip, and the video that it follows.
+struct ClipOutline<'a> {
     size: Size,
     frames: u32,
-    control_strength: Option<f32>,
+    control: Option<&'a dyn SourceVideo>,
+    control_strength: f32,
 }
 
 /// How closely an edit follows its source: `1 - strength`.

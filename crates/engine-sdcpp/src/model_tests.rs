@@ -2,30 +2,24 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{FrameSize, Resolution, SPEC_VERSION, TaskId, size::listed_sizes};
+use kinora_contract::{EditSpec, FrameSize, Resolution, SPEC_VERSION, TaskId, size::listed_sizes};
 use kinora_engine::{RgbPicture, SourceVideo, VideoPlayback};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::{Family, Variant};
+use crate::settings::tests::settings;
 
-fn settings(family: Family) -> Settings {
-    Settings::new(family, "model.gguf", "vae.safetensors", "text.gguf")
+fn model(more: &Value) -> Model {
+    Model::new("test", settings(more)).unwrap()
 }
 
-fn model(settings: Settings) -> Model {
-    Model::new("test", settings).unwrap()
+fn of(family: &str) -> Model {
+    model(&json!({ "family": family }))
 }
 
-fn of(family: Family) -> Model {
-    model(settings(family))
-}
-
-fn wan(variant: Variant) -> Model {
-    model(Settings {
-        variant: Some(variant),
-        ..settings(Family::Wan)
-    })
+fn wan(variant: &str) -> Model {
+    model(&json!({ "variant": variant }))
 }
 
 fn spec(size: Size, seconds: u32) -> VideoSpec {
@@ -123,32 +117,26 @@ fn a_model_offers_what_its_family_can_and_nothing_else() {
         last_frame: true,
         ..first
     };
-    assert_eq!(features(&of(Family::Wan)), nothing);
+    assert_eq!(features(&of("wan")), nothing);
     let pictured = |features| Features {
         text_to_video: false,
         ..features
     };
-    assert_eq!(features(&wan(Variant::I2v)), pictured(first));
-    assert_eq!(features(&wan(Variant::Flf2v)), pictured(both));
-    assert_eq!(features(&wan(Variant::Ti2v)), both);
+    assert_eq!(features(&wan("i2v")), pictured(first));
+    assert_eq!(features(&wan("flf2v")), pictured(both));
+    assert_eq!(features(&wan("ti2v")), both);
     let vace = Features {
         reference_images_max: 1,
         draft: true,
         edit: true,
         ..nothing
     };
-    assert_eq!(features(&of(Family::WanVace)), vace);
-    assert_eq!(features(&of(Family::Ltx)), both);
-    let loud = Settings {
-        audio_vae: Some("audio.safetensors".into()),
-        ..settings(Family::Ltx)
-    };
-    assert!(features(&model(loud)).audio_output);
-    let distilled = Settings {
-        guidance: Some(1.0),
-        ..settings(Family::Wan)
-    };
-    assert!(!features(&model(distilled)).negative_prompt);
+    assert_eq!(features(&of("wan-vace")), vace);
+    assert_eq!(features(&of("ltx")), both);
+    let loud = model(&json!({"family": "ltx", "audio_vae": "audio.safetensors"}));
+    assert!(features(&loud).audio_output);
+    let distilled = model(&json!({"guidance": 1.0}));
+    assert!(!features(&distilled).negative_prompt);
 }
 
 fn assert_refused(model: &Model, change: impl FnOnce(&mut VideoSpec)) {
@@ -164,20 +152,17 @@ fn assert_refused(model: &Model, change: impl FnOnce(&mut VideoSpec)) {
 
 #[test]
 fn what_is_not_offered_is_refused_and_never_dropped() {
-    assert_refused(&of(Family::Wan), |spec| spec.inputs = frames(false));
-    assert_refused(&wan(Variant::I2v), |spec| spec.inputs = frames(true));
-    assert_refused(&wan(Variant::I2v), |spec| spec.inputs = VideoInputs::Text);
-    assert_refused(&of(Family::WanVace), |spec| spec.inputs = references(2, 0));
-    assert_refused(&of(Family::WanVace), |spec| spec.inputs = references(1, 1));
-    assert_refused(&of(Family::Ltx), |spec| spec.generate_audio = true);
-    assert_refused(&of(Family::Ltx), |spec| spec.draft = true);
-    assert_refused(&of(Family::Wan), |spec| spec.final_of = Some(task()));
-    assert_refused(&of(Family::Wan), |spec| spec.seconds = VideoLength::Auto);
-    assert_refused(&of(Family::Wan), |spec| spec.edit = Some(edit(0.5)));
-    let unguided = model(Settings {
-        guidance: Some(1.0),
-        ..settings(Family::Wan)
-    });
+    assert_refused(&of("wan"), |spec| spec.inputs = frames(false));
+    assert_refused(&wan("i2v"), |spec| spec.inputs = frames(true));
+    assert_refused(&wan("i2v"), |spec| spec.inputs = VideoInputs::Text);
+    assert_refused(&of("wan-vace"), |spec| spec.inputs = references(2, 0));
+    assert_refused(&of("wan-vace"), |spec| spec.inputs = references(1, 1));
+    assert_refused(&of("ltx"), |spec| spec.generate_audio = true);
+    assert_refused(&of("ltx"), |spec| spec.draft = true);
+    assert_refused(&of("wan"), |spec| spec.final_of = Some(task()));
+    assert_refused(&of("wan"), |spec| spec.seconds = VideoLength::Auto);
+    assert_refused(&of("wan"), |spec| spec.edit = Some(edit(0.5)));
+    let unguided = model(&json!({"guidance": 1.0}));
     assert_refused(&unguided, |spec| {
         spec.negative_prompt = Some("blur".to_owned());
     });
@@ -190,33 +175,36 @@ fn missing_material_is_the_service_s_fault() {
         inputs: frames(false),
         ..spec(size, 5)
     };
-    let failed = wan(Variant::I2v).plan(&first, &JobMaterials::default());
+    let failed = wan("i2v").plan(&first, &JobMaterials::default());
     assert!(matches!(failed, Err(EngineError::Failed(_))), "{failed:?}");
     let last_of_draft = VideoSpec {
         final_of: Some(task()),
         ..spec(size, 5)
     };
-    let failed = of(Family::WanVace).plan(&last_of_draft, &JobMaterials::default());
+    let failed = of("wan-vace").plan(&last_of_draft, &JobMaterials::default());
     assert!(matches!(failed, Err(EngineError::Failed(_))), "{failed:?}");
 }
 
 #[test]
 fn five_seconds_of_wan_are_eighty_of_eighty_one_frames() {
-    let made = of(Family::Wan)
-        .generation(&spec(Size::new(854, 480), 5), &JobMaterials::default())
+    let (model, none) = (of("wan"), JobMaterials::default());
+    let made = model
+        .generation(&spec(Size::new(854, 480), 5), &none)
         .unwrap();
     assert_eq!(made.rendered, Size::new(864, 480));
     assert_eq!((made.crop.left, made.crop.top), (5, 0));
     assert_eq!((made.frames, made.keep), (81, FrameSelection::First(80)));
     assert_eq!((made.steps, made.seed, made.fps), (30, 7, 16));
     assert_eq!(made.prompt, "a \\(quiet) fox");
-    assert_eq!((made.initial, made.end, made.control), (None, None, false));
+    assert_eq!((made.initial, made.end), (None, None));
+    assert!(made.control.is_none());
 }
 
 #[test]
 fn ltx_works_on_its_own_grid() {
-    let made = of(Family::Ltx)
-        .generation(&spec(Size::new(1280, 720), 5), &JobMaterials::default())
+    let (model, none) = (of("ltx"), JobMaterials::default());
+    let made = model
+        .generation(&spec(Size::new(1280, 720), 5), &none)
         .unwrap();
     assert_eq!(made.rendered, Size::new(1280, 736));
     assert_eq!((made.frames, made.keep), (121, FrameSelection::First(120)));
@@ -230,11 +218,10 @@ fn a_given_last_frame_stays_the_last() {
         inputs: frames(true),
         ..spec(Size::new(854, 480), 5)
     };
-    let made = wan(Variant::Flf2v)
-        .generation(&both, &everything())
-        .unwrap();
-    assert_eq!(made.initial, Some(Given::FirstFrame));
-    assert_eq!(made.end, Some(Given::LastFrame));
+    let given = everything();
+    let made = wan("flf2v").generation(&both, &given).unwrap();
+    assert_eq!(made.initial, given.first_frame.as_ref());
+    assert_eq!(made.end, given.last_frame.as_ref());
     assert_eq!(made.keep, FrameSelection::Spread(80));
     assert_eq!(made.keep.source(79, made.frames), 80);
 }
@@ -245,36 +232,36 @@ fn an_edit_is_as_large_and_as_long_as_its_source() {
         edit: Some(edit(strength)),
         ..spec(Size::new(1280, 720), 15)
     };
-    let vace = of(Family::WanVace);
-    let made = vace.generation(&edited(0.0), &everything()).unwrap();
+    let (vace, given) = (of("wan-vace"), everything());
+    let made = vace.generation(&edited(0.0), &given).unwrap();
     assert_eq!(made.clip().size, Size::new(854, 480));
     assert_eq!((made.clip().frames, made.fps), (32, 16));
-    assert!(made.control && (made.control_strength - 1.0).abs() < 1e-6);
+    assert!(made.control.is_some() && (made.control_strength - 1.0).abs() < 1e-6);
     // 16 frames of the model are 24 of the source.
     assert_eq!(made.control_frame(16, 24, 48), 24);
     assert_eq!(made.control_frame(32, 24, 48), 47);
-    let free = vace.generation(&edited(1.0), &everything()).unwrap();
+    let free = vace.generation(&edited(1.0), &given).unwrap();
     assert!(free.control_strength.abs() < 1e-6);
 }
 
 #[test]
 fn a_draft_is_small_and_quick_and_its_final_follows_it() {
-    let vace = of(Family::WanVace);
+    let (vace, none, given) = (of("wan-vace"), JobMaterials::default(), everything());
     let draft = VideoSpec {
         draft: true,
         ..spec(Size::new(1920, 1080), 4)
     };
-    let made = vace.generation(&draft, &JobMaterials::default()).unwrap();
+    let made = vace.generation(&draft, &none).unwrap();
     assert_eq!(made.clip().size, Size::new(854, 480));
-    assert_eq!((made.steps, made.control), (12, false));
+    assert_eq!((made.steps, made.control.is_some()), (12, false));
     let last = VideoSpec {
         final_of: Some(task()),
         ..spec(Size::new(1920, 1080), 4)
     };
-    let made = vace.generation(&last, &everything()).unwrap();
+    let made = vace.generation(&last, &given).unwrap();
     assert_eq!(made.clip().size, Size::new(1920, 1080));
     assert_eq!(
-        (made.steps, made.control, made.clip().frames),
+        (made.steps, made.control.is_some(), made.clip().frames),
         (30, true, 64)
     );
 }
@@ -285,19 +272,15 @@ fn an_undecided_shape_is_refused() {
         frame: FrameSize::Adaptive(Resolution::P480),
         ..spec(Size::new(2, 2), 5)
     };
-    assert!(
-        of(Family::Wan)
-            .plan(&adaptive, &JobMaterials::default())
-            .is_err()
-    );
+    assert!(of("wan").plan(&adaptive, &JobMaterials::default()).is_err());
 }
 
 fn any_model() -> impl Strategy<Value = Model> {
     prop_oneof![
-        Just(of(Family::Wan)),
-        Just(wan(Variant::Ti2v)),
-        Just(of(Family::WanVace)),
-        Just(of(Family::Ltx)),
+        Just(of("wan")),
+        Just(wan("ti2v")),
+        Just(of("wan-vace")),
+        Just(of("ltx")),
     ]
 }
 
@@ -310,19 +293,20 @@ proptest! {
         seed: u32,
     ) {
         let spec = VideoSpec { seed, ..spec(size, seconds) };
-        let made = model.generation(&spec, &JobMaterials::default()).unwrap();
-        let traits = model.settings().traits();
-        prop_assert_eq!(made.rendered.width % traits.size_multiple, 0);
-        prop_assert_eq!(made.rendered.height % traits.size_multiple, 0);
+        let none = JobMaterials::default();
+        let made = model.generation(&spec, &none).unwrap();
+        let grid = model.settings().traits().grid;
+        prop_assert_eq!(made.rendered.width % grid.size_multiple, 0);
+        prop_assert_eq!(made.rendered.height % grid.size_multiple, 0);
         prop_assert!(made.crop.left + made.crop.size.width <= made.rendered.width);
         prop_assert!(made.crop.top + made.crop.size.height <= made.rendered.height);
-        prop_assert!(made.rendered.width - size.width < traits.size_multiple);
-        prop_assert_eq!(made.frames % traits.frame_step, 1);
+        prop_assert!(made.rendered.width - size.width < grid.size_multiple);
+        prop_assert_eq!(made.frames % grid.frame_step, 1);
         prop_assert!(made.frames >= made.keep.count());
-        prop_assert!(made.frames - made.keep.count() < traits.frame_step);
+        prop_assert!(made.frames - made.keep.count() < grid.frame_step);
         let clip = made.clip();
         prop_assert_eq!((clip.size, clip.frames), (size, seconds * clip.fps));
-        prop_assert!(made.seed >= 0 && made.seed == i64::from(seed));
+        prop_assert!(made.seed == seed);
         prop_assert_eq!(model.plan(&spec, &JobMaterials::default()).unwrap(), clip);
     }
 
@@ -338,9 +322,8 @@ proptest! {
 
     #[test]
     fn control_frames_never_run_backwards_or_out(fps in 1_u32..60, frames in 1_u32..400) {
-        let made = of(Family::WanVace)
-            .generation(&spec(Size::new(64, 64), 3), &JobMaterials::default())
-            .unwrap();
+        let (model, none) = (of("wan-vace"), JobMaterials::default());
+        let made = model.generation(&spec(Size::new(64, 64), 3), &none).unwrap();
         let picked: Vec<u32> =
             (0..made.frames).map(|i| made.control_frame(i, fps, frames)).collect();
         prop_assert!(picked.is_sorted() && picked.iter().all(|index| *index < frames));

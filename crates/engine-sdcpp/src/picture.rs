@@ -17,20 +17,10 @@ pub(crate) fn fit(
     crop: FrameCrop,
     rendered: Size,
 ) -> Result<RgbPicture, EngineError> {
-    let whole = picture.size.pixels() * CHANNELS as u64;
-    if whole == 0 || picture.rgb.len() as u64 != whole {
-        return Err(EngineError::Failed(
-            "a picture does not match its size".to_owned(),
-        ));
-    }
-    let asked = if picture.size == crop.size {
-        picture.rgb.clone()
-    } else {
-        let (from, to) = (picture.size, crop.size);
-        let (from, to) = ((from.width, from.height), (to.width, to.height));
-        kinora_media_resize::crop_and_resize(&picture.rgb, from, to)
-            .map_err(|error| EngineError::Failed(error.to_string()))?
-    };
+    let (from, to) = (picture.size, crop.size);
+    let (from, to) = ((from.width, from.height), (to.width, to.height));
+    let asked = kinora_media_resize::crop_and_resize(&picture.rgb, from, to)
+        .map_err(|error| EngineError::Failed(error.to_string()))?;
     let mut rgb = Vec::with_capacity(rendered.pixels() as usize * CHANNELS);
     let row_bytes = crop.size.width as usize * CHANNELS;
     for y in 0..rendered.height {

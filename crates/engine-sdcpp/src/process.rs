@@ -1,16 +1,16 @@
 //! A running server: starts it on a free port, waits until it listens, makes sure that it is our
 //! child that answers there, and kills it.
 
+use std::fs::File;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-#[cfg(target_os = "linux")]
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
 use std::process::{Child, ExitStatus};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use std::{fs, io};
 
 use kinora_engine::EngineError;
-#[cfg(unix)]
+use kinora_system::process;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::log::ServerLog;
@@ -31,24 +31,11 @@ pub(crate) type Tick<'a> = dyn FnMut(&ServerLog) -> Result<(), EngineError> + 'a
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
     pub(crate) log: ServerLog,
     /// Threads that read its output.
     readers: Vec<JoinHandle<()>>,
     oom_kills_before: Option<u64>,
-}
-
-/// Why a server does not listen.
-enum StartError {
-    /// Another process has its port.
-    PortTaken,
-    Engine(EngineError),
-}
-
-impl From<EngineError> for StartError {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
-    }
 }
 
 impl ServerProcess {
@@ -64,16 +51,11 @@ impl ServerProcess {
     ) -> Result<Self, EngineError> {
         for _ in 0..STARTS_MAX {
             let mut started = Self::spawn(program)?;
-            match started.await_listening(limit, tick) {
-                Ok(()) => return Ok(started),
-                Err(StartError::PortTaken) => {
-                    tracing::warn!(
-                        port = started.port,
-                        "another process took the server's port"
-                    );
-                }
-                Err(StartError::Engine(error)) => return Err(error),
+            if started.await_listening(limit, tick)? {
+                return Ok(started);
             }
+            let port = started.port;
+            tracing::warn!(port, "another process took the server's port");
         }
         Err(EngineError::Failed(format!(
             "the server found no free port in {STARTS_MAX} attempts"
@@ -87,9 +69,12 @@ impl ServerProcess {
             .and_then(|listener| listener.local_addr())
             .map_err(failed)?
             .port();
-        let oom_kills_before = oom_kills();
+        let oom_kills_before = process::oom_kills();
         let mut child = program.start(port).map_err(failed)?;
-        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let pipes = [
+            (child.stdout.take().map(OwnedFd::from), false),
+            (child.stderr.take().map(OwnedFd::from), true),
+        ];
         // From here on, an early return kills the child.
         let mut started = Self {
             child,
@@ -98,53 +83,52 @@ impl ServerProcess {
             readers: Vec::new(),
             oom_kills_before,
         };
-        if let Some(output) = output {
-            let log = started.log.clone();
-            let reading = spawn_thread("server-output", move || log.collect(output, false));
-            started.readers.push(reading.map_err(failed)?);
-        }
-        if let Some(errors) = errors {
-            let log = started.log.clone();
-            let reading = spawn_thread("server-errors", move || log.collect(errors, true));
-            started.readers.push(reading.map_err(failed)?);
+        for (pipe, is_error_output) in pipes {
+            let (log, pipe) = (started.log.clone(), pipe.map(File::from));
+            let builder = thread::Builder::new().name("server-output".to_owned());
+            let reader = builder.spawn(move || {
+                if let Some(pipe) = pipe {
+                    log.collect(pipe, is_error_output);
+                }
+            });
+            started.readers.push(reader.map_err(failed)?);
         }
         Ok(started)
     }
 
-    fn await_listening(&mut self, limit: Duration, tick: &mut Tick<'_>) -> Result<(), StartError> {
+    /// Waits until it listens; `false` if another process has its port.
+    fn await_listening(
+        &mut self,
+        limit: Duration,
+        tick: &mut Tick<'_>,
+    ) -> Result<bool, EngineError> {
         for _ in 0..=limit.as_millis() / POLL_INTERVAL.as_millis() {
             match listener_of(self.port, self.child.id()) {
                 PortOwner::Nobody => {}
-                PortOwner::Child => return Ok(()),
+                PortOwner::Child => return Ok(true),
                 PortOwner::Descendant => {
                     let why = "the server runs as a child of `server`; if that is a script, let it `exec` the program";
-                    return Err(EngineError::Failed(why.to_owned()).into());
+                    return Err(EngineError::Failed(why.to_owned()));
                 }
-                PortOwner::Other => return Err(StartError::PortTaken),
+                PortOwner::Other => return Ok(false),
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 // It ends without an error if it loaded everything and cannot listen.
-                return Err(if status.success() {
-                    StartError::PortTaken
+                return if status.success() {
+                    Ok(false)
                 } else {
-                    self.exit_error(status).into()
-                });
+                    Err(self.exit_error(status))
+                };
             }
             tick(&self.log)?;
             thread::sleep(POLL_INTERVAL);
         }
         let what = format!("the server does not listen after {limit:?}");
-        Err(self.log.last_words(&what).into())
+        Err(self.log.last_words(&what))
     }
 
-    /// The port on which it listens.
-    pub(crate) fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// The server, unless it has exited.
-    pub(crate) fn if_running(mut self) -> Option<Self> {
-        matches!(self.child.try_wait(), Ok(None)).then_some(self)
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// The error for a connection that broke because of `what`: the end of the server explains more.
@@ -158,12 +142,6 @@ impl ServerProcess {
         self.log.failure(&format!("the server: {what}"))
     }
 
-    /// Its process group, which it leads.
-    #[cfg(unix)]
-    fn group(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-    }
-
     fn exit_error(&self, status: ExitStatus) -> EngineError {
         // The last lines may still be in the pipes.
         for _ in 0..EXIT_GRACE.as_millis() / POLL_INTERVAL.as_millis() {
@@ -174,47 +152,26 @@ impl ServerProcess {
         }
         let error = self.log.last_words(&format!("the server ended ({status})"));
         match error {
-            EngineError::Failed(cause) if self.was_killed_for_memory(status) => {
+            EngineError::Failed(cause)
+                if process::was_killed_for_memory(Some(status), self.oom_kills_before) =>
+            {
                 EngineError::OutOfMemory(cause)
             }
             other => other,
         }
-    }
-
-    /// Whether the kernel killed it for lack of memory. The counter is the machine's, so it takes
-    /// the signal as well.
-    fn was_killed_for_memory(&self, status: ExitStatus) -> bool {
-        #[cfg(unix)]
-        let is_killed = std::os::unix::process::ExitStatusExt::signal(&status) == Some(9);
-        #[cfg(not(unix))]
-        let is_killed = !status.success();
-        is_killed && self.oom_kills_before < oom_kills()
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Of one that was reaped, the id may belong to others. Each fails only if all have exited.
-        #[cfg(unix)]
-        if let (Ok(None), Some(group)) = (self.child.try_wait(), self.group()) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let (true, Some(group)) = (self.is_running(), group) {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(name.to_owned()).spawn(work)
-}
-
-/// Processes that the kernel has killed for lack of memory: `oom_kill` of `/proc/vmstat`.
-fn oom_kills() -> Option<u64> {
-    let counters = fs::read_to_string("/proc/vmstat").ok()?;
-    let count = counters
-        .lines()
-        .find_map(|line| line.strip_prefix("oom_kill "));
-    count?.parse().ok()
 }
 
 /// Who listens on a port.
@@ -231,19 +188,21 @@ enum PortOwner {
 /// (`SO_REUSEPORT`), so every socket there must be the child's.
 #[cfg(target_os = "linux")]
 fn listener_of(port: u16, child: u32) -> PortOwner {
-    let table = fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
     let sockets = listening_sockets(&table, port);
     if sockets.is_empty() {
         return PortOwner::Nobody;
     }
-    let has_all = |process: u32| {
-        let open = open_files(process);
-        let is_own = |socket: &&str| open.contains(&PathBuf::from(format!("socket:[{socket}]")));
-        sockets.iter().all(is_own)
+    let has_all = |id: u32| {
+        let open = open_files(id);
+        sockets
+            .iter()
+            .all(|socket| open.contains(&format!("socket:[{socket}]").into()))
     };
+    let processes = || process::living_processes().into_iter().flatten();
     if has_all(child) {
         PortOwner::Child
-    } else if group_of(child).any(has_all) {
+    } else if processes().any(|entry| entry.group == child && has_all(entry.id)) {
         PortOwner::Descendant
     } else {
         PortOwner::Other
@@ -252,34 +211,19 @@ fn listener_of(port: u16, child: u32) -> PortOwner {
 
 /// What the open files of a process are.
 #[cfg(target_os = "linux")]
-fn open_files(process: u32) -> Vec<PathBuf> {
-    let files = fs::read_dir(format!("/proc/{process}/fd"));
+fn open_files(id: u32) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(format!("/proc/{id}/fd"));
     let files = files.into_iter().flatten().flatten();
     files
-        .filter_map(|file| fs::read_link(file.path()).ok())
+        .filter_map(|file| std::fs::read_link(file.path()).ok())
         .collect()
-}
-
-/// The processes of the group that `leader` leads.
-#[cfg(target_os = "linux")]
-fn group_of(leader: u32) -> impl Iterator<Item = u32> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(move |process| {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The name, in parentheses, may have spaces; the state, the parent and the group follow it.
-        let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
-        after.split_whitespace().nth(2) == Some(&*leader.to_string())
-    })
 }
 
 /// Who listens on `port` cannot be told here: whoever answers counts as the child.
 #[cfg(not(target_os = "linux"))]
 fn listener_of(port: u16, _child: u32) -> PortOwner {
-    match std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
-        Ok(_) => PortOwner::Child,
-        Err(_) => PortOwner::Nobody,
-    }
+    let connected = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+    connected.map_or(PortOwner::Nobody, |_| PortOwner::Child)
 }
 
 /// The inodes of sockets that listen on `port`, by the text of `/proc/net/tcp`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs, io, thread};
 
-use kinora_engine::EngineError;
+use kinora_engine::{EngineError, SandboxNeeds};
 use kinora_system::network;
 
 use crate::arguments::{self, ServerOption};
@@ -25,31 +25,33 @@ pub(crate) struct ServerProgram {
 }
 
 /// The file of the program `name`: a path, or a file in a folder of `PATH`.
-pub(crate) fn find(name: &Path) -> Option<PathBuf> {
-    if name.components().count() > 1 {
-        return name.is_file().then(|| name.to_owned());
-    }
-    let folders = env::var_os("PATH")?;
-    env::split_paths(&folders)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-}
-
-/// What the program reads to start.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProgramNeeds {
-    /// The program and its libraries.
-    pub(crate) files: Vec<PathBuf>,
-    /// Folders that it lists: published builds have a library for each kind of CPU, and choose among those that they find
-    /// beside the program (`ggml_backend_load_best`).
-    pub(crate) listed: Vec<PathBuf>,
+///
+/// # Errors
+/// What to do without the program.
+pub(crate) fn find(name: &Path) -> Result<PathBuf, String> {
+    let folders = env::var_os("PATH").filter(|_| name.components().count() == 1);
+    let found = match folders {
+        Some(folders) => env::split_paths(&folders)
+            .map(|folder| folder.join(name))
+            .find(|path| path.is_file()),
+        None => Some(name.to_owned()).filter(|path| path.is_file()),
+    };
+    found.ok_or_else(|| {
+        format!(
+            "there is no program {}; install the server of stable-diffusion.cpp (docs/models.md), or set `server` to its path",
+            name.display()
+        )
+    })
 }
 
 /// What the program `name`, and the file behind it, read to start. Their folder as a whole stays closed: it may be the home or the
 /// working folder.
-pub(crate) fn needs(name: &Path) -> ProgramNeeds {
-    let mut needs = ProgramNeeds::default();
-    let path = find(name);
+///
+/// It lists folders of libraries: published builds have one for each kind of CPU, and choose among those that they find beside the
+/// program (`ggml_backend_load_best`).
+pub(crate) fn needs(name: &Path) -> SandboxNeeds {
+    let mut needs = SandboxNeeds::default();
+    let path = find(name).ok();
     let behind = path.as_ref().and_then(|path| path.canonicalize().ok());
     for path in [path, behind].into_iter().flatten() {
         let folder = path.parent().unwrap_or(&path);
@@ -57,12 +59,12 @@ pub(crate) fn needs(name: &Path) -> ProgramNeeds {
         if !libraries.is_empty() {
             needs.listed.push(folder.to_owned());
         }
-        needs.files.extend(libraries);
-        needs.files.extend(libraries_in(&folder.join("lib")));
-        needs.files.extend(libraries_in(&folder.join("../lib")));
+        needs.programs.extend(libraries);
+        needs.programs.extend(libraries_in(&folder.join("lib")));
+        needs.programs.extend(libraries_in(&folder.join("../lib")));
         // The one that a script starts.
-        needs.files.push(folder.join(PROGRAM));
-        needs.files.push(path);
+        needs.programs.push(folder.join(PROGRAM));
+        needs.programs.push(path);
     }
     needs
 }
@@ -77,15 +79,16 @@ fn libraries_in(folder: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_library = |entry: &fs::DirEntry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_named_so = name.ends_with(".so") || name.contains(".so.");
         // Not a folder of that name, with all its contents.
-        is_named_so && name.starts_with("lib") && entry.path().is_file()
+        is_named_so && name.starts_with("lib") && path.is_file()
     };
-    let found = entries.filter(is_library);
-    found.map(|entry| entry.path()).collect()
+    entries
+        .map(|entry| entry.path())
+        .filter(is_library)
+        .collect()
 }
 
 /// What the program prints with one option.
@@ -97,29 +100,17 @@ fn ask(path: &Path, option: &str) -> Result<String, String> {
         .map_err(|error| format!("{} cannot be run: {error}", path.display()))?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
-        let last = errors.lines().last().unwrap_or_default().to_owned();
-        return Err(format!(
-            "{} {option}: {}: {last}",
-            path.display(),
-            output.status
-        ));
+        let (path, last) = (path.display(), errors.lines().last().unwrap_or_default());
+        return Err(format!("{path} {option}: {}: {last}", output.status));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The version that the program `name` prints, as one line.
 pub(crate) fn version(name: &Path) -> Result<String, String> {
-    let path = find(name).ok_or_else(|| missing(name))?;
+    let path = find(name)?;
     let text = ask(&path, "--version")?;
     Ok(format!("{} ({})", path.display(), text.trim()))
-}
-
-/// What to do without the program `name`.
-pub(crate) fn missing(name: &Path) -> String {
-    format!(
-        "there is no program {}; install the server of stable-diffusion.cpp (docs/models.md), or set `server` to its path",
-        name.display()
-    )
 }
 
 impl ServerProgram {
@@ -129,7 +120,7 @@ impl ServerProgram {
         options: Vec<ServerOption>,
         arguments: Vec<String>,
     ) -> Result<Self, EngineError> {
-        let path = find(name).ok_or_else(|| EngineError::Failed(missing(name)))?;
+        let path = find(name).map_err(EngineError::Failed)?;
         let help = ask(&path, "--help").map_err(EngineError::Failed)?;
         if let Some(option) = arguments::missing_option(&options, &help) {
             let version = version(name).map_err(EngineError::Failed)?;
@@ -160,7 +151,6 @@ impl ServerProgram {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         // To be killed with all that it starts.
-        #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         // The restriction covers the thread and the process that it starts, not this process.
         let starter = thread::Builder::new().name("server-start".to_owned());
@@ -216,18 +206,17 @@ mod tests {
         assert!(
             libraries
                 .iter()
-                .all(|name| found.files.contains(&bin.join(name)))
+                .all(|name| found.programs.contains(&bin.join(name)))
         );
         let closed = |path: &PathBuf| path.is_dir() || path.ends_with("signing.key");
-        assert!(!found.files.iter().any(closed), "{found:?}");
+        assert!(!found.programs.iter().any(closed), "{found:?}");
         assert!(found.listed.contains(&bin));
 
         // Behind a link elsewhere.
         let link = folder.path().join("link");
-        #[cfg(unix)]
         std::os::unix::fs::symlink(&server, &link).unwrap();
         let library = bin.canonicalize().unwrap().join("libggml.so.0");
-        assert!(needs(&link).files.contains(&library));
-        assert_eq!(needs(Path::new("/no/such/server")), ProgramNeeds::default());
+        assert!(needs(&link).programs.contains(&library));
+        assert_eq!(needs(Path::new("/no/such/server")), SandboxNeeds::default());
     }
 }

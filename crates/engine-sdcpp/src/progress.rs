@@ -55,7 +55,8 @@ pub(crate) struct Tracker {
     before: u32,
     /// Total and completed steps of the current pass, once it has begun.
     pass: Option<(u32, u32)>,
-    fraction: f64,
+    /// The fraction done, 0.0 to 1.0, where 1.0 includes delivery. It never decreases.
+    pub(crate) fraction: f64,
 }
 
 impl Tracker {
@@ -70,29 +71,26 @@ impl Tracker {
         }
     }
 
-    /// The fraction done, 0.0 to 1.0, where 1.0 includes delivery.
-    pub(crate) fn fraction(&self) -> f64 {
-        self.fraction
-    }
-
     /// Completed denoising steps.
-    pub(crate) fn steps_done(&self) -> u32 {
+    fn steps_done(&self) -> u32 {
         self.before + self.pass.map_or(0, |(_, done)| done)
     }
 
     /// Interprets a line of the server's log, as `generate_video` writes it.
     pub(crate) fn log(&mut self, line: &str) {
-        if line.contains("get_learned_condition completed") {
-            self.enter(Phase::Sampling, SAMPLING.start);
-        } else if line.contains("generating latent video completed") {
-            self.enter(Phase::Decoding, SAMPLING.end);
-        } else if line.contains("decode_first_stage completed") {
-            self.enter(Phase::Decoding, DECODED);
+        for (end, phase, fraction) in [
+            ("get_learned_condition", Phase::Sampling, SAMPLING.start),
+            ("generating latent video", Phase::Decoding, SAMPLING.end),
+            ("decode_first_stage", Phase::Decoding, DECODED),
+        ] {
+            if line.contains(&format!("{end} completed")) {
+                self.phase = phase;
+                self.advance(fraction);
+            }
         }
     }
 
-    fn enter(&mut self, phase: Phase, fraction: f64) {
-        self.phase = phase;
+    fn advance(&mut self, fraction: f64) {
         self.fraction = self.fraction.max(fraction);
     }
 
@@ -100,7 +98,11 @@ impl Tracker {
     pub(crate) fn count(&mut self, bar: ProgressBar) {
         match self.phase {
             Phase::Sampling if bar.is_work => self.sample(bar.step, bar.of),
-            Phase::Decoding if bar.is_work => self.decode(bar.step, bar.of),
+            // Tiles of frames; decoding in one piece has none.
+            Phase::Decoding if bar.is_work && bar.of > 0 => {
+                let share = f64::from(bar.step.min(bar.of)) / f64::from(bar.of);
+                self.advance(SAMPLING.end + share * (DECODED - SAMPLING.end));
+            }
             _ => {}
         }
     }
@@ -109,7 +111,7 @@ impl Tracker {
     /// left. A model of two experts has two passes: 1/4 ... 4/4 and 1/6 ... 6/6.
     fn sample(&mut self, step: u32, of: u32) {
         let over = self.pass.is_none_or(|(all, done)| done >= all);
-        if step == 1 && over && self.steps_done() + of <= self.steps {
+        if step == 1 && over && of <= self.steps - self.steps_done() {
             self.before = self.steps_done();
             self.pass = Some((of, 0));
         }
@@ -118,18 +120,9 @@ impl Tracker {
             && step == *done + 1
         {
             *done = step;
+            tracing::debug!(step = self.steps_done(), "denoising step done");
             let share = f64::from(self.steps_done()) / f64::from(self.steps);
-            let within = SAMPLING.start + share * (SAMPLING.end - SAMPLING.start);
-            self.fraction = self.fraction.max(within);
-        }
-    }
-
-    /// Counts tiles of frames; decoding in one piece has none.
-    fn decode(&mut self, step: u32, of: u32) {
-        if of > 0 {
-            let share = f64::from(step.min(of)) / f64::from(of);
-            let within = SAMPLING.end + share * (DECODED - SAMPLING.end);
-            self.fraction = self.fraction.max(within);
+            self.advance(SAMPLING.start + share * (SAMPLING.end - SAMPLING.start));
         }
     }
 }
@@ -174,7 +167,7 @@ mod tests {
     fn one_pass_counts_its_steps_and_not_its_weights() {
         let mut way = Tracker::new(4);
         way.count(weights(900, 900));
-        assert!(way.fraction() < 1e-9, "weights of the text encoder");
+        assert!(way.fraction < 1e-9, "weights of the text encoder");
         way.log(CONDITION);
         way.count(weights(1, 4));
         way.count(weights(4, 4));
@@ -183,11 +176,11 @@ mod tests {
             way.count(work(step, 4));
             assert_eq!(way.steps_done(), step);
         }
-        assert!((way.fraction() - SAMPLING.end).abs() < 1e-9);
+        assert!((way.fraction - SAMPLING.end).abs() < 1e-9);
         way.log(LATENT);
         way.count(work(5, 10));
         way.log(DECODE);
-        assert!((way.fraction() - DECODED).abs() < 1e-9);
+        assert!((way.fraction - DECODED).abs() < 1e-9);
     }
 
     #[test]
@@ -202,6 +195,9 @@ mod tests {
             }
         }
         assert_eq!(seen, (1..=10).collect::<Vec<u32>>());
+        // A pass that is longer than what is left is none.
+        way.count(work(1, u32::MAX));
+        assert_eq!(way.steps_done(), 10);
     }
 
     #[test]
@@ -228,9 +224,9 @@ mod tests {
                     2 => way.count(weights(step, of)),
                     _ => way.count(work(step, of)),
                 }
-                prop_assert!(way.fraction() >= last && way.fraction() <= 1.0);
+                prop_assert!(way.fraction >= last && way.fraction <= 1.0);
                 prop_assert!(way.steps_done() <= steps);
-                last = way.fraction();
+                last = way.fraction;
             }
         }
     }

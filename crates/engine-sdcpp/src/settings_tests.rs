@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn settings(more: &Value) -> Result<Settings, String> {
+/// Settings of a Wan model with `more`.
+pub(crate) fn read(more: &Value) -> Result<Settings, String> {
     let mut all = json!({
         "family": "wan",
         "diffusion_model": "wan.gguf",
@@ -20,15 +21,16 @@ fn settings(more: &Value) -> Result<Settings, String> {
     Ok(read)
 }
 
+/// The same, where they are known to be valid.
+pub(crate) fn settings(more: &Value) -> Settings {
+    read(more).unwrap()
+}
+
 #[test]
 fn three_files_make_a_model() {
-    let read = settings(&json!({})).unwrap();
-    let files = ("wan.gguf", "vae.safetensors", "umt5.gguf");
-    assert_eq!(
-        read,
-        Settings::new(Family::Wan, files.0, files.1, files.2),
-        "what is left out is what `new` leaves out"
-    );
+    let read = settings(&json!({}));
+    let files: Vec<&str> = read.files().filter_map(|(_, path)| path.to_str()).collect();
+    assert_eq!(files, ["wan.gguf", "vae.safetensors", "umt5.gguf"]);
     assert_eq!((read.steps(), read.draft_steps(), read.fps()), (30, 12, 16));
     assert!(read.flash_attention && read.mmap && !read.vae_tiling);
     assert!((read.guidance() - 5.0).abs() < 1e-6);
@@ -36,32 +38,17 @@ fn three_files_make_a_model() {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn every_setting_has_a_key() {
     let read = settings(&json!({
         "variant": "flf2v", "high_noise_diffusion_model": "high.gguf", "sampler": "dpm++2m",
         "scheduler": "simple", "steps": 20, "guidance": 3.5, "high_noise_guidance": 4.5,
         "moe_boundary": 0.9, "flow_shift": 3.0, "fps": 24, "max_vram_gib": -1.0,
         "backend": "te=cpu", "threads": 8, "offload_to_cpu": true, "clip_vision": "clip.gguf",
-    }))
-    .unwrap();
-    let text = serde_json::to_string(&read).unwrap();
-    assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), read);
-}
-
-#[test]
-fn every_name_of_a_sampler_and_scheduler_is_taken() {
-    for sampler in Sampler::ALL {
-        assert_eq!(
-            settings(&json!({ "sampler": sampler.name() }))
-                .unwrap()
-                .sampler,
-            Some(*sampler)
-        );
-    }
-    for scheduler in Scheduler::ALL {
-        let read = settings(&json!({ "scheduler": scheduler.name() })).unwrap();
-        assert_eq!(read.scheduler, Some(*scheduler));
-    }
+    }));
+    assert_eq!((read.steps(), read.fps(), read.threads), (20, 24, Some(8)));
+    assert_eq!(read.sampler.map(Sampler::name), Some("dpm++2m"));
+    assert_eq!(read.scheduler.map(Scheduler::name), Some("simple"));
+    assert!(read.offload_to_cpu && (read.high_noise_guidance() - 4.5).abs() < 1e-6);
 }
 
 #[test]
@@ -69,8 +56,7 @@ fn what_makes_no_sense_is_said_so() {
     let cases = [
         (json!({"stepz": 3}), "unknown field `stepz`"),
         (json!({"family": "sora"}), "unknown variant `sora`"),
-        (json!({"vae": ""}), "vae: not a usable path"),
-        (json!({"vae": "a\u{0}b"}), "vae: not a usable path"),
+        (json!({"vae": ""}), "vae: its path is empty"),
         (
             json!({"audio_vae": "a"}),
             "audio_vae: not used by wan models",
@@ -122,44 +108,39 @@ fn what_makes_no_sense_is_said_so() {
         ),
         (json!({"taesd": "a"}), "unknown field `taesd`"),
         (json!({"fps": 61}), "fps: 61 is not within 1 to 60"),
-        (json!({"backend": "a\u{0}"}), "backend: has a NUL byte"),
     ];
     for (more, said) in cases {
-        let error = settings(&more).unwrap_err();
+        let error = read(&more).unwrap_err();
         assert!(error.contains(said), "{more}: {error}");
     }
 }
 
 #[test]
 fn not_a_number_is_in_no_range() {
-    let mut read = settings(&json!({})).unwrap();
+    let mut read = settings(&json!({}));
     read.guidance = Some(f32::NAN);
-    assert!(matches!(
-        read.validate(),
-        Err(SettingsError::Range {
-            key: "guidance",
-            ..
-        })
-    ));
+    let error = read.validate().unwrap_err();
+    assert!(
+        error.0.starts_with("guidance: NaN is not within"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_draft_takes_no_more_steps_than_its_final() {
-    let read = settings(&json!({"family": "wan-vace", "steps": 4})).unwrap();
+    let read = settings(&json!({"family": "wan-vace", "steps": 4}));
     assert_eq!((read.steps(), read.draft_steps()), (4, 4));
 }
 
 #[test]
 fn a_preset_replaces_what_it_names_and_leaves_the_rest() {
     let read =
-        settings(&json!({"family": "wan-vace", "steps": 20, "draft_steps": 9, "guidance": 6.0}))
-            .unwrap();
-    assert_eq!(read.with_preset(&Preset::default()), read);
-    let preset: Preset = serde_json::from_value(json!({"steps": 4, "guidance": 1.0})).unwrap();
-    let quick = read.with_preset(&preset);
-    quick.validate().unwrap();
+        settings(&json!({"family": "wan-vace", "steps": 20, "draft_steps": 9, "guidance": 6.0}));
+    let with = |preset: Value| read.with_preset(preset.as_object().unwrap());
+    assert_eq!(with(json!({})).unwrap(), read);
+    let quick = with(json!({"steps": 4, "guidance": 1.0})).unwrap();
     assert_eq!((quick.steps(), quick.draft_steps()), (4, 4));
     assert!((quick.guidance() - 1.0).abs() < 1e-6);
     assert_eq!((quick.family, &quick.vae), (read.family, &read.vae));
-    assert!(serde_json::from_value::<Preset>(json!({"seed": 4})).is_err());
+    assert!(with(json!({"seed": 4})).is_err());
 }

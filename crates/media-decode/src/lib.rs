@@ -32,6 +32,7 @@ pub use image::{image, image_of, image_size};
 pub use kinds::is_reference;
 pub use pixels::DecodedImage;
 pub use png::PROFILE_IGNORED_CHUNK;
+pub use resample::stereo_of;
 pub use signatures::media_type;
 pub use sound::{DecodedSound, sound};
 pub use stereo::SAMPLE_RATE;

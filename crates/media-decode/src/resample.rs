@@ -7,7 +7,7 @@ use rubato::{
 };
 
 use crate::DecodeCause;
-use crate::stereo::StereoBuffer;
+use crate::stereo::{SAMPLE_RATE, StereoBuffer};
 
 /// Number of input frames per call of the resampler.
 const CHUNK_FRAMES: usize = 1_024;
@@ -16,6 +16,14 @@ const FILTER_FRAMES: usize = 256;
 /// Filter points between two frames; values in between are interpolated, with an error below
 /// -100 dB.
 const OVERSAMPLING: usize = 256;
+
+/// Interleaved samples at `rate` as stereo at [`SAMPLE_RATE`]: mono goes to both sides, more channels are averaged.
+///
+/// # Errors
+/// A rate that no real sound has.
+pub fn stereo_of(pcm: &[f32], rate: u32, channels: usize) -> Result<Vec<f32>, DecodeCause> {
+    to_rate(StereoBuffer::filled(pcm, rate, channels)?, SAMPLE_RATE)
+}
 
 /// `[n][2]` f32 at `rate`.
 pub(crate) fn to_rate(stereo: StereoBuffer, rate: u32) -> Result<Vec<f32>, DecodeCause> {

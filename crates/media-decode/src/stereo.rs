@@ -44,6 +44,16 @@ impl StereoBuffer {
         }
     }
 
+    /// All of `pcm`, of any length, in unplaced channels.
+    pub(crate) fn filled(pcm: &[f32], rate: u32, channels: usize) -> Result<Self, DecodeCause> {
+        let mut stereo = Self {
+            frames_max: usize::MAX,
+            ..Self::empty(rate)?
+        };
+        stereo.push(pcm, &unplaced(channels));
+        Ok(stereo)
+    }
+
     /// Samples per second and channel.
     pub(crate) fn rate(&self) -> u32 {
         self.rate

@@ -31,7 +31,6 @@ impl Format {
         out: &mut impl Write,
         tensors: &[Tensor],
         seed: u64,
-        done: &mut dyn FnMut(u64) -> io::Result<()>,
     ) -> io::Result<()> {
         let (header, alignment) = match self {
             Self::Gguf => (gguf(tensors), ALIGNMENT),
@@ -43,10 +42,6 @@ impl Format {
             tensor.write(out, seed)?;
             let padding = bytes.next_multiple_of(alignment) - bytes;
             (0..padding).try_for_each(|_| out.write_all(&[0]))?;
-            done(bytes)?;
-        }
-        if tensors.is_empty() {
-            done(0)?;
         }
         Ok(())
     }

@@ -47,50 +47,49 @@ const DECODER: &[Block] = &[
 ];
 
 impl Writer {
-    fn residuals(&mut self, name: &str, width: u64, count: u64) {
-        for index in 0..count {
-            for conv in ["conv1", "conv2"] {
-                let name = format!("{name}.res_blocks.{index}.{conv}.conv");
-                self.conv(&name, width, width, &KERNEL);
+    /// A row of blocks from `width`; returns the width after it. `scaled` is the width after a resampling by a factor of width and
+    /// a volume, and the channels that its convolution gives.
+    fn row(
+        &mut self,
+        name: &str,
+        mut width: u64,
+        blocks: &[Block],
+        scaled: fn(u64, u64, u64) -> (u64, u64),
+    ) -> u64 {
+        for (index, block) in blocks.iter().enumerate() {
+            let name = format!("{name}.{index}");
+            match *block {
+                Residual(count) => {
+                    for index in 0..count {
+                        let name = format!("{name}.res_blocks.{index}");
+                        self.conv(&format!("{name}.conv1.conv"), width, width, &KERNEL);
+                        self.conv(&format!("{name}.conv2.conv"), width, width, &KERNEL);
+                    }
+                }
+                Resample(time, side, factor) => {
+                    let (next, outputs) = scaled(width, factor, time * side * side);
+                    self.conv(&format!("{name}.conv.conv"), outputs, width, &KERNEL);
+                    width = next;
+                }
             }
         }
+        width
     }
 }
 
 /// A video VAE with everything that the library looks for; what it does not read is left out.
 pub(crate) fn tensors() -> Vec<Tensor> {
     let mut writer = Writer::new(Kind::F16);
-    let mut width = ENCODER_WIDTH;
-    writer.conv("encoder.conv_in.conv", width, PATCH, &KERNEL);
-    for (index, block) in ENCODER.iter().enumerate() {
-        let name = format!("encoder.down_blocks.{index}");
-        match *block {
-            Residual(count) => writer.residuals(&name, width, count),
-            Resample(time, side, growth) => {
-                let next = width * growth;
-                let outputs = next / (time * side * side);
-                writer.conv(&format!("{name}.conv.conv"), outputs, width, &KERNEL);
-                width = next;
-            }
-        }
-    }
+    let narrowed = |width: u64, growth: u64, volume: u64| (width * growth, width * growth / volume);
+    let widened = |width: u64, shrink: u64, volume: u64| (width / shrink, width / shrink * volume);
+
+    writer.conv("encoder.conv_in.conv", ENCODER_WIDTH, PATCH, &KERNEL);
+    let width = writer.row("encoder.down_blocks", ENCODER_WIDTH, ENCODER, narrowed);
     // The last channel is the logarithm of a variance, which all others share.
     writer.conv("encoder.conv_out.conv", LATENT + 1, width, &KERNEL);
 
-    width = DECODER_WIDTH;
-    writer.conv("decoder.conv_in.conv", width, LATENT, &KERNEL);
-    for (index, block) in DECODER.iter().enumerate() {
-        let name = format!("decoder.up_blocks.{index}");
-        match *block {
-            Residual(count) => writer.residuals(&name, width, count),
-            Resample(time, side, shrink) => {
-                let next = width / shrink;
-                let outputs = next * time * side * side;
-                writer.conv(&format!("{name}.conv.conv"), outputs, width, &KERNEL);
-                width = next;
-            }
-        }
-    }
+    writer.conv("decoder.conv_in.conv", DECODER_WIDTH, LATENT, &KERNEL);
+    let width = writer.row("decoder.up_blocks", DECODER_WIDTH, DECODER, widened);
     writer.conv("decoder.conv_out.conv", PATCH, width, &KERNEL);
     writer.bias("per_channel_statistics.mean-of-means", &[LATENT]);
     writer.scale("per_channel_statistics.std-of-means", &[LATENT]);

@@ -9,7 +9,6 @@ mod ltx;
 mod ltx_audio;
 mod ltx_vae;
 mod models;
-mod random;
 mod tensor;
 mod umt5;
 mod vae;
@@ -17,11 +16,12 @@ mod wan;
 mod writer;
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use format::Format;
+use models::Recipe;
 use tensor::{Kind, Tensor};
 
 const HELP: &str = "\
@@ -49,15 +49,16 @@ For example, and then a clip from them:
   KINORA_SD_SERVER=/path/sd-server KINORA_SDCPP_WEIGHTS=$PWD/weights cargo test -p kinora-engine-sdcpp --test server
 ";
 
-struct Options {
-    model: String,
-    folder: String,
-    kind: Kind,
-    text: bool,
-    seed: u64,
+fn write_file(path: &Path, format: Format, tensors: &[Tensor], seed: u64) -> io::Result<()> {
+    let bytes: u64 = tensors.iter().map(Tensor::bytes).sum();
+    let gigabytes = bytes as f64 / 1e9;
+    writeln!(io::stderr(), "{}: {gigabytes:.2} GB", path.display())?;
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    format.write(&mut file, tensors, seed)?;
+    file.flush()
 }
 
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     let mut places = Vec::new();
     let (mut kind, mut text, mut seed) = (Kind::Q4_0, true, 1);
     while let Some(argument) = arguments.next() {
@@ -77,95 +78,34 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
             _ => places.push(argument),
         }
     }
-    let [model, folder] =
-        <[String; 2]>::try_from(places).map_err(|_| "give a model and a folder".to_owned())?;
-    Ok(Options {
-        model,
-        folder,
-        kind,
-        text,
-        seed,
-    })
-}
-
-/// Shows how far a file is, where somebody may be looking.
-struct Bar<'a> {
-    name: &'a str,
-    bytes: u64,
-    done: u64,
-    percent: u64,
-}
-
-impl Bar<'_> {
-    fn add(&mut self, bytes: u64) -> io::Result<()> {
-        self.done += bytes;
-        let percent = self.done * 100 / self.bytes.max(1);
-        let at_end = self.done >= self.bytes;
-        let mut out = io::stderr();
-        if percent == self.percent || !(out.is_terminal() || at_end) {
-            return Ok(());
-        }
-        self.percent = percent;
-        let filled = "#".repeat((percent / 4) as usize);
-        let gigabytes = self.bytes as f64 / 1e9;
-        write!(
-            out,
-            "\r{:28} [{filled:25}] {percent:3} % of {gigabytes:.2} GB",
-            self.name
-        )?;
-        if at_end {
-            writeln!(out)?;
-        }
-        Ok(())
-    }
-}
-
-fn write_file(path: &Path, format: Format, tensors: &[Tensor], seed: u64) -> io::Result<()> {
-    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut bar = Bar {
-        name: &name,
-        bytes: tensors.iter().map(Tensor::bytes).sum(),
-        done: 0,
-        percent: u64::MAX,
+    let [model, folder] = places.as_slice() else {
+        return Err("give a model and a folder".to_owned());
     };
-    format.write(&mut file, tensors, seed, &mut |bytes| bar.add(bytes))?;
-    file.flush()
+    let recipe = models::recipe(model, kind, text)?;
+    write(&recipe, Path::new(folder), seed).map_err(|error| format!("{folder}: {error}"))
 }
 
-fn run(options: &Options) -> Result<(), String> {
-    let folder = Path::new(&options.folder);
-    let recipe = models::recipe(&options.model, options.kind, options.text)?;
-    let failed = |error: io::Error| format!("{}: {error}", folder.display());
-    fs::create_dir_all(folder).map_err(failed)?;
+fn write(recipe: &Recipe, folder: &Path, seed: u64) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
     let mut settings = recipe.settings.to_owned();
-    for (index, part) in recipe.parts.iter().enumerate() {
-        let name = format!("{}.{}", part.key, part.format.extension());
-        let seed = options.seed ^ index as u64;
-        write_file(&folder.join(&name), part.format, &part.tensors, seed).map_err(failed)?;
-        settings += &format!("{} = \"{name}\"\n", part.key);
+    for (index, (key, format, tensors)) in recipe.parts.iter().enumerate() {
+        let name = format!("{key}.{}", format.extension());
+        write_file(&folder.join(&name), *format, tensors, seed ^ index as u64)?;
+        settings += &format!("{key} = \"{name}\"\n");
     }
-    fs::write(folder.join("settings.toml"), settings).map_err(failed)
+    fs::write(folder.join("settings.toml"), settings)
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut out = io::stderr();
+    // There is nowhere left to say that an output is closed.
     if arguments.is_empty() || arguments.iter().any(|one| one == "--help" || one == "-h") {
-        let written = io::stdout().write_all(HELP.as_bytes());
-        return if written.is_ok() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        };
+        let _ = io::stdout().write_all(HELP.as_bytes());
+        return ExitCode::SUCCESS;
     }
-    let done = options(arguments.into_iter()).and_then(|options| run(&options));
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            // There is nowhere left to say that standard error is closed.
-            let _ = writeln!(out, "{why}; --help tells more");
-            ExitCode::FAILURE
-        }
+    if let Err(why) = run(arguments.into_iter()) {
+        let _ = writeln!(io::stderr(), "{why}; --help tells more");
+        return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
 }

@@ -3,7 +3,22 @@
 
 use std::io::{self, Write};
 
-use super::random::Random;
+/// Seeded random bits: splitmix64 (<https://prng.di.unimi.it/splitmix64.c>). Not for secrets.
+struct Random(u64);
+
+impl Random {
+    fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// Evenly in -1.0 to 1.0.
+    fn even(&mut self) -> f32 {
+        (self.word() >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+}
 
 /// How numbers are laid down; the blocks are those of ggml (`ggml-common.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +123,7 @@ impl Tensor {
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
             });
-        let mut random = Random::new(seed ^ name);
+        let mut random = Random(seed ^ name);
         let (numbers, _) = self.kind.block();
         for _ in 0..self.elements().div_ceil(numbers) {
             self.block(out, &mut random)?;

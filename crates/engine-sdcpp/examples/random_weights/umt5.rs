@@ -2,6 +2,7 @@
 //! shape (`t5.hpp`).
 
 use super::tensor::{Kind, Tensor};
+use super::writer::Writer;
 
 const LAYERS: u64 = 24;
 const WIDTH: u64 = 4096;
@@ -11,20 +12,20 @@ const HEADS: u64 = 64;
 const BUCKETS: u64 = 32;
 
 pub(crate) fn tensors(kind: Kind) -> Vec<Tensor> {
-    let weight = |name: String, shape: [u64; 2]| Tensor::weight(name, &shape, kind);
-    let mut tensors = vec![weight("token_embd.weight".to_owned(), [WORDS, WIDTH])];
+    let mut writer = Writer::new(kind);
+    writer.matrix("token_embd", WORDS, WIDTH);
     for layer in 0..LAYERS {
-        let name = |part: &str| format!("enc.blk.{layer}.{part}.weight");
-        tensors.push(Tensor::scale(name("attn_norm"), &[WIDTH]));
+        let name = |part: &str| format!("enc.blk.{layer}.{part}");
+        writer.scale(&name("attn_norm.weight"), &[WIDTH]);
         for part in ["attn_q", "attn_k", "attn_v", "attn_o"] {
-            tensors.push(weight(name(part), [WIDTH, WIDTH]));
+            writer.matrix(&name(part), WIDTH, WIDTH);
         }
-        tensors.push(Tensor::bias(name("attn_rel_b"), &[BUCKETS, HEADS]));
-        tensors.push(Tensor::scale(name("ffn_norm"), &[WIDTH]));
-        tensors.push(weight(name("ffn_gate"), [HIDDEN, WIDTH]));
-        tensors.push(weight(name("ffn_up"), [HIDDEN, WIDTH]));
-        tensors.push(weight(name("ffn_down"), [WIDTH, HIDDEN]));
+        writer.bias(&name("attn_rel_b.weight"), &[BUCKETS, HEADS]);
+        writer.scale(&name("ffn_norm.weight"), &[WIDTH]);
+        writer.matrix(&name("ffn_gate"), HIDDEN, WIDTH);
+        writer.matrix(&name("ffn_up"), HIDDEN, WIDTH);
+        writer.matrix(&name("ffn_down"), WIDTH, HIDDEN);
     }
-    tensors.push(Tensor::scale("enc.output_norm.weight", &[WIDTH]));
-    tensors
+    writer.scale("enc.output_norm.weight", &[WIDTH]);
+    writer.tensors
 }

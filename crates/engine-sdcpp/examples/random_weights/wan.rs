@@ -34,7 +34,7 @@ pub(crate) struct Shape {
     latent: u64,
     /// The published VACE has 15; the library takes any number that divides the blocks.
     vace_blocks: u64,
-    vision: Vision,
+    pub vision: Vision,
 }
 
 /// Wan 2.1 T2V 1.3B.

@@ -3,9 +3,10 @@
 //! alignment and the shapes before flattening.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::io::{self, Read};
 
-use super::header::{HeaderError, TENSORS_MAX, TensorInfo, WeightFormat, WeightHeader};
+use super::header::{FileProblem, TENSORS_MAX, TensorInfo, WeightFormat, WeightHeader};
 
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
 
@@ -24,8 +25,8 @@ const SHAPE_PREFIX: &str = "comfy.gguf.orig_shape.";
 const ARRAY: u32 = 9;
 const STRING: u32 = 8;
 
-fn broken<T>(why: impl Into<String>) -> Result<T, HeaderError> {
-    Err(HeaderError::Broken(why.into()))
+fn broken<T>(why: impl Display) -> Result<T, FileProblem> {
+    Err(FileProblem::broken_header(why))
 }
 
 /// `type: (elements, bytes)` of one block, by the numbers of `enum ggml_type`.
@@ -69,21 +70,21 @@ struct GgufParser<R> {
 }
 
 impl<R: Read> GgufParser<R> {
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], HeaderError> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], FileProblem> {
         let mut bytes = [0; N];
         self.reader.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn u32(&mut self) -> Result<u32, HeaderError> {
+    fn u32(&mut self) -> Result<u32, FileProblem> {
         self.bytes().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Result<u64, HeaderError> {
+    fn u64(&mut self) -> Result<u64, FileProblem> {
         self.bytes().map(u64::from_le_bytes)
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<(), HeaderError> {
+    fn skip(&mut self, bytes: u64) -> Result<(), FileProblem> {
         let skipped = io::copy(&mut (&mut self.reader).take(bytes), &mut io::sink())?;
         if skipped == bytes {
             Ok(())
@@ -92,7 +93,7 @@ impl<R: Read> GgufParser<R> {
         }
     }
 
-    fn name(&mut self) -> Result<String, HeaderError> {
+    fn name(&mut self) -> Result<String, FileProblem> {
         let length = self.u64()?;
         if length > NAME_BYTES_MAX {
             return broken(format!("a name of {length} bytes"));
@@ -103,7 +104,7 @@ impl<R: Read> GgufParser<R> {
     }
 
     /// Skips a value of type `kind`.
-    fn value(&mut self, kind: u32, depth: u32) -> Result<(), HeaderError> {
+    fn value(&mut self, kind: u32, depth: u32) -> Result<(), FileProblem> {
         match (scalar(kind), kind) {
             (Some(bytes), _) => self.skip(bytes),
             (None, STRING) => {
@@ -126,7 +127,7 @@ impl<R: Read> GgufParser<R> {
     }
 
     /// Reads a shape recorded by a converter, as an array of four-byte numbers.
-    fn shape(&mut self, kind: u32) -> Result<Option<Vec<u64>>, HeaderError> {
+    fn shape(&mut self, kind: u32) -> Result<Option<Vec<u64>>, FileProblem> {
         if kind != ARRAY {
             return self.value(kind, 0).map(|()| None);
         }
@@ -136,6 +137,32 @@ impl<R: Read> GgufParser<R> {
         }
         let sides = (0..count).map(|_| self.u32().map(u64::from));
         sides.collect::<Result<Vec<u64>, _>>().map(Some)
+    }
+
+    /// Reads the entry of a tensor; also returns its end, from the beginning of the data.
+    fn tensor(&mut self) -> Result<(TensorInfo, u64), FileProblem> {
+        let name = self.name()?;
+        let dimensions = self.u32()?;
+        if dimensions > DIMENSIONS_MAX {
+            return broken(format!("{name} has {dimensions} dimensions"));
+        }
+        let sides = (0..dimensions).map(|_| self.u64());
+        let mut shape = sides.collect::<Result<Vec<u64>, _>>()?;
+        shape.reverse();
+        let (kind, offset) = (self.u32()?, self.u64()?);
+        let Some((elements, bytes)) = block(kind) else {
+            return broken(format!("{name} is of unknown type {kind}"));
+        };
+        // All of this arithmetic is on numbers from the file, hence checked: an overflow would
+        // make a huge tensor look small.
+        let count = shape
+            .iter()
+            .try_fold(1_u64, |all, side| all.checked_mul(*side));
+        let bytes = count.and_then(|count| count.div_ceil(elements).checked_mul(bytes));
+        let Some(end) = bytes.and_then(|bytes| offset.checked_add(bytes)) else {
+            return broken(format!("{name} is too large"));
+        };
+        Ok((TensorInfo { name, shape }, end))
     }
 }
 
@@ -150,16 +177,7 @@ fn scalar(kind: u32) -> Option<u64> {
     }
 }
 
-/// The location of a tensor according to the header.
-struct TensorLocation {
-    name: String,
-    /// Innermost first.
-    sides: Vec<u64>,
-    kind: u32,
-    offset: u64,
-}
-
-pub(super) fn parse(reader: impl Read) -> Result<WeightHeader, HeaderError> {
+pub(super) fn parse(reader: impl Read) -> Result<WeightHeader, FileProblem> {
     let mut parser = GgufParser {
         reader: reader.take(HEADER_BYTES_MAX),
     };
@@ -190,64 +208,24 @@ pub(super) fn parse(reader: impl Read) -> Result<WeightHeader, HeaderError> {
     if alignment == 0 || alignment > ALIGNMENT_MAX {
         return broken(format!("an alignment of {alignment}"));
     }
-    let locations: Vec<TensorLocation> = (0..tensors)
-        .map(|_| location(&mut parser))
-        .collect::<Result<_, _>>()?;
+    let mut longest = 0;
+    let mut infos = Vec::with_capacity(tensors as usize);
+    for _ in 0..tensors {
+        let (mut tensor, end) = parser.tensor()?;
+        longest = longest.max(end);
+        if let Some(shape) = shapes.remove(&tensor.name) {
+            tensor.shape = shape;
+        }
+        infos.push(tensor);
+    }
     let header = HEADER_BYTES_MAX - parser.reader.limit();
-    finish(locations, header.next_multiple_of(alignment), &shapes)
-}
-
-fn location<R: Read>(parser: &mut GgufParser<R>) -> Result<TensorLocation, HeaderError> {
-    let name = parser.name()?;
-    let dimensions = parser.u32()?;
-    if dimensions > DIMENSIONS_MAX {
-        return broken(format!("{name} has {dimensions} dimensions"));
-    }
-    let sides = (0..dimensions).map(|_| parser.u64());
-    Ok(TensorLocation {
-        sides: sides.collect::<Result<_, _>>()?,
-        name,
-        kind: parser.u32()?,
-        offset: parser.u64()?,
-    })
-}
-
-fn finish(
-    locations: Vec<TensorLocation>,
-    data: u64,
-    shapes: &HashMap<String, Vec<u64>>,
-) -> Result<WeightHeader, HeaderError> {
-    let mut data_end = data;
-    let mut tensors = Vec::with_capacity(locations.len());
-    for location in locations {
-        let Some((elements, bytes)) = block(location.kind) else {
-            return broken(format!(
-                "{} is of unknown type {}",
-                location.name, location.kind
-            ));
-        };
-        let count = location
-            .sides
-            .iter()
-            .try_fold(1_u64, |all, side| all.checked_mul(*side));
-        // All of this arithmetic is on numbers from the file, hence checked: an overflow would
-        // make a huge tensor look small.
-        let end = count
-            .and_then(|count| count.div_ceil(elements).checked_mul(bytes))
-            .and_then(|bytes| data.checked_add(location.offset)?.checked_add(bytes));
-        let Some(end) = end else {
-            return broken(format!("{} is too large", location.name));
-        };
-        data_end = data_end.max(end);
-        let shape = shapes.get(&location.name).cloned();
-        tensors.push(TensorInfo {
-            shape: shape.unwrap_or_else(|| location.sides.iter().rev().copied().collect()),
-            name: location.name,
-        });
-    }
+    let data = header.next_multiple_of(alignment);
+    let Some(data_end) = data.checked_add(longest) else {
+        return broken("its tensors are too large");
+    };
     Ok(WeightHeader {
         format: WeightFormat::Gguf,
-        tensors,
+        tensors: infos,
         data_end,
     })
 }

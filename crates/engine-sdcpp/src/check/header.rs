@@ -1,8 +1,11 @@
-//! The header of a weight file: its format, and the names and shapes of its tensors. Also the faults
-//! of a file.
+//! The header of a weight file: its format, and the names and shapes of its tensors. Also the report
+//! on a file with its faults.
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
+
+use crate::family::Role;
 
 /// Far more than any known model has (the largest have several thousand).
 pub(super) const TENSORS_MAX: usize = 1 << 16;
@@ -50,51 +53,58 @@ impl TensorInfo {
     }
 }
 
-/// Why a header cannot be read.
-#[derive(Debug)]
-pub(super) enum HeaderError {
-    Io(io::Error),
-    UnknownFormat,
-    Broken(String),
+/// A fault of a file: the end of a sentence about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FileProblem(String);
+
+impl FileProblem {
+    pub(super) fn unknown_format() -> Self {
+        Self("is neither GGUF nor safetensors".to_owned())
+    }
+
+    pub(super) fn broken_header(why: impl fmt::Display) -> Self {
+        Self(format!("its header is broken: {why}"))
+    }
 }
 
-impl From<io::Error> for HeaderError {
+impl From<io::Error> for FileProblem {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Broken("it is truncated".to_owned()),
-            _ => Self::Io(error),
+            io::ErrorKind::NotFound => Self("there is no such file".to_owned()),
+            io::ErrorKind::UnexpectedEof => Self::broken_header("it is truncated"),
+            _ => Self(format!("cannot be read: {error}")),
         }
     }
 }
 
-/// A fault of a file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileProblem {
-    /// The file does not exist.
-    #[error("there is no such file")]
-    Missing,
-    /// The file exists but cannot be read.
-    #[error("cannot be read: {0}")]
-    Unreadable(String),
-    /// Neither GGUF nor safetensors.
-    #[error("is neither GGUF nor safetensors")]
-    UnknownFormat,
-    /// The header is invalid.
-    #[error("its header is broken: {0}")]
-    BrokenHeader(String),
-    /// The file is shorter than its header says.
-    #[error("is cut short: its header declares {needed} bytes, the file has {present}")]
-    Truncated {
-        /// The length according to the header.
-        needed: u64,
-        /// The actual length.
-        present: u64,
-    },
-    /// A tensor that the role requires is missing.
-    #[error("has no tensor {0}")]
-    NoTensor(String),
-    /// The model does not fit its role or the settings.
-    #[error("{0}")]
-    Misfit(String),
+/// The result of checking one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileReport {
+    /// The file's role.
+    pub role: Role,
+    /// Its path, as in the settings.
+    pub path: PathBuf,
+    /// Its length in bytes; 0 if it cannot be opened.
+    pub bytes: u64,
+    /// Its format, if its header was readable.
+    pub format: Option<WeightFormat>,
+    /// The number of tensors.
+    pub tensors: usize,
+    /// Description of the weights, derived from names and shapes.
+    pub contents: Option<String>,
+    /// The faults found.
+    pub problems: Vec<FileProblem>,
+}
+
+impl FileReport {
+    /// Records that the file does not fit its role or the settings.
+    pub(super) fn misfit(&mut self, why: impl Into<String>) {
+        self.problems.push(FileProblem(why.into()));
+    }
+
+    /// Records that a tensor is missing that the role requires.
+    pub(super) fn lacks(&mut self, tensor: &str) {
+        self.misfit(format!("has no tensor {tensor}"));
+    }
 }

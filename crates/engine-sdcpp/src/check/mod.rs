@@ -9,11 +9,11 @@ mod safetensors;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
-pub use header::{FileProblem, WeightFormat};
-use header::{HeaderError, WeightHeader};
+use header::WeightHeader;
+pub use header::{FileProblem, FileReport, WeightFormat};
 
 use crate::family::Role;
 use crate::settings::Settings;
@@ -27,34 +27,10 @@ pub struct ModelReport {
     pub missing: Vec<(Role, &'static str)>,
 }
 
-/// The result of checking one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileReport {
-    /// The file's role.
-    pub role: Role,
-    /// Its path, as in the settings.
-    pub path: PathBuf,
-    /// Its length in bytes; 0 if it cannot be opened.
-    pub bytes: u64,
-    /// Its format, if its header was readable.
-    pub format: Option<WeightFormat>,
-    /// The number of tensors.
-    pub tensors: usize,
-    /// Description of the weights, derived from names and shapes.
-    pub contents: Option<String>,
-    /// The faults found.
-    pub problems: Vec<FileProblem>,
-}
-
 impl ModelReport {
     /// Whether no faults were found.
     pub fn is_good(&self) -> bool {
         self.missing.is_empty() && self.files.iter().all(|file| file.problems.is_empty())
-    }
-
-    /// The total size of all files in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
     }
 }
 
@@ -64,7 +40,7 @@ impl fmt::Display for ModelReport {
     /// A line per file and per fault, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for file in &self.files {
-            write!(f, "{}: {}", file.role, file.path.display())?;
+            write!(f, "{}: {}", file.role.name(), file.path.display())?;
             if let Some(format) = file.format {
                 let size = file.bytes as f64 / GIB;
                 write!(f, " ({format}, {size:.2} GiB, {} tensors", file.tensors)?;
@@ -79,7 +55,7 @@ impl fmt::Display for ModelReport {
             }
         }
         for (role, reason) in &self.missing {
-            writeln!(f, "{role}: not given, but {reason}")?;
+            writeln!(f, "{}: not given, but {reason}", role.name())?;
         }
         Ok(())
     }
@@ -87,8 +63,7 @@ impl fmt::Display for ModelReport {
 
 /// Opens every file in `settings`, reads its header, and reports the faults.
 pub fn check(settings: &Settings) -> ModelReport {
-    let mut files = Vec::new();
-    let mut headers = Vec::new();
+    let (mut files, mut headers) = (Vec::new(), Vec::new());
     for (role, path) in settings.files() {
         let mut report = FileReport {
             role,
@@ -104,24 +79,18 @@ pub fn check(settings: &Settings) -> ModelReport {
                 report.bytes = bytes;
                 report.format = Some(header.format);
                 report.tensors = header.tensors.len();
-                if header.data_end > bytes {
-                    report.problems.push(FileProblem::Truncated {
-                        needed: header.data_end,
-                        present: bytes,
-                    });
+                let needed = header.data_end;
+                if needed > bytes {
+                    report.misfit(format!(
+                        "is cut short: its header declares {needed} bytes, the file has {bytes}"
+                    ));
                 }
+                role_check::check_file(&mut report, &header, settings);
                 headers.push((role, header));
             }
-            Err(error) => report.problems.push(problem_from(error)),
+            Err(problem) => report.problems.push(problem),
         }
         files.push(report);
-    }
-    for (role, header) in &headers {
-        let judgement = role_check::check_file(*role, header, settings);
-        if let Some(file) = files.iter_mut().find(|file| file.role == *role) {
-            file.contents = judgement.contents;
-            file.problems.extend(judgement.problems);
-        }
     }
     ModelReport {
         missing: role_check::missing_files(settings, &headers),
@@ -130,38 +99,23 @@ pub fn check(settings: &Settings) -> ModelReport {
 }
 
 /// Reads the header of the file at `path`; also returns the file's length.
-fn read_header(path: &Path) -> Result<(WeightHeader, u64), HeaderError> {
-    let mut file = File::open(path).map_err(HeaderError::Io)?;
-    let metadata = file.metadata().map_err(HeaderError::Io)?;
+fn read_header(path: &Path) -> Result<(WeightHeader, u64), FileProblem> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
     // A pipe or a device might never end.
     if !metadata.is_file() {
-        return Err(HeaderError::UnknownFormat);
+        return Err(FileProblem::unknown_format());
     }
     let bytes = metadata.len();
-    let mut magic = [0; 4];
-    let begun = file.read_exact(&mut magic);
-    if begun.is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
-        return Err(HeaderError::UnknownFormat);
-    }
-    file.rewind()?;
-    parse(BufReader::new(file), bytes, magic).map(|header| (header, bytes))
+    parse(BufReader::new(file), bytes).map(|header| (header, bytes))
 }
 
-/// Parses the header at the start of `reader`; the file has `bytes` bytes and begins with `magic`.
-fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<WeightHeader, HeaderError> {
-    if magic == *gguf::MAGIC {
+/// Parses the header at the start of `reader`; the file has `bytes` bytes.
+fn parse(mut reader: impl BufRead, bytes: u64) -> Result<WeightHeader, FileProblem> {
+    if reader.fill_buf()?.starts_with(gguf::MAGIC) {
         gguf::parse(reader)
     } else {
         safetensors::parse(reader, bytes)
-    }
-}
-
-fn problem_from(error: HeaderError) -> FileProblem {
-    match error {
-        HeaderError::Io(error) if error.kind() == io::ErrorKind::NotFound => FileProblem::Missing,
-        HeaderError::Io(error) => FileProblem::Unreadable(error.to_string()),
-        HeaderError::UnknownFormat => FileProblem::UnknownFormat,
-        HeaderError::Broken(why) => FileProblem::BrokenHeader(why),
     }
 }
 

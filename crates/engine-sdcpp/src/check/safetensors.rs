@@ -6,7 +6,7 @@ use std::io::Read;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::header::{HeaderError, TENSORS_MAX, TensorInfo, WeightFormat, WeightHeader};
+use super::header::{FileProblem, TENSORS_MAX, TensorInfo, WeightFormat, WeightHeader};
 
 /// The limit of the reference implementation.
 const HEADER_BYTES_MAX: u64 = 100_000_000;
@@ -53,30 +53,31 @@ impl<'de> Deserialize<'de> for TensorEntries {
     }
 }
 
-pub(super) fn parse(mut reader: impl Read, bytes: u64) -> Result<WeightHeader, HeaderError> {
+pub(super) fn parse(mut reader: impl Read, bytes: u64) -> Result<WeightHeader, FileProblem> {
     let mut length = [0; LENGTH_BYTES as usize];
     if reader.read_exact(&mut length).is_err() {
-        return Err(HeaderError::UnknownFormat);
+        return Err(FileProblem::unknown_format());
     }
     let length = u64::from_le_bytes(length);
     // Any other kind of file gives an excessive length, or no JSON object.
     let mut brace = [0];
     if length > HEADER_BYTES_MAX || reader.read_exact(&mut brace).is_err() || brace != *b"{" {
-        return Err(HeaderError::UnknownFormat);
+        return Err(FileProblem::unknown_format());
     }
     let data = LENGTH_BYTES + length;
     if data > bytes {
-        return Err(HeaderError::Broken("it is truncated".to_owned()));
+        return Err(FileProblem::broken_header("it is truncated"));
     }
     let text = brace.as_slice().chain(reader.take(length - 1));
     let TensorEntries(entries) =
-        serde_json::from_reader(text).map_err(|error| HeaderError::Broken(error.to_string()))?;
+        serde_json::from_reader(text).map_err(FileProblem::broken_header)?;
     let mut data_end = data;
     let mut tensors = Vec::with_capacity(entries.len());
     for (name, entry) in entries {
         let (begin, end) = entry.data_offsets;
         let Some(end) = data.checked_add(end).filter(|_| begin <= end) else {
-            return Err(HeaderError::Broken(format!("{name} ends before it begins")));
+            let why = format!("{name} ends before it begins");
+            return Err(FileProblem::broken_header(why));
         };
         data_end = data_end.max(end);
         tensors.push(TensorInfo {

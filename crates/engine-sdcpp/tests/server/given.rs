@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use kinora_contract::{Size, VideoInputs, VideoSpec};
-use kinora_engine::{Engine, EngineError, JobMaterials, RgbPicture, SourceVideo, VideoPlayback};
+use kinora_engine::{
+    Engine, EngineError, JobControl, JobMaterials, RgbPicture, SourceVideo, VideoPlayback,
+};
 
-use crate::support::{SIZE, film, frames, picture, spec, try_film};
+use crate::support::{SIZE, film, frames, make, picture, spec};
 
 /// Clips that start from pictures: others come of other pictures.
 pub(crate) fn first_and_last(engine: &dyn Engine) {
@@ -15,7 +17,8 @@ pub(crate) fn first_and_last(engine: &dyn Engine) {
             last_frame: last.map(picture),
             ..JobMaterials::default()
         };
-        try_film(engine, &spec(engine, frames(last.is_some())), &materials)
+        let spec = spec(engine, frames(last.is_some()));
+        make(engine, &spec, &materials, None, &JobControl::default())
     };
     let dark = from(10, None).unwrap();
     let light = from(200, None).unwrap();

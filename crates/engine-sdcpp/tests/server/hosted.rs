@@ -12,7 +12,7 @@ use kinora_engine_sdcpp::SdcppKind;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::support::{children, example, film, generate, servers, spec, wait_for};
+use crate::support::{example, film, generate, processes, spec, wait_for};
 
 /// The engine in a process that may read the stand-in's folder and write to `scratch`.
 fn hosted(mode: &str, scratch: &Path) -> HostedEngine {
@@ -54,9 +54,9 @@ fn a_server_runs_within_the_sandbox() {
     let asked = spec(&engine, VideoInputs::Text);
     film(&engine, &asked, &JobMaterials::default());
     conformance::check(&engine, &asked, &JobMaterials::default()).unwrap();
-    assert_eq!(servers("in-sandbox"), 1);
+    assert_eq!(processes("in-sandbox").len(), 1);
     drop(engine);
-    wait_for("the server's end", || servers("in-sandbox") == 0);
+    wait_for("the server's end", || processes("in-sandbox").is_empty());
 }
 
 #[test]
@@ -75,24 +75,13 @@ fn a_cancel_ends_the_server_and_a_kill_of_the_process_too() {
         std::thread::spawn(move || generate(&*engine, &control))
     };
     wait_for("work", || control.progress.fraction() > 0.5);
-    // Of this test, not of the other one.
-    let process = children("engine_process")
-        .into_iter()
-        .find(|process| {
-            let servers = format!("/proc/{process}/task/{process}/children");
-            let servers = std::fs::read_to_string(servers).unwrap_or_default();
-            servers.split_whitespace().any(|server| {
-                let line = std::fs::read_to_string(format!("/proc/{server}/cmdline"));
-                line.is_ok_and(|line| line.contains("hosted-hangs"))
-            })
-        })
-        .unwrap();
+    let process = processes("hosted-hangs")[0].parent;
     let killed = Command::new("kill")
         .args(["-KILL", &process.to_string()])
         .status();
     assert!(killed.unwrap().success());
     let ended = job.join().unwrap().unwrap_err();
     assert!(matches!(ended, EngineError::Crashed { .. }), "{ended}");
-    wait_for("the server's end", || servers("hosted-hangs") == 0);
+    wait_for("the server's end", || processes("hosted-hangs").is_empty());
     drop(engine);
 }

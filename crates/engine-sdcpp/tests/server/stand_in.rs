@@ -6,27 +6,23 @@ use std::time::Duration;
 
 use kinora_contract::{FrameSize, ModelPreset, Size, VideoInputs, VideoSpec};
 use kinora_engine::{ClipPlanner, EngineError, JobControl, JobMaterials, conformance};
-use kinora_engine_sdcpp::{Family, Model, Sampler, ServerEngine, Settings, Variant};
+use kinora_engine_sdcpp::{Family, Model, START_LIMIT, Sampler, ServerEngine, Settings, Variant};
+use serde_json::json;
 
 use crate::support::{
-    children, example, film, frames, generate, generate_with, picture, servers, spec, try_film,
-    wait_for,
+    children, example, film, frames, generate, make, picture, processes, spec, wait_for,
 };
-
-/// No stand-in takes as long.
-const START_LIMIT: Duration = Duration::from_secs(60);
 
 fn program() -> PathBuf {
     example("stand_in")
 }
 
 fn settings() -> Settings {
-    Settings {
-        variant: Some(Variant::Ti2v),
-        fps: Some(5),
-        steps: Some(2),
-        ..Settings::new(Family::Wan, "a", "b", "c")
-    }
+    let settings = json!({
+        "family": "wan", "diffusion_model": "a", "vae": "b", "text_encoder": "c",
+        "variant": "ti2v", "fps": 5, "steps": 2,
+    });
+    serde_json::from_value(settings).unwrap()
 }
 
 fn open_within(
@@ -36,7 +32,7 @@ fn open_within(
 ) -> Result<ServerEngine, EngineError> {
     let model = Model::new("test", settings).unwrap();
     let arguments = ["--stand-in", mode].map(str::to_owned).into();
-    ServerEngine::open_within(model, &program(), arguments, limit)
+    ServerEngine::open(model, &program(), arguments, limit)
 }
 
 fn open(settings: Settings, mode: &str) -> Result<ServerEngine, EngineError> {
@@ -117,7 +113,10 @@ fn a_preset_that_the_server_cannot_obey_fails_its_jobs_and_costs_no_loading() {
         (r#"{"guidance_scale": 1.0}"#, "unknown field"),
         (r#"{"sampler": "tcd"}"#, "the server has no sampler tcd"),
     ] {
-        let error = generate_with(&engine, &preset(wrong)).unwrap_err();
+        let spec = spec(&engine, VideoInputs::Text);
+        let (preset, none) = (preset(wrong), JobMaterials::default());
+        let made = make(&engine, &spec, &none, Some(&preset), &JobControl::default());
+        let error = made.unwrap_err();
         assert!(error.to_string().contains(named), "{error}");
     }
     generate(&engine, &JobControl::default()).unwrap();
@@ -201,7 +200,7 @@ fn a_server_that_does_not_serve_is_no_engine() {
     let error = refused(settings(), "wrapped");
     assert!(error.to_string().contains("`exec` the program"), "{error}");
     // Its child too.
-    wait_for("the end of all", || servers("wrapped") == 0);
+    wait_for("the end of all", || processes("wrapped").is_empty());
     let limit = Duration::from_millis(200);
     let error = open_within(settings(), "never-listens", limit).unwrap_err();
     assert!(error.to_string().contains("does not listen"), "{error}");
@@ -225,7 +224,7 @@ fn a_server_that_does_not_serve_is_no_engine() {
         "{error}"
     );
     let model = Model::new("test", settings()).unwrap();
-    let missing = ServerEngine::open(model, "/no/such/program".as_ref(), Vec::new());
+    let missing = ServerEngine::open(model, "/no/such/program".as_ref(), Vec::new(), START_LIMIT);
     assert!(missing.unwrap_err().to_string().contains("docs/models.md"));
 }
 
@@ -250,13 +249,14 @@ fn an_older_server_is_not_given_a_last_frame_that_it_would_ignore() {
     let old = folder.path().join("old-sd-server");
     std::os::unix::fs::symlink(program(), &old).unwrap();
     let model = Model::new("test", settings()).unwrap();
-    let engine = ServerEngine::open(model, &old, Vec::new()).unwrap();
+    let engine = ServerEngine::open(model, &old, Vec::new(), START_LIMIT).unwrap();
     let materials = JobMaterials {
         first_frame: Some(picture(90)),
         last_frame: Some(picture(10)),
         ..JobMaterials::default()
     };
-    let ended = try_film(&engine, &spec(&engine, frames(true)), &materials);
+    let (asked, control) = (spec(&engine, frames(true)), JobControl::default());
+    let ended = make(&engine, &asked, &materials, None, &control);
     assert!(matches!(ended, Err(EngineError::Unsupported(_))));
     film(&engine, &spec(&engine, frames(false)), &materials);
 }

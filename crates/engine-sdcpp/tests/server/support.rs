@@ -12,7 +12,8 @@ use kinora_engine::{
     CHANNELS, ClipPlan, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials,
     RgbPicture, SAMPLE_RATE_HZ,
 };
-use kinora_engine_sdcpp::{Model, ServerEngine, Settings};
+use kinora_engine_sdcpp::{Model, START_LIMIT, ServerEngine, Settings};
+use kinora_system::process::{ProcessEntry, living_processes};
 
 const FOLDER: &str = "KINORA_SDCPP_WEIGHTS";
 const PROGRAM: &str = "KINORA_SD_SERVER";
@@ -51,7 +52,7 @@ pub(crate) fn open(settings: Settings) -> ServerEngine {
     let begin = Instant::now();
     let model = Model::new("test", settings).unwrap();
     let program = std::env::var_os(PROGRAM).unwrap();
-    let engine = ServerEngine::open(model, program.as_ref(), Vec::new()).unwrap();
+    let engine = ServerEngine::open(model, program.as_ref(), Vec::new(), START_LIMIT).unwrap();
     println!("opened in {:?}", begin.elapsed());
     engine
 }
@@ -63,33 +64,22 @@ pub(crate) fn example(name: &str) -> PathBuf {
     folder.join("examples").join(name)
 }
 
-/// The children of this process whose command line contains `argument`: the servers of one test.
-pub(crate) fn children(argument: &str) -> Vec<u32> {
-    let is_meant = |id: &u32| {
-        let line = std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        line.contains(argument)
+/// The processes with an argument, or a program, of this name.
+pub(crate) fn processes(name: &str) -> Vec<ProcessEntry> {
+    let has_name = |entry: &ProcessEntry| {
+        let line = std::fs::read_to_string(format!("/proc/{}/cmdline", entry.id));
+        let line = line.unwrap_or_default();
+        line.split('\0').any(|word| Path::new(word).ends_with(name))
     };
-    let children = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    children
-        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|list| {
-            let ids = list.split_whitespace().map(|id| id.parse().unwrap());
-            ids.collect::<Vec<u32>>()
-        })
-        .filter(is_meant)
-        .collect()
+    let living = living_processes().unwrap().into_iter();
+    living.filter(has_name).collect()
 }
 
-/// The processes of this user whose command line has `argument`.
-pub(crate) fn servers(argument: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines
-        .filter(|line| {
-            let mut words = line.split(|byte| *byte == 0);
-            words.any(|word| word == argument.as_bytes())
-        })
-        .count()
+/// Those that are children of this one: the servers of one test.
+pub(crate) fn children(name: &str) -> Vec<u32> {
+    let own = processes(name).into_iter();
+    let own = own.filter(|entry| entry.parent == std::process::id());
+    own.map(|entry| entry.id).collect()
 }
 
 pub(crate) fn wait_for(what: &str, is_true: impl Fn() -> bool) {
@@ -155,15 +145,12 @@ impl ClipSink for Film {
 }
 
 /// Makes a clip, and looks at what holds for each.
-pub(crate) fn film(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> Film {
-    watched(engine, spec, materials).0
-}
-
-/// Makes a clip, unless the server cannot.
-pub(crate) fn try_film(
+pub(crate) fn make(
     engine: &dyn Engine,
     spec: &VideoSpec,
     materials: &JobMaterials,
+    preset: Option<&ModelPreset>,
+    control: &JobControl,
 ) -> Result<Film, EngineError> {
     let clip = engine.plan(spec, materials)?;
     let mut film = Film::default();
@@ -171,36 +158,25 @@ pub(crate) fn try_film(
         spec,
         materials,
         clip,
-        preset: None,
+        preset,
     };
-    engine.generate(&job, &mut film, &JobControl::default())?;
+    let begin = Instant::now();
+    engine.generate(&job, &mut film, control)?;
+    let (frames, size) = (clip.frames, clip.size);
+    println!("{frames} frames of {size} in {:?}", begin.elapsed());
     looked_at(&film, &clip);
     Ok(film)
 }
 
+/// The same for an engine that can.
+pub(crate) fn film(engine: &dyn Engine, spec: &VideoSpec, materials: &JobMaterials) -> Film {
+    make(engine, spec, materials, None, &JobControl::default()).unwrap()
+}
+
 /// Makes the simplest clip under `control`, and forgets it.
 pub(crate) fn generate(engine: &dyn Engine, control: &JobControl) -> Result<(), EngineError> {
-    simplest(engine, control, None)
-}
-
-/// The same, with a preset.
-pub(crate) fn generate_with(engine: &dyn Engine, preset: &ModelPreset) -> Result<(), EngineError> {
-    simplest(engine, &JobControl::default(), Some(preset))
-}
-
-fn simplest(
-    engine: &dyn Engine,
-    control: &JobControl,
-    preset: Option<&ModelPreset>,
-) -> Result<(), EngineError> {
-    let (spec, materials) = (spec(engine, VideoInputs::Text), JobMaterials::default());
-    let job = FrameJob {
-        spec: &spec,
-        materials: &materials,
-        clip: engine.plan(&spec, &materials)?,
-        preset,
-    };
-    engine.generate(&job, &mut Film::default(), control)
+    let spec = spec(engine, VideoInputs::Text);
+    make(engine, &spec, &JobMaterials::default(), None, control).map(drop)
 }
 
 /// Makes a clip; returns it with each fraction that was seen on the way.
@@ -209,15 +185,6 @@ pub(crate) fn watched(
     spec: &VideoSpec,
     materials: &JobMaterials,
 ) -> (Film, Vec<f64>) {
-    let clip = engine.plan(spec, materials).unwrap();
-    let mut film = Film::default();
-    let job = FrameJob {
-        spec,
-        materials,
-        clip,
-        preset: None,
-    };
-    let begin = Instant::now();
     let (control, mut seen) = (JobControl::default(), Vec::new());
     let mut look = || {
         let fraction = control.progress.fraction();
@@ -225,23 +192,16 @@ pub(crate) fn watched(
             seen.push(fraction);
         }
     };
-    thread::scope(|scope| {
-        let making = scope.spawn(|| engine.generate(&job, &mut film, &control));
+    let film = thread::scope(|scope| {
+        let making = scope.spawn(|| make(engine, spec, materials, None, &control));
         while !making.is_finished() {
             look();
             // A step takes far longer.
             thread::sleep(Duration::from_millis(1));
         }
-        making.join().unwrap().unwrap();
+        making.join().unwrap().unwrap()
     });
     look();
-    println!(
-        "{} frames of {} in {:?}",
-        clip.frames,
-        clip.size,
-        begin.elapsed()
-    );
-    looked_at(&film, &clip);
     (film, seen)
 }
 

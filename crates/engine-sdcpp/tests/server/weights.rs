@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use kinora_contract::limits::PROMPT_CHARS_MAX;
 use kinora_contract::{FrameSize, Size, VideoInputs, VideoSpec};
-use kinora_engine::Engine;
-use kinora_engine::{ClipPlanner, EngineError, FrameJob, JobControl, JobMaterials, conformance};
-use kinora_engine_sdcpp::{Family, Model, ServerEngine, Settings, Variant, check};
+use kinora_engine::{ClipPlanner, EngineError, JobControl, JobMaterials, conformance};
+use kinora_engine_sdcpp::{Family, Model, START_LIMIT, ServerEngine, Settings, Variant, check};
 
 use crate::given;
 use crate::support::{
-    FPS, Film, SIZE, children, film, frames, open, picture, settings, spec, watched,
+    FPS, SIZE, children, film, frames, make, open, picture, settings, spec, watched,
 };
 
 /// Set where a clip takes minutes: leaves out the longest prompt, which takes far more, and what
@@ -70,24 +69,16 @@ fn a_cancel_in_the_middle_of_a_step_is_obeyed_at_once() {
     let Some(settings) = settings() else { return };
     let engine = open(settings);
     let (spec, materials) = simplest(&engine);
-    let clip = engine.plan(&spec, &materials).unwrap();
     let control = JobControl::default();
     let server = children("sd-server")[0];
     std::thread::scope(|scope| {
-        let job = FrameJob {
-            spec: &spec,
-            materials: &materials,
-            clip,
-            preset: None,
-        };
-        let (engine, watched) = (&engine, control.clone());
-        let making = scope.spawn(move || engine.generate(&job, &mut Film::default(), &control));
+        let making = scope.spawn(|| make(&engine, &spec, &materials, None, &control));
         // The first step is done, and the second one under way.
-        while watched.progress.fraction() < 0.4 {
+        while control.progress.fraction() < 0.4 {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         let begun = Instant::now();
-        watched.cancel.cancel();
+        control.cancel.cancel();
         assert!(matches!(
             making.join().unwrap(),
             Err(EngineError::Cancelled)
@@ -161,7 +152,7 @@ fn a_missing_file_is_told() {
     };
     let model = Model::new("test", broken).unwrap();
     let program = std::env::var_os("KINORA_SD_SERVER").unwrap();
-    let error = ServerEngine::open(model, program.as_ref(), Vec::new()).unwrap_err();
+    let error = ServerEngine::open(model, program.as_ref(), Vec::new(), START_LIMIT).unwrap_err();
     println!("{error}");
     assert!(error.to_string().contains("vae"), "{error}");
 }
