@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 
-
 @dataclass(frozen=True)
 class Film:
     """The picture's size and number of frames, and whether there is sound."""
