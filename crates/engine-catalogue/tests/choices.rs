@@ -100,7 +100,7 @@ fn outcome(entry: &'static CatalogueEntry, machine: &Machine, wishes: &Wishes) -
             )
             .replace(" ,", ",")
         }
-        Err(unfit) => unfit.reasons.join("\n    "),
+        Err(reasons) => reasons.join("\n    "),
     }
 }
 
@@ -186,7 +186,7 @@ fn close_names_are_offered() {
         ("cogvideo", "did you mean cogvideox-5b?"),
         ("a\nb", "'a\\nb'; it has cogvideox-5b, hunyuanvideo-1.5"),
     ] {
-        let error = find(name).unwrap_err().to_string();
+        let error = find(name).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
     assert_eq!(find("wan2.2-ti2v-5b").unwrap().name, "wan2.2-ti2v-5b");
@@ -235,7 +235,7 @@ fn wishes_are_obeyed_or_refused() {
         EnvironmentKind::SdServer(SdServerBuild::Cpu)
     );
     assert!(cpu.device.is_none());
-    let refused = |wishes: Wishes| with(wishes).unwrap_err().to_string();
+    let refused = |wishes: Wishes| with(wishes).unwrap_err().concat();
     let error = refused(Wishes {
         device: Some("7".to_owned()),
         ..Wishes::default()
