@@ -223,7 +223,7 @@ impl Trial<'_> {
             needs.ok_or_else(|| unfit("its card has no figures of memory".to_owned()))?;
         needs.step_gigabytes = recipe.step_gigabytes;
         let current = WeightPlacement::from_engine(&engine);
-        let placement = self.place(&needs, current, gpu).map_err(unfit)?;
+        let placement = self.place(&needs, current).map_err(unfit)?;
         let (needs, download) = (needs.required_gigabytes(placement), recipe.gigabytes);
         Ok(self.chosen(placement, needs, download, EnvironmentKind::Diffusers))
     }
@@ -248,24 +248,27 @@ impl Trial<'_> {
             tiles: build != SdServerBuild::Cuda12,
             has_layers: false,
         };
-        let placement = match self.device {
-            None => self.place_in_main_memory(&needs, current),
-            Some(gpu) => self.place(&needs, current, gpu),
-        };
-        let placement = placement.map_err(unfit)?;
+        let placement = self.place(&needs, current).map_err(unfit)?;
         let own = self.wishes.sd_server.clone();
         let build = own.map_or(build, SdServerBuild::Given);
         let (needs, download) = (needs.required_gigabytes(placement), variant.gigabytes());
         Ok(self.chosen(placement, needs, download, EnvironmentKind::SdServer(build)))
     }
 
-    /// The quickest placement that fits the GPU and the main memory.
+    /// The quickest placement that fits the GPU and the main memory; on the processor, the current one.
     fn place(
         &self,
         needs: &MemoryNeeds,
         current: WeightPlacement,
-        gpu: &GpuInfo,
     ) -> Result<WeightPlacement, String> {
+        let main = gigabytes(self.machine.memory_bytes);
+        let has_room = |needs: f64| main == 0.0 || needs <= FILLED_MAX * main;
+        let Some(gpu) = self.device else {
+            let needs = needs.required_gigabytes(current);
+            return has_room(needs).then_some(current).ok_or_else(|| {
+                format!("it needs {needs:.1} GB, and this machine has {main:.1} GB of main memory")
+            });
+        };
         if gpu.memory_bytes == 0 {
             // Intel's driver does not say it. An operator who names the device knows it.
             return match self.wishes.device {
@@ -282,12 +285,10 @@ impl Trial<'_> {
             };
         }
         let memory = gpu.gigabytes();
-        let all = || {
-            let all = current.alternatives();
-            all.filter(|one| self.may_move_layers || one.offload != OffloadMode::Layers)
-        };
-        let Some(quickest) = all().find(|one| needs.fits(*one, memory)) else {
-            let least = all().map(|one| needs.required_gigabytes(one));
+        let mut all: Vec<WeightPlacement> = current.alternatives().collect();
+        all.retain(|one| self.may_move_layers || one.offload != OffloadMode::Layers);
+        let Some(quickest) = all.iter().find(|one| needs.fits(**one, memory)) else {
+            let least = all.iter().map(|one| needs.required_gigabytes(*one));
             let least = least.fold(f64::INFINITY, f64::min);
             return Err(format!(
                 "it needs {least:.1} GB at least, and of the {memory:.1} GB of {} it may fill {:.1}",
@@ -296,30 +297,12 @@ impl Trial<'_> {
             ));
         };
         let weights = needs.weights_gigabytes();
-        let main = gigabytes(self.machine.memory_bytes);
-        let has_room = main == 0.0 || weights <= FILLED_MAX * main;
-        if quickest.offload == OffloadMode::None || has_room {
-            return Ok(quickest);
+        if quickest.offload == OffloadMode::None || has_room(weights) {
+            return Ok(*quickest);
         }
         Err(format!(
             "{} is too small for all weights, and {weights:.1} GB of them would wait in main memory, which has {main:.1} GB",
             title(gpu)
-        ))
-    }
-
-    /// Everything in main memory, for the processor.
-    fn place_in_main_memory(
-        &self,
-        needs: &MemoryNeeds,
-        placement: WeightPlacement,
-    ) -> Result<WeightPlacement, String> {
-        let needs = needs.required_gigabytes(placement);
-        let main = gigabytes(self.machine.memory_bytes);
-        if main == 0.0 || needs <= FILLED_MAX * main {
-            return Ok(placement);
-        }
-        Err(format!(
-            "it needs {needs:.1} GB, and this machine has {main:.1} GB of main memory"
         ))
     }
 

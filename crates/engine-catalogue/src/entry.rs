@@ -81,12 +81,8 @@ pub struct RepositoryFiles {
     /// Branch, tag or commit.
     #[serde(default = "main_branch")]
     pub revision: String,
-    /// Patterns of the files to get; all if empty. `*` matches any characters.
-    #[serde(default)]
+    /// Patterns of the files to get. `*` matches any characters.
     pub include: Vec<String>,
-    /// Patterns of files that are not needed.
-    #[serde(default)]
-    pub exclude: Vec<String>,
 }
 
 /// A model by stable-diffusion.cpp. Its files are those of its card.

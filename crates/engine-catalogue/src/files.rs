@@ -10,10 +10,9 @@ use crate::entry::{ModelRecipe, RepositoryFiles, engine_table};
 impl RepositoryFiles {
     /// Whether the file at `path` is needed. Hidden ones, such as `.gitattributes`, never are.
     pub(crate) fn takes(&self, path: &str) -> bool {
-        let matches = |patterns: &[String]| patterns.iter().any(|one| matches_pattern(one, path));
         let is_hidden = path.split('/').any(|name| name.starts_with('.'));
-        let is_included = self.include.is_empty() || matches(&self.include);
-        is_included && !is_hidden && !matches(&self.exclude)
+        let mut patterns = self.include.iter();
+        !is_hidden && patterns.any(|pattern| matches_pattern(pattern, path))
     }
 }
 
@@ -64,7 +63,6 @@ fn hub_file(address: &str) -> Option<RepositoryFiles> {
         id: format!("{organisation}/{name}"),
         revision: revision.to_owned(),
         include: vec![path.to_owned()],
-        exclude: Vec::new(),
     })
 }
 

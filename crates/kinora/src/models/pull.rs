@@ -334,7 +334,7 @@ struct DownloadRow {
 }
 
 /// The sums of all files.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct DownloadSums {
     held: u64,
     /// `None` while a length is unknown.
@@ -382,17 +382,13 @@ impl DownloadBoard {
     fn sums(&self) -> DownloadSums {
         // Relaxed loads, here and below: each counter is shown for itself, and nothing is decided
         // by how they relate.
-        let mut sums = DownloadSums {
-            whole: Some(0),
-            ..DownloadSums::default()
-        };
-        for row in &self.rows {
-            let whole = row.whole.load(Ordering::Relaxed);
-            sums.held += row.held.load(Ordering::Relaxed);
-            sums.received += row.received.load(Ordering::Relaxed);
-            sums.whole = sums.whole.filter(|_| whole > 0).map(|all| all + whole);
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let wholes = self.rows.iter().map(|row| load(&row.whole));
+        DownloadSums {
+            held: self.rows.iter().map(|row| load(&row.held)).sum(),
+            whole: wholes.map(|whole| (whole > 0).then_some(whole)).sum(),
+            received: self.rows.iter().map(|row| load(&row.received)).sum(),
         }
-        sums
     }
 }
 
