@@ -90,7 +90,7 @@ pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<Vec<St
         let shown = file.path.display().to_string();
         let added = overlay::parse(&file.text, &shown)?;
         add_names(&mut names, &added, &shown)?;
-        engines.extend(items(&added, "engines").filter_map(|engine| text(engine, "name")));
+        engines.extend(names_in(&added).0);
         for (key, value) in added {
             let (Value::Array(mut items), "devices" | "engines" | "models") = (value, key.as_str())
             else {
@@ -155,7 +155,10 @@ fn add_names(
     table: &Table,
     place: &str,
 ) -> Result<(), Failure> {
-    for (what, name) in names_in(table) {
+    let (engines, models) = names_in(table);
+    let engines = engines.into_iter().map(|name| ("engine", name));
+    let models = models.into_iter().map(|name| ("model", name));
+    for (what, name) in engines.chain(models) {
         let earlier = names.insert((what, name.clone()), place.to_owned());
         // Within one place the check of the whole configuration reports it.
         if let Some(earlier) = earlier.filter(|earlier| earlier != place) {
@@ -182,16 +185,12 @@ impl ModelFile {
 
     /// The names of its engines, and the ids and aliases of its models.
     pub(crate) fn names(&self) -> Result<(Vec<String>, Vec<String>), Failure> {
-        let names = names_in(&self.table()?).into_iter();
-        let (engines, models): (Vec<_>, Vec<_>) = names.partition(|(what, _)| *what == "engine");
-        let name = |(_, name)| name;
-        let engines = engines.into_iter().map(name).collect();
-        Ok((engines, models.into_iter().map(name).collect()))
+        Ok(names_in(&self.table()?))
     }
 }
 
-/// The names of engines, and the ids and aliases of models, which share one space of names; each with the word for it.
-fn names_in(table: &Table) -> Vec<(&'static str, String)> {
+/// The names of engines; and the ids and aliases of models, which share one space of names.
+fn names_in(table: &Table) -> (Vec<String>, Vec<String>) {
     let engines = items(table, "engines").filter_map(|engine| text(engine, "name"));
     let models = items(table, "models").flat_map(|model| {
         let id = text(model, "id").or_else(|| text(model, "card"));
@@ -199,8 +198,7 @@ fn names_in(table: &Table) -> Vec<(&'static str, String)> {
         let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
         id.into_iter().chain(aliases.map(str::to_owned))
     });
-    let engines = engines.map(|name| ("engine", name));
-    engines.chain(models.map(|name| ("model", name))).collect()
+    (engines.collect(), models.collect())
 }
 
 fn items<'t>(table: &'t Table, key: &str) -> impl Iterator<Item = &'t Value> {

@@ -298,12 +298,8 @@ fn exit_kind(error: &DownloadError) -> ExitKind {
     match error {
         DownloadError::Options(_) => ExitKind::Usage,
         DownloadError::Status { status, .. } if *status < 500 => ExitKind::Refused,
-        DownloadError::Connect { .. }
-        | DownloadError::Broken(_)
-        | DownloadError::Stalled(_)
-        | DownloadError::Status { .. }
-        | DownloadError::Changed
-        | DownloadError::Answer(_) => ExitKind::Unreachable,
+        error if error.is_transient() => ExitKind::Unreachable,
+        DownloadError::Status { .. } | DownloadError::Answer(_) => ExitKind::Unreachable,
         _ => ExitKind::Failed,
     }
 }
