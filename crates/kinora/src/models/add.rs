@@ -171,10 +171,11 @@ impl<'a> ModelInstaller<'a> {
 
     /// Whether a model was added as `plan` has it, and nothing of it is missing.
     fn is_added_so(&self, plan: &InstallPlan) -> Result<bool, Failure> {
-        let text = self.text_of(&plan.choice.entry.name)?;
-        let engine = added::engine_of(&self.config, &plan.choice.entry.name)?;
-        Ok(AddRecord::read(&text).as_ref() == Some(&plan.record)
-            && added::is_complete(&engine, &self.places.engines))
+        let name = &plan.choice.entry.name;
+        let record = AddRecord::read(&self.text_of(name)?);
+        let programs = &self.places.engines;
+        Ok(record.as_ref() == Some(&plan.record)
+            && added::is_complete(&self.config.engine(name)?, programs))
     }
 
     /// The file of an added model; empty if it is not added.
@@ -270,7 +271,7 @@ impl<'a> ModelInstaller<'a> {
         let environment = self.prepare_environment(&plan.choice)?;
         let (file, config) = self.pending(plan, files, &environment)?;
         let name = &plan.choice.entry.name;
-        let engine = added::engine_of(&config, name)?;
+        let engine = config.engine(name)?;
         print("4/5 weights\n");
         pull::fetch(&weights::files_of_engine(&engine), &config.weights)?;
         if self.text_of(name)? == file.text {
@@ -324,7 +325,7 @@ impl<'a> ModelInstaller<'a> {
             return Ok(());
         }
         print("5/5 check\n");
-        let engine = added::engine_of(config, name)?;
+        let engine = config.engine(name)?;
         if check::check_engine(config, &engine, true)? != Some(false) {
             return Ok(());
         }

@@ -135,13 +135,6 @@ pub(super) fn write(file: &ModelFile) -> Result<(), Failure> {
     })
 }
 
-/// The engine of an added model.
-pub(super) fn engine_of(config: &Config, name: &str) -> Result<EngineSettings, Failure> {
-    let id = config.model_id(name)?;
-    let model = config.models.iter().find(|model| model.id == id);
-    config.engine(model.map_or(name, |model| &model.engine))
-}
-
 /// Whether the weights of an engine are here, and its programs below `programs`.
 pub(super) fn is_complete(engine: &EngineSettings, programs: &Path) -> bool {
     let files = weights::files_of_engine(engine);

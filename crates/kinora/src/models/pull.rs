@@ -329,15 +329,6 @@ struct DownloadRow {
     is_checked: AtomicBool,
 }
 
-/// The sums of all files.
-#[derive(Clone, Copy, Debug)]
-struct DownloadSums {
-    held: u64,
-    /// `None` while a length is unknown.
-    whole: Option<u64>,
-    received: u64,
-}
-
 impl DownloadBoard {
     /// A row for each source, in their order.
     fn new(sources: &[DownloadSource]) -> Self {
@@ -367,24 +358,20 @@ impl DownloadBoard {
         if !self.line.is_shown() {
             return;
         }
-        let mut text = progress_text(self.sums(), self.begun.elapsed().as_secs());
+        // Relaxed loads, here and below: each counter is shown for itself, and nothing is decided
+        // by how they relate.
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let held = self.rows.iter().map(|row| load(&row.held)).sum();
+        let received = self.rows.iter().map(|row| load(&row.received)).sum();
+        let wholes = self.rows.iter().map(|row| load(&row.whole));
+        let whole = wholes.map(|whole| (whole > 0).then_some(whole)).sum();
+        let seconds = self.begun.elapsed().as_secs();
+        let mut text = progress_text(held, whole, received, seconds);
         let is_checked = |row: &&Arc<DownloadRow>| row.is_checked.load(Ordering::Relaxed);
         if let Some(row) = self.rows.iter().find(is_checked) {
             text = format!("{text}  checking {}", row.name);
         }
         self.line.show(&text);
-    }
-
-    fn sums(&self) -> DownloadSums {
-        // Relaxed loads, here and below: each counter is shown for itself, and nothing is decided
-        // by how they relate.
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let wholes = self.rows.iter().map(|row| load(&row.whole));
-        DownloadSums {
-            held: self.rows.iter().map(|row| load(&row.held)).sum(),
-            whole: wholes.map(|whole| (whole > 0).then_some(whole)).sum(),
-            received: self.rows.iter().map(|row| load(&row.received)).sum(),
-        }
     }
 }
 
@@ -449,25 +436,25 @@ fn tenths(held: u64, whole: u64) -> u64 {
     held.saturating_mul(10).checked_div(whole).unwrap_or(0)
 }
 
-/// The line for these sums, given the seconds since the start.
-fn progress_text(sums: DownloadSums, seconds: u64) -> String {
+/// The line for these sums of bytes, given the seconds since the start. `whole` is `None` while a length is unknown.
+fn progress_text(held: u64, whole: Option<u64>, received: u64, seconds: u64) -> String {
     let time = minutes_and_seconds(seconds);
-    let speed = sums.received.checked_div(seconds);
+    let speed = received.checked_div(seconds);
     let speed = speed.filter(|speed| seconds >= SECONDS_MIN && *speed > 0);
     let per_second = speed.map_or_else(String::new, |speed| format!("  {}/s", size(speed)));
-    let Some(whole) = sums.whole.filter(|whole| *whole > 0) else {
-        return format!("{}{per_second}  {time}", size(sums.held));
+    let Some(whole) = whole.filter(|whole| *whole > 0) else {
+        return format!("{}{per_second}  {time}", size(held));
     };
-    let percent = sums.held.saturating_mul(100) / whole;
+    let percent = held.saturating_mul(100) / whole;
     let percent = u8::try_from(percent.min(100)).unwrap_or(100);
     let left = speed.map_or_else(String::new, |speed| {
-        let seconds = whole.saturating_sub(sums.held) / speed;
+        let seconds = whole.saturating_sub(held) / speed;
         format!(", about {} left", minutes_and_seconds(seconds))
     });
     format!(
         "{} {percent:3} %  {} of {}{per_second}  {time}{left}",
         bar_cells(percent),
-        size(sums.held),
+        size(held),
         size(whole)
     )
 }
@@ -478,26 +465,26 @@ mod tests {
 
     #[test]
     fn the_line_says_what_a_person_waits_for() {
-        let sums = |held, whole, received| DownloadSums {
-            held,
-            whole,
-            received,
-        };
         let gb = 1_000_000_000;
-        for (sums, seconds, expected) in [
+        for (held, whole, received, seconds, expected) in [
             (
-                sums(0, Some(4 * gb), 0),
+                0,
+                Some(4 * gb),
+                0,
                 0,
                 "[------------------------]   0 %  0 bytes of 4.0 GB  0:00",
             ),
             (
-                sums(2 * gb, Some(4 * gb), gb),
+                2 * gb,
+                Some(4 * gb),
+                gb,
                 10,
                 "[############------------]  50 %  2.0 GB of 4.0 GB  100 MB/s  0:10, about 0:20 left",
             ),
-            (sums(2 * gb, None, gb), 10, "2.0 GB  100 MB/s  0:10"),
+            (2 * gb, None, gb, 10, "2.0 GB  100 MB/s  0:10"),
         ] {
-            assert_eq!(progress_text(sums, seconds), expected);
+            let text = progress_text(held, whole, received, seconds);
+            assert_eq!(text, expected);
         }
     }
 
