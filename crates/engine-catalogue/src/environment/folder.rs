@@ -22,17 +22,16 @@ impl EngineFolder {
     /// The folder `name` below `engines`; made if it does not exist.
     pub(super) fn open(engines: &Path, name: &str) -> Result<Self, EnvironmentError> {
         let path = engines.join(name);
-        durable::make_folder(&path).map_err(|error| EnvironmentError::file(&path, &error))?;
+        durable::make_folder(&path).map_err(EnvironmentError::at(&path))?;
         let lock_path = engines.join(format!(".{name}.lock"));
-        let lock =
-            File::create(&lock_path).map_err(|error| EnvironmentError::file(&lock_path, &error))?;
+        let lock = File::create(&lock_path).map_err(EnvironmentError::at(&lock_path))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(EnvironmentError(format!(
                 "{}: another command prepares it. Wait until that has ended, and run this one again.",
                 path.display()
             ))),
-            Err(TryLockError::Error(error)) => Err(EnvironmentError::file(&lock_path, &error)),
+            Err(TryLockError::Error(error)) => Err(EnvironmentError::at(&lock_path)(error)),
         }
     }
 
@@ -49,7 +48,7 @@ impl EngineFolder {
     /// Writes the marker: all that was written before it is complete.
     pub(super) fn mark(&self, text: &str) -> Result<(), EnvironmentError> {
         let path = self.path.join(MARKER);
-        write(&path, text).map_err(|error| EnvironmentError::file(&path, &error))
+        write(&path, text).map_err(EnvironmentError::at(&path))
     }
 }
 
@@ -94,10 +93,8 @@ pub(super) fn remove(path: &Path) -> Result<(), EnvironmentError> {
         }
     });
     match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(EnvironmentError::file(path, &error))
-        }
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(EnvironmentError::at(path)),
     }
 }
 

@@ -71,10 +71,12 @@ pub struct EnvironmentError(pub(crate) String);
 
 impl EnvironmentError {
     /// A failure to read or write `path`.
-    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        Self(format!(
-            "{}: {error}. Give this user access to it, and check that its disk is not full.",
-            path.display()
-        ))
+    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self {
+        |error| {
+            let path = path.display();
+            Self(format!(
+                "{path}: {error}. Give this user access to it, and check that its disk is not full."
+            ))
+        }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn write_package(engines: &Path) -> Result<PathBuf, EnvironmentError>
         return Ok(path);
     }
     remove(&path.join(NAME))?;
-    write_files(&path).map_err(|error| EnvironmentError::file(&path, &error))?;
+    write_files(&path).map_err(EnvironmentError::at(&path))?;
     folder.mark("")?;
     Ok(path)
 }

@@ -122,7 +122,7 @@ async fn download(
 async fn install(archive: &Path, folder: &EngineFolder) -> Result<PathBuf, EnvironmentError> {
     let into = folder.path.join(UNPACKED);
     remove(&into)?;
-    std::fs::create_dir(&into).map_err(|error| EnvironmentError::file(&into, &error))?;
+    std::fs::create_dir(&into).map_err(EnvironmentError::at(&into))?;
     let (from, to) = (archive.to_owned(), into.clone());
     let unpacked = tokio::task::spawn_blocking(move || unpack(&from, &to)).await;
     let found = match unpacked {

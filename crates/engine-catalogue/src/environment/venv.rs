@@ -107,8 +107,7 @@ impl Venv<'_> {
     /// cache.
     async fn install(&self, maker: &EnvironmentMaker) -> Result<(), EnvironmentError> {
         let list = self.folder.join("requirements.txt");
-        std::fs::write(&list, REQUIREMENTS)
-            .map_err(|error| EnvironmentError::file(&list, &error))?;
+        std::fs::write(&list, REQUIREMENTS).map_err(EnvironmentError::at(&list))?;
         self.watcher
             .step("Installing PyTorch and diffusers (several gigabytes)");
         let mut command;
@@ -164,7 +163,7 @@ fn succeeded(
     what: &str,
     path: &Path,
 ) -> Result<ProgramEnd, EnvironmentError> {
-    let end = ended.map_err(|error| EnvironmentError::file(path, &error))?;
+    let end = ended.map_err(EnvironmentError::at(path))?;
     if end.is_success {
         return Ok(end);
     }
