@@ -16,12 +16,12 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from . import cards, report, steps
 from .machine import MemoryHolder, Peak, gpus
-from .models import Commands
 from .service import Service
 from .sources import Catalogue, RandomWeights, Source, StandIns
 
@@ -80,13 +80,11 @@ class Run:
         data = self._options.data if label == "alone" else self._folder / "data"
         try:
             with Service(self._options.kinora, data, self._folder / f"{label}.log", config) as service:
-                options = self._options
-                trial = steps.Trial(service, card, other, options.gpu, options.clips, options.patience)
+                trial = steps.Trial(service, card, other, self._options.gpu, self._options.clips, self._options.patience)
                 for name in wanted:
-                    self._record(name, lambda name=name: tried[name](trial))  # type: ignore[misc]
+                    self._record(name, partial(tried[name], trial))
         except Exception as error:
-            reason = str(error)
-            self._record(f"serve {label}", lambda: _raise(reason))
+            self._record(f"serve {label}", partial(_raise, error))
 
     def _shared(self, card: cards.Card, other: cards.Card) -> Path:
         """The configuration of two engines that share a device."""
@@ -116,8 +114,8 @@ class Run:
         return {"seconds": kinora["seconds"] / script["seconds"], "processor": kinora["processor"] / script["processor"], "script": script}
 
 
-def _raise(reason: str) -> Mapping[str, Any]:
-    raise RuntimeError(reason)
+def _raise(error: Exception) -> Mapping[str, Any]:
+    raise error
 
 
 def by_script(card: cards.Card, clip: Mapping[str, Any], options: argparse.Namespace, folder: Path) -> steps.Measured:
@@ -144,10 +142,10 @@ def by_script(card: cards.Card, clip: Mapping[str, Any], options: argparse.Names
     return {**{name: statistics.median(one[name] for one in clips) for name in clips[0]}, "gpu_mib": peak.gpu, "main_mib": peak.main}
 
 
-def machine(options: argparse.Namespace, kinora: str) -> dict[str, Any]:
+def machine(options: argparse.Namespace) -> dict[str, Any]:
     """What the results are of."""
     gpu = next((gpu for gpu in gpus() if gpu.index == options.gpu), None)
-    version = subprocess.run([kinora, "--version"], capture_output=True, text=True).stdout.strip()
+    version = subprocess.run([options.kinora, "--version"], capture_output=True, text=True).stdout.strip()
     return {
         "gpu": gpu.name if gpu else "none",
         "gpu_mib": gpu.memory_mib if gpu else 0,
@@ -168,7 +166,7 @@ def source_of(options: argparse.Namespace) -> Source:
     if options.stand_ins:
         repositories = {name: Path(folder) for name, _, folder in (one.partition("=") for one in options.repository)}
         return StandIns(options.kinora, options.data, options.out / "weights", options.python, added, repositories)
-    return Catalogue(Commands(options.kinora, options.data, {}, added))
+    return Catalogue(options.kinora, options.data, added)
 
 
 def parsed() -> argparse.Namespace:
@@ -211,7 +209,7 @@ def main() -> int:
     (options.out / "weights").mkdir(parents=True, exist_ok=True)
     options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     source = source_of(options)
-    about = machine(options, options.kinora)
+    about = machine(options)
     results, previous = [], None
     with ExitStack() as held:
         if options.leave_mib:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 
-
 @dataclass(frozen=True)
 class Film:
     """The picture's size and number of frames, and whether there is sound."""
@@ -24,7 +23,9 @@ def read(content: bytes) -> Film:
     """
     width = height = frames = 0
     has_sound = False
-    for trak in _named(dict(_boxes(content)).get("moov", b""), "trak"):
+    for name, trak in _boxes(dict(_boxes(content)).get("moov", b"")):
+        if name != "trak":
+            continue
         media = dict(_boxes(dict(_boxes(trak)).get("mdia", b"")))
         kind = media.get("hdlr", b"")[8:12]
         table = dict(_boxes(dict(_boxes(media.get("minf", b""))).get("stbl", b"")))
@@ -37,10 +38,6 @@ def read(content: bytes) -> Film:
     if not frames:
         raise ValueError(f"no MP4 with a picture: {len(content)} bytes that begin with {content[:12]!r}")
     return Film(width, height, frames, has_sound)
-
-
-def _named(content: bytes, name: str) -> Iterator[bytes]:
-    return (body for found, body in _boxes(content) if found == name)
 
 
 def _boxes(content: bytes) -> Iterator[tuple[str, bytes]]:

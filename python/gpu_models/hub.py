@@ -21,6 +21,7 @@ REVISION = "main"
 _LARGE = (".safetensors", ".gguf", ".bin", ".pth")
 """Files that the hub keeps apart, by their SHA-256."""
 _PART_BYTES = 1 << 20
+_JSON = {"Content-Type": "application/json"}
 _ABOUT = re.compile(r"/api/models/(?P<id>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")
 _TREE = re.compile(r"/api/models/(?P<id>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)")
 _FILE = re.compile(r"/(?P<id>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
@@ -107,16 +108,10 @@ def _sha256(path: Path) -> str:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def do_GET(self) -> None:
-        self._answer()
-
     def log_message(self, *_: object) -> None:
         pass
 
-    def _answer(self) -> None:
+    def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path)
         hub: Hub = self.server.hub  # type: ignore[attr-defined]
         hub.requests.append(" ".join([self.command, path, self.headers.get("Range", "")]).rstrip())
@@ -133,11 +128,13 @@ class _Handler(BaseHTTPRequestHandler):
             return answer(repository, match)
         return self._refuse("EntryNotFound", "Not found")
 
+    do_HEAD = do_GET
+
     def _about(self, repository: _Repository, match: re.Match[str]) -> None:
-        self._send(200, json.dumps(repository.about(match["id"])).encode(), {"Content-Type": "application/json"})
+        self._send(200, json.dumps(repository.about(match["id"])).encode(), _JSON)
 
     def _tree(self, repository: _Repository, match: re.Match[str]) -> None:
-        self._send(200, json.dumps(repository.tree()).encode(), {"Content-Type": "application/json"})
+        self._send(200, json.dumps(repository.tree()).encode(), _JSON)
 
     def _file(self, repository: _Repository, match: re.Match[str]) -> None:
         path = repository.files.get(match["file"])

@@ -11,6 +11,7 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from . import cards, film
@@ -30,19 +31,19 @@ class Skipped(Exception):
     """The step does not apply, and why."""
 
 
+@dataclass
 class Trial:
     """A service, the card of the model in it, and on which GPU it runs."""
 
-    def __init__(self, service: Service, card: cards.Card, other: cards.Card, gpu: int, clips: int, patience: float) -> None:
-        self.service = service
-        self.card = card
-        self.other = other
-        """That of a second model, for a swap."""
-        self.gpu = gpu
-        self.clips = clips
-        self._patience = patience
-        self._seed = 0
-        self._picture = ""
+    service: Service
+    card: cards.Card
+    other: cards.Card
+    """That of a second model, for a swap."""
+    gpu: int
+    clips: int
+    patience: float
+    _seed: int = 0
+    _picture: str = ""
 
     def submit(self, card: cards.Card | None = None, **more: Any) -> str:
         """A task of the smallest length, unless `more` says otherwise. Its size is the model's first one."""
@@ -57,7 +58,7 @@ class Trial:
 
     def wait(self, task: str, ready: Callable[[Any], bool]) -> Any:
         """The task object, as soon as it is ready."""
-        return self.service.wait(task, ready, self._patience)
+        return self.service.wait(task, ready, self.patience)
 
     def completed(self, task: str) -> Any:
         """The task object when its video is there."""

@@ -17,7 +17,7 @@ if not (ROOT / "models").is_dir():
     raise unittest.SkipTest("not in Kinora's repository")
 sys.path.insert(0, str(support.ROOT))
 try:
-    from gpu_models import cards, film, machine, models, report, stand_ins
+    from gpu_models import cards, film, machine, report, sources, stand_ins
 except ImportError as error:  # Python 3.10 without pip
     raise unittest.SkipTest(str(error)) from None
 
@@ -63,22 +63,22 @@ class Machine(unittest.TestCase):
 
 class Commands(unittest.TestCase):
     def test_steps_are_announced_by_a_count_and_a_name(self) -> None:
-        self.assertEqual(models.announced("1/5 machine: NVIDIA H200\n"), "machine")
-        self.assertEqual(models.announced("3/5 engine\n"), "engine")
+        self.assertEqual(sources.announced("1/5 machine: NVIDIA H200\n"), "machine")
+        self.assertEqual(sources.announced("3/5 engine\n"), "engine")
         for line in ("", "downloading 2/5 of it", "12.1 GB of 34 GB", "1/x machine"):
-            self.assertEqual(models.announced(line), "")
+            self.assertEqual(sources.announced(line), "")
 
     def test_steps_have_times_and_a_failure_has_the_last_lines(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "kinora"
             program.write_text('#!/bin/sh\necho "1/2 engine"\necho "2/2 check"\necho "no $3"\n[ "$3" = good ]\n')
             program.chmod(0o755)
-            commands = models.Commands(str(program), Path(folder))
-            seconds = commands.add("good", Path(folder) / "log")
+            catalogue = sources.Catalogue(str(program), Path(folder))
+            seconds = catalogue.add("good", Path(folder) / "log")
             self.assertEqual(list(seconds), ["engine", "check", "all"])
             self.assertGreaterEqual(seconds["all"], seconds["engine"] + seconds["check"])
             with self.assertRaisesRegex(RuntimeError, "no bad"):
-                commands.add("bad", Path(folder) / "log")
+                catalogue.add("bad", Path(folder) / "log")
 
 
 class Cards(unittest.TestCase):

@@ -48,20 +48,27 @@ pub fn card(
 ) -> String {
     let name = &choice.entry.name;
     let mut card = choice.recipe.card();
-    if let Some(engine) = first_table(&mut card, "engines") {
-        engine.insert("name".to_owned(), text(name));
+    if let Some(engine) = engine_table_mut(&mut card) {
+        set(engine, "name", name.as_str());
         match choice.recipe {
             ModelRecipe::Diffusers(recipe) => {
-                by_diffusers(engine, choice, files, places, environment);
+                set(engine, "command", environment.command.clone());
+                if !environment.environment.is_empty() {
+                    set(engine, "environment", environment.environment.clone());
+                }
+                set_pipeline(engine, choice, files, places);
                 if let Some(memory) = subtable(engine, "memory") {
-                    let step = Value::Float(recipe.step_gigabytes);
-                    memory.insert("step_gigabytes".to_owned(), step);
+                    set(memory, "step_gigabytes", recipe.step_gigabytes);
                 }
             }
-            ModelRecipe::Sdcpp(_) => by_sdcpp(engine, choice, files, places, environment),
+            ModelRecipe::Sdcpp(_) => {
+                set(engine, "kind", "sdcpp");
+                set(engine, "server", environment.command.concat());
+                set_parts(engine, choice, files, places);
+            }
         }
-        let files = files.iter().map(|file| source(file, places));
-        engine.insert("files".to_owned(), Value::Array(files.collect()));
+        let files: Vec<Table> = files.iter().map(|file| source(file, places)).collect();
+        set(engine, "files", files);
     }
     set_device(&mut card, choice);
     set_patience(&mut card, choice);
@@ -82,79 +89,58 @@ pub fn card(
     )
 }
 
-/// The command, the device, the folders of repositories, and what waits in main memory.
-fn by_diffusers(
-    engine: &mut Table,
-    choice: &Choice,
-    files: &[HubFile],
-    places: &Places,
-    environment: &PreparedEnvironment,
-) {
-    let command = environment.command.iter().map(|part| text(part));
-    engine.insert("command".to_owned(), Value::Array(command.collect()));
-    set_variables(engine, &environment.environment);
+/// The device, the folders of repositories, and what waits in main memory.
+fn set_pipeline(engine: &mut Table, choice: &Choice, files: &[HubFile], places: &Places) {
     if let Some(gpu) = bound_gpu(choice) {
         // The UUID stays when GPUs are added.
-        engine.insert("devices".to_owned(), Value::Array(vec![text(&gpu.uuid)]));
+        set(engine, "devices", vec![gpu.uuid.as_str()]);
     }
-    let Some(settings) = subtable(engine, "settings") else {
-        return;
-    };
     let folders = files
         .iter()
         .map(|file| (file.repository.as_str(), places.repository_path(file)));
-    replace_texts(settings, &folders.collect());
+    let folders = folders.collect();
+    let Some(Value::Table(settings)) = engine.get_mut("settings") else {
+        return;
+    };
+    settings
+        .iter_mut()
+        .for_each(|(_, value)| replace_texts(value, &folders));
     settings.remove("offload_options");
     let offload = match choice.placement.offload {
         OffloadMode::None => "none",
         OffloadMode::Model => "model",
         OffloadMode::Layers => {
-            let leaf = Table::from_iter([("offload_type".to_owned(), text("leaf_level"))]);
-            settings.insert("offload_options".to_owned(), Value::Table(leaf));
+            let leaf = BTreeMap::from([("offload_type", "leaf_level")]);
+            set(settings, "offload_options", leaf);
             "group"
         }
     };
-    settings.insert("offload".to_owned(), text(offload));
+    set(settings, "offload", offload);
     // Not every pipeline has tiles: only those that need them get the setting.
     if choice.placement.tiles {
-        settings.insert("vae_tiling".to_owned(), Value::Boolean(true));
+        set(settings, "vae_tiling", true);
     }
 }
 
-/// The server, the device, the files, and what waits in main memory.
-fn by_sdcpp(
-    engine: &mut Table,
-    choice: &Choice,
-    files: &[HubFile],
-    places: &Places,
-    environment: &PreparedEnvironment,
-) {
-    engine.insert("kind".to_owned(), text("sdcpp"));
-    if let Some(server) = environment.command.first() {
-        engine.insert("server".to_owned(), text(server));
-    }
+/// The device, the files, and what waits in main memory.
+fn set_parts(engine: &mut Table, choice: &Choice, files: &[HubFile], places: &Places) {
     let Some(model) = subtable(engine, "model") else {
         return;
     };
-    for wanted in model_files(choice) {
-        let mut found = files.iter();
-        let found = found
-            .find(|file| file.repository == wanted.repository && file.path == wanted.path)
-            .map(|file| places.weight_path(file));
-        model.extend(found.map(|path| (wanted.key, path_text(&path))));
+    for (key, wanted) in model_files(choice) {
+        let mut files = files.iter();
+        if let Some(file) =
+            files.find(|file| file.repository == wanted.id && wanted.takes(&file.path))
+        {
+            set(model, &key, path_text(&places.weight_path(file)));
+        }
     }
-    for (key, is_on) in [
-        (
-            "offload_to_cpu",
-            choice.placement.offload == OffloadMode::Model,
-        ),
-        ("vae_tiling", choice.placement.tiles),
-    ] {
-        model.insert(key.to_owned(), Value::Boolean(is_on));
-    }
+    let is_offloaded = choice.placement.offload == OffloadMode::Model;
+    set(model, "offload_to_cpu", is_offloaded);
+    set(model, "vae_tiling", choice.placement.tiles);
     // The server counts in the order of nvidia-smi, which Kinora sets for its processes. Of Vulkan's order nothing is known.
     if let Some(gpu) = bound_gpu(choice).filter(|_| is_bound(choice)) {
-        model.insert("backend".to_owned(), text(&format!("cuda{}", gpu.index)));
+        set(model, "backend", format!("cuda{}", gpu.index));
     }
 }
 
@@ -188,112 +174,90 @@ fn set_device(card: &mut Table, choice: &Choice) {
     };
     let usable = gpu.memory_bytes as f64 / 1e6 * FILLED_MAX;
     let needed = (choice.needs_gigabytes * 1e3).min(usable);
-    let megabytes = |figure: f64| Value::Integer((figure.floor() as i64).max(1));
-    let share = Table::from_iter([
-        ("device".to_owned(), text(name)),
-        ("memory_megabytes".to_owned(), megabytes(needed)),
-    ]);
-    if let Some(engine) = first_table(card, "engines") {
-        engine.extend(share);
+    let megabytes = |figure: f64| (figure.floor() as i64).max(1);
+    if let Some(engine) = engine_table_mut(card) {
+        set(engine, "device", name.as_str());
+        set(engine, "memory_megabytes", megabytes(needed));
     }
-    let device = Table::from_iter([
-        ("name".to_owned(), text(name)),
-        ("memory_megabytes".to_owned(), megabytes(usable)),
-    ]);
-    let devices = Value::Array(vec![Value::Table(device)]);
-    card.insert("devices".to_owned(), devices);
+    let mut device = Table::new();
+    set(&mut device, "name", name.as_str());
+    set(&mut device, "memory_megabytes", megabytes(usable));
+    set(card, "devices", vec![device]);
 }
 
 /// On a processor a step may take hours, and shows nothing before it ends.
 fn set_patience(card: &mut Table, choice: &Choice) {
-    let engine = first_table(card, "engines").filter(|_| choice.device.is_none());
+    let engine = engine_table_mut(card).filter(|_| choice.device.is_none());
     if let Some(host) = engine.and_then(|engine| subtable(engine, "host")) {
-        let seconds = Value::Integer(CPU_SILENCE_SECONDS);
-        host.insert("silence_seconds".to_owned(), seconds);
-    }
-}
-
-fn set_variables(engine: &mut Table, variables: &BTreeMap<String, String>) {
-    let variables = variables
-        .iter()
-        .map(|(name, value)| (name.clone(), text(value)));
-    let variables: Table = variables.collect();
-    if !variables.is_empty() {
-        engine.insert("environment".to_owned(), Value::Table(variables));
+        set(host, "silence_seconds", CPU_SILENCE_SECONDS);
     }
 }
 
 /// Replaces each text that is a repository by its folder, at any depth: a pipeline, or a LoRA.
-fn replace_texts(table: &mut Table, folders: &BTreeMap<&str, PathBuf>) {
-    for (_, value) in table.iter_mut() {
-        replace_text(value, folders);
-    }
-}
-
-fn replace_text(value: &mut Value, folders: &BTreeMap<&str, PathBuf>) {
+fn replace_texts(value: &mut Value, folders: &BTreeMap<&str, PathBuf>) {
     match value {
         Value::String(id) => {
             if let Some(folder) = folders.get(id.as_str()) {
-                *value = path_text(folder);
+                *value = path_text(folder).into();
             }
         }
-        Value::Array(values) => values.iter_mut().for_each(|one| replace_text(one, folders)),
-        Value::Table(table) => replace_texts(table, folders),
+        Value::Array(values) => values
+            .iter_mut()
+            .for_each(|one| replace_texts(one, folders)),
+        Value::Table(table) => table
+            .iter_mut()
+            .for_each(|(_, one)| replace_texts(one, folders)),
         _ => {}
     }
 }
 
 /// Where a file comes from.
-fn source(file: &HubFile, places: &Places) -> Value {
+fn source(file: &HubFile, places: &Places) -> Table {
     let mut source = Table::new();
-    source.insert("path".to_owned(), path_text(&places.weight_path(file)));
-    source.insert("url".to_owned(), text(file.url.as_str()));
-    let bytes = file.bytes.and_then(|bytes| i64::try_from(bytes).ok());
-    source.extend(bytes.map(|bytes| ("bytes".to_owned(), Value::Integer(bytes))));
-    let sha256 = file.sha256.as_deref();
-    source.extend(sha256.map(|sha256| ("sha256".to_owned(), text(sha256))));
-    Value::Table(source)
+    set(&mut source, "path", path_text(&places.weight_path(file)));
+    set(&mut source, "url", file.url.as_str());
+    if let Some(bytes) = file.bytes {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        set(&mut source, "bytes", bytes);
+    }
+    if let Some(sha256) = &file.sha256 {
+        set(&mut source, "sha256", sha256.as_str());
+    }
+    source
 }
 
 /// Gives the first model the name, and those that extend its identifier (`NAME-edit`) the same beginning.
 fn set_models(card: &mut Table, choice: &Choice) {
     let name = &choice.entry.name;
-    let resolutions: Vec<Value> = choice.resolutions.iter().map(|one| text(one)).collect();
     let models = card.get_mut("models").and_then(Value::as_array_mut);
     let models = models.into_iter().flatten().filter_map(Value::as_table_mut);
     let mut first = None;
     for model in models {
-        let id = model
-            .get("id")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        let first: &String = first.get_or_insert_with(|| id.clone());
+        let id = model.get("id").and_then(Value::as_str).unwrap_or_default();
+        let first = first.get_or_insert_with(|| id.to_owned());
         let suffix = id.strip_prefix(first.as_str()).unwrap_or_default();
-        model.insert("id".to_owned(), text(&format!("{name}{suffix}")));
-        model.insert("engine".to_owned(), text(name));
-        if !resolutions.is_empty() {
-            model.insert("resolutions".to_owned(), Value::Array(resolutions.clone()));
+        let id = format!("{name}{suffix}");
+        set(model, "id", id);
+        set(model, "engine", name.as_str());
+        if !choice.resolutions.is_empty() {
+            set(model, "resolutions", choice.resolutions.to_vec());
         }
     }
 }
 
-fn first_table<'t>(table: &'t mut Table, key: &str) -> Option<&'t mut Table> {
-    table
-        .get_mut(key)?
-        .as_array_mut()?
-        .first_mut()?
-        .as_table_mut()
+fn set(table: &mut Table, key: &str, value: impl Into<Value>) {
+    table.insert(key.to_owned(), value.into());
+}
+
+fn engine_table_mut(card: &mut Table) -> Option<&mut Table> {
+    let engines = card.get_mut("engines")?.as_array_mut()?;
+    engines.first_mut()?.as_table_mut()
 }
 
 fn subtable<'t>(table: &'t mut Table, key: &str) -> Option<&'t mut Table> {
     table.get_mut(key)?.as_table_mut()
 }
 
-fn text(text: &str) -> Value {
-    Value::String(text.to_owned())
-}
-
-fn path_text(path: &Path) -> Value {
-    Value::String(path.to_string_lossy().into_owned())
+fn path_text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }

@@ -11,9 +11,9 @@ use crate::machine::{GpuApi, GpuInfo, Machine, gigabytes, select_gpus};
 use crate::memory::{FILLED_MAX, MemoryNeeds, OffloadMode, WeightPlacement};
 
 /// The earliest driver for CUDA 13, with which torch is built (NVIDIA, "CUDA Compatibility", table 1).
-const CUDA_13_DRIVER: u32 = 580;
+const CUDA_13_DRIVER: f64 = 580.0;
 /// The earliest driver for CUDA 12, with which `sd-server` is built (the same table).
-const CUDA_12_DRIVER: u32 = 525;
+const CUDA_12_DRIVER: f64 = 525.0;
 /// The earliest compute capability of both: Turing's. CUDA 13 builds for no earlier one, and neither do the authors of the CUDA 12
 /// build of `sd-server`.
 const COMPUTE_MIN: f64 = 7.5;
@@ -58,95 +58,68 @@ pub struct Choice {
     pub why: String,
 }
 
-/// Why no recipe fits: a sentence each, with what would help.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .reasons.join("\n"))]
-pub struct NoFit {
-    /// The sentences.
-    pub reasons: Vec<String>,
-}
-
-impl NoFit {
-    fn because(reason: String) -> Self {
-        Self {
-            reasons: vec![reason],
-        }
-    }
-}
-
 /// The first recipe of `entry` that fits `machine`: first without moving layers over the bus in each step, which takes
 /// several times as long, and then with it. Of several GPUs, the one with the most memory.
 ///
 /// # Errors
-/// [`NoFit`] with a reason for each recipe.
+/// Why no recipe fits: a sentence each, with what would help.
 pub fn choose(
     entry: &'static CatalogueEntry,
     machine: &Machine,
     wishes: &Wishes,
-) -> Result<Choice, NoFit> {
+) -> Result<Choice, Vec<String>> {
     let ways = ways(entry, wishes)?;
     let devices = devices(machine, wishes)?;
     let mut reasons: Vec<String> = Vec::new();
     for may_move_layers in [false, true] {
         reasons.clear();
-        let mut last: Option<&ModelRecipe> = None;
-        for way in &ways {
-            // The reason is that of the largest GPU.
+        for (recipe, ways) in &ways {
+            // The reason is that of the largest GPU; of the last quantisation and the last clips, which need the least.
             let mut reason = None;
-            for device in &devices {
-                let trial = Trial {
-                    entry,
-                    way: *way,
-                    device: *device,
-                    machine,
-                    wishes,
-                    may_move_layers,
-                };
-                match trial.choice() {
-                    Ok(choice) => return Ok(choice),
-                    Err(why) => reason = reason.or(Some(why)),
+            for way in ways {
+                reason = None;
+                for device in &devices {
+                    let trial = Trial {
+                        entry,
+                        recipe,
+                        way: *way,
+                        device: *device,
+                        machine,
+                        wishes,
+                        may_move_layers,
+                    };
+                    match trial.choice() {
+                        Ok(choice) => return Ok(choice),
+                        Err(why) => reason = reason.or(Some(why)),
+                    }
                 }
             }
-            // Of a recipe, the last quantisation and the last clips need the least.
-            if last.is_some_and(|last| std::ptr::eq(last, way.recipe)) {
-                reasons.pop();
-            }
-            last = Some(way.recipe);
             reasons.extend(reason);
         }
     }
     reasons.extend(machine.problems.iter().cloned());
-    Err(NoFit { reasons })
+    Err(reasons)
 }
 
-/// A recipe with one of its quantisations.
+/// One way to run a recipe.
 #[derive(Clone, Copy)]
-struct Way {
-    recipe: &'static ModelRecipe,
-    kind: WayKind,
-}
-
-#[derive(Clone, Copy)]
-enum WayKind {
+enum Way {
     Diffusers(&'static DiffusersRecipe),
     Sdcpp(&'static ClipMemory, &'static SdcppVariant),
 }
 
 /// What the operator leaves of the recipes.
-fn ways(entry: &'static CatalogueEntry, wishes: &Wishes) -> Result<Vec<Way>, NoFit> {
-    let mut ways = Vec::new();
-    for recipe in &entry.recipes {
-        if wishes
-            .engine
-            .is_some_and(|engine| engine != recipe.engine())
-        {
-            continue;
-        }
-        let kinds: Vec<WayKind> = match recipe {
+fn ways(
+    entry: &'static CatalogueEntry,
+    wishes: &Wishes,
+) -> Result<Vec<(&'static ModelRecipe, Vec<Way>)>, Vec<String>> {
+    let wanted = |recipe: &&ModelRecipe| wishes.engine.is_none_or(|one| one == recipe.engine());
+    let ways = entry.recipes.iter().filter(wanted).map(|recipe| {
+        let ways = match recipe {
             // An operator who names a build or a quantisation of the other engine wants that one.
             ModelRecipe::Diffusers(_) if wishes.variant.is_some() => Vec::new(),
             ModelRecipe::Diffusers(_) if wishes.sd_server.is_some() => Vec::new(),
-            ModelRecipe::Diffusers(recipe) => vec![WayKind::Diffusers(recipe)],
+            ModelRecipe::Diffusers(recipe) => vec![Way::Diffusers(recipe)],
             ModelRecipe::Sdcpp(recipe) => {
                 let label = wishes.variant.as_deref();
                 let named = |variant: &&SdcppVariant| {
@@ -154,21 +127,22 @@ fn ways(entry: &'static CatalogueEntry, wishes: &Wishes) -> Result<Vec<Way>, NoF
                 };
                 let clips = recipe.clips.iter().flat_map(|clip| {
                     let variants = recipe.variants.iter().filter(named);
-                    variants.map(move |variant| WayKind::Sdcpp(clip, variant))
+                    variants.map(move |variant| Way::Sdcpp(clip, variant))
                 });
                 clips.collect()
             }
         };
-        ways.extend(kinds.into_iter().map(|kind| Way { recipe, kind }));
+        (recipe, ways)
+    });
+    let ways: Vec<_> = ways.collect();
+    if ways.iter().any(|(_, ways)| !ways.is_empty()) {
+        return Ok(ways);
     }
-    if ways.is_empty() {
-        return Err(NoFit::because(format!(
-            "The catalogue cannot run {} as asked; it knows: {}.",
-            entry.name,
-            known_ways(entry)
-        )));
-    }
-    Ok(ways)
+    Err(vec![format!(
+        "The catalogue cannot run {} as asked; it knows: {}.",
+        entry.name,
+        known_ways(entry)
+    )])
 }
 
 /// The engines and quantisations of a model, for an operator who named another.
@@ -185,7 +159,10 @@ fn known_ways(entry: &CatalogueEntry) -> String {
 }
 
 /// The devices to try, the largest first; `None` is the processor.
-fn devices<'m>(machine: &'m Machine, wishes: &Wishes) -> Result<Vec<Option<&'m GpuInfo>>, NoFit> {
+fn devices<'m>(
+    machine: &'m Machine,
+    wishes: &Wishes,
+) -> Result<Vec<Option<&'m GpuInfo>>, Vec<String>> {
     if let Some(name) = &wishes.device {
         if name == "cpu" {
             return Ok(vec![None]);
@@ -194,10 +171,10 @@ fn devices<'m>(machine: &'m Machine, wishes: &Wishes) -> Result<Vec<Option<&'m G
         let found = found.map_err(|name| {
             let known = machine.gpus.iter().map(title).chain(["cpu".to_owned()]);
             let known: Vec<_> = known.collect();
-            NoFit::because(format!(
+            vec![format!(
                 "This machine has no device '{name}'; it has {}.",
                 known.join(", ")
-            ))
+            )]
         })?;
         return Ok(found.into_iter().map(Some).collect());
     }
@@ -208,7 +185,7 @@ fn devices<'m>(machine: &'m Machine, wishes: &Wishes) -> Result<Vec<Option<&'m G
                     To try a model on the processor, which takes hours for a clip, add --device cpu.";
         let mut reasons = machine.problems.clone();
         reasons.push(none.to_owned());
-        return Err(NoFit { reasons });
+        return Err(reasons);
     }
     Ok(gpus.into_iter().map(Some).collect())
 }
@@ -216,6 +193,7 @@ fn devices<'m>(machine: &'m Machine, wishes: &Wishes) -> Result<Vec<Option<&'m G
 /// One way on one device.
 struct Trial<'m> {
     entry: &'static CatalogueEntry,
+    recipe: &'static ModelRecipe,
     way: Way,
     device: Option<&'m GpuInfo>,
     machine: &'m Machine,
@@ -226,9 +204,9 @@ struct Trial<'m> {
 impl Trial<'_> {
     /// The choice, or the reason against it.
     fn choice(&self) -> Result<Choice, String> {
-        match self.way.kind {
-            WayKind::Diffusers(recipe) => self.by_diffusers(recipe),
-            WayKind::Sdcpp(clip, variant) => self.by_sdcpp(clip, variant),
+        match self.way {
+            Way::Diffusers(recipe) => self.by_diffusers(recipe),
+            Way::Sdcpp(clip, variant) => self.by_sdcpp(clip, variant),
         }
     }
 
@@ -237,7 +215,7 @@ impl Trial<'_> {
         let gpu = self.device.filter(|gpu| gpu.api != GpuApi::Vulkan);
         let gpu = gpu.ok_or_else(|| unfit("it needs a GPU of NVIDIA".to_owned()))?;
         check_cuda_13(gpu).map_err(unfit)?;
-        let card = self.way.recipe.card();
+        let card = self.recipe.card();
         let engine = engine_table(&card).cloned().unwrap_or_default();
         let needs = engine.get("memory").cloned();
         let needs: Option<MemoryNeeds> = needs.and_then(|needs| needs.try_into().ok());
@@ -245,7 +223,7 @@ impl Trial<'_> {
             needs.ok_or_else(|| unfit("its card has no figures of memory".to_owned()))?;
         needs.step_gigabytes = recipe.step_gigabytes;
         let current = WeightPlacement::from_engine(&engine);
-        let placement = self.place(&needs, current, gpu).map_err(unfit)?;
+        let placement = self.place(&needs, current).map_err(unfit)?;
         let (needs, download) = (needs.required_gigabytes(placement), recipe.gigabytes);
         Ok(self.chosen(placement, needs, download, EnvironmentKind::Diffusers))
     }
@@ -263,35 +241,34 @@ impl Trial<'_> {
             Some(gpu) if can_run_cuda_12(gpu) => SdServerBuild::Cuda12,
             Some(_) => SdServerBuild::Vulkan,
         };
-        let placement = match self.device {
-            None => self.place_in_main_memory(&needs),
-            Some(gpu) => {
-                let current = WeightPlacement {
-                    offload: OffloadMode::None,
-                    // Vulkan's drivers limit each buffer to 2 or 4 GiB, and decoding at once needs one that is larger.
-                    tiles: build == SdServerBuild::Vulkan,
-                    has_layers: false,
-                };
-                self.place(&needs, current, gpu)
-            }
+        let current = WeightPlacement {
+            offload: OffloadMode::None,
+            // Vulkan's drivers limit each buffer to 2 or 4 GiB, and decoding at once needs one that is larger. On the processor
+            // they save memory.
+            tiles: build != SdServerBuild::Cuda12,
+            has_layers: false,
         };
-        let placement = placement.map_err(unfit)?;
-        let build = self
-            .wishes
-            .sd_server
-            .clone()
-            .map_or(build, SdServerBuild::Given);
+        let placement = self.place(&needs, current).map_err(unfit)?;
+        let own = self.wishes.sd_server.clone();
+        let build = own.map_or(build, SdServerBuild::Given);
         let (needs, download) = (needs.required_gigabytes(placement), variant.gigabytes());
         Ok(self.chosen(placement, needs, download, EnvironmentKind::SdServer(build)))
     }
 
-    /// The quickest placement that fits the GPU and the main memory.
+    /// The quickest placement that fits the GPU and the main memory; on the processor, the current one.
     fn place(
         &self,
         needs: &MemoryNeeds,
         current: WeightPlacement,
-        gpu: &GpuInfo,
     ) -> Result<WeightPlacement, String> {
+        let main = gigabytes(self.machine.memory_bytes);
+        let has_room = |needs: f64| main == 0.0 || needs <= FILLED_MAX * main;
+        let Some(gpu) = self.device else {
+            let needs = needs.required_gigabytes(current);
+            return has_room(needs).then_some(current).ok_or_else(|| {
+                format!("it needs {needs:.1} GB, and this machine has {main:.1} GB of main memory")
+            });
+        };
         if gpu.memory_bytes == 0 {
             // Intel's driver does not say it. An operator who names the device knows it.
             return match self.wishes.device {
@@ -308,12 +285,10 @@ impl Trial<'_> {
             };
         }
         let memory = gpu.gigabytes();
-        let all = || {
-            let all = current.alternatives();
-            all.filter(|one| self.may_move_layers || one.offload != OffloadMode::Layers)
-        };
-        let Some(quickest) = all().find(|one| needs.fits(*one, memory)) else {
-            let least = all().map(|one| needs.required_gigabytes(one));
+        let mut all: Vec<WeightPlacement> = current.alternatives().collect();
+        all.retain(|one| self.may_move_layers || one.offload != OffloadMode::Layers);
+        let Some(quickest) = all.iter().find(|one| needs.fits(**one, memory)) else {
+            let least = all.iter().map(|one| needs.required_gigabytes(*one));
             let least = least.fold(f64::INFINITY, f64::min);
             return Err(format!(
                 "it needs {least:.1} GB at least, and of the {memory:.1} GB of {} it may fill {:.1}",
@@ -321,36 +296,13 @@ impl Trial<'_> {
                 FILLED_MAX * memory
             ));
         };
-        let (weights, main) = (
-            needs.weights_gigabytes(),
-            gigabytes(self.machine.memory_bytes),
-        );
-        let has_room = main == 0.0 || weights <= FILLED_MAX * main;
-        if quickest.offload == OffloadMode::None || has_room {
-            return Ok(quickest);
+        let weights = needs.weights_gigabytes();
+        if quickest.offload == OffloadMode::None || has_room(weights) {
+            return Ok(*quickest);
         }
         Err(format!(
             "{} is too small for all weights, and {weights:.1} GB of them would wait in main memory, which has {main:.1} GB",
             title(gpu)
-        ))
-    }
-
-    /// Everything in main memory, for the processor.
-    fn place_in_main_memory(&self, needs: &MemoryNeeds) -> Result<WeightPlacement, String> {
-        let placement = WeightPlacement {
-            offload: OffloadMode::None,
-            tiles: true,
-            has_layers: false,
-        };
-        let (needs, main) = (
-            needs.required_gigabytes(placement),
-            gigabytes(self.machine.memory_bytes),
-        );
-        if main == 0.0 || needs <= FILLED_MAX * main {
-            return Ok(placement);
-        }
-        Err(format!(
-            "it needs {needs:.1} GB, and this machine has {main:.1} GB of main memory"
         ))
     }
 
@@ -376,9 +328,9 @@ impl Trial<'_> {
             Some(gpu) if gpu.memory_bytes == 0 => title(gpu),
             Some(gpu) => format!("{} with {:.1} GB", title(gpu), gpu.gigabytes()),
         };
-        let (variant, resolutions): (_, &'static [String]) = match self.way.kind {
-            WayKind::Diffusers(_) => (None, &[]),
-            WayKind::Sdcpp(clip, variant) => (Some(variant), &clip.resolutions),
+        let (variant, resolutions): (_, &'static [String]) = match self.way {
+            Way::Diffusers(_) => (None, &[]),
+            Way::Sdcpp(clip, variant) => (Some(variant), &clip.resolutions),
         };
         let clips = match resolutions {
             [] => String::new(),
@@ -386,7 +338,7 @@ impl Trial<'_> {
         };
         Choice {
             entry: self.entry,
-            recipe: self.way.recipe,
+            recipe: self.recipe,
             device: self.device.cloned(),
             is_one_of_many: self.machine.gpus.len() > 1,
             variant,
@@ -406,16 +358,13 @@ fn check_cuda_13(gpu: &GpuInfo) -> Result<(), String> {
         return Ok(());
     };
     let title = title(gpu);
-    if gpu
-        .driver_major()
-        .is_some_and(|major| major < CUDA_13_DRIVER)
-    {
+    if is_before(driver, CUDA_13_DRIVER) {
         return Err(format!(
             "the driver of {title} is {driver}, and torch, which is built with CUDA 13, needs {CUDA_13_DRIVER} or later; \
              install a newer driver and restart"
         ));
     }
-    if is_before_turing(compute) {
+    if is_before(compute, COMPUTE_MIN) {
         return Err(format!(
             "{title} has compute capability {compute}, and torch, which is built with CUDA 13, needs {COMPUTE_MIN} or later \
              (GeForce RTX 20)"
@@ -426,19 +375,20 @@ fn check_cuda_13(gpu: &GpuInfo) -> Result<(), String> {
 
 /// Whether the CUDA build of `sd-server` runs on a GPU.
 fn can_run_cuda_12(gpu: &GpuInfo) -> bool {
-    let GpuApi::Cuda { compute, .. } = &gpu.api else {
-        return false;
-    };
-    gpu.driver_major()
-        .is_none_or(|major| major >= CUDA_12_DRIVER)
-        && !is_before_turing(compute)
+    match &gpu.api {
+        GpuApi::Cuda { compute, driver } => {
+            !is_before(driver, CUDA_12_DRIVER) && !is_before(compute, COMPUTE_MIN)
+        }
+        GpuApi::Vulkan => false,
+    }
 }
 
-/// A capability that cannot be read is that of a GPU newer than this program.
-fn is_before_turing(compute: &str) -> bool {
-    compute
-        .parse()
-        .is_ok_and(|number: f64| number < COMPUTE_MIN)
+/// Whether a version or capability is earlier than `min`, by its first two numbers. One that cannot be read is that of a GPU newer
+/// than this program.
+fn is_before(version: &str, min: f64) -> bool {
+    let end = version.match_indices('.').nth(1).map(|(end, _)| end);
+    let number = version.get(..end.unwrap_or(version.len()));
+    number.is_some_and(|text| text.parse().is_ok_and(|number: f64| number < min))
 }
 
 /// `device 0 (NVIDIA GeForce RTX 4090)`.

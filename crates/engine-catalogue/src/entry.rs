@@ -81,12 +81,8 @@ pub struct RepositoryFiles {
     /// Branch, tag or commit.
     #[serde(default = "main_branch")]
     pub revision: String,
-    /// Patterns of the files to get; all if empty. `*` matches any characters.
-    #[serde(default)]
+    /// Patterns of the files to get. `*` matches any characters.
     pub include: Vec<String>,
-    /// Patterns of files that are not needed.
-    #[serde(default)]
-    pub exclude: Vec<String>,
 }
 
 /// A model by stable-diffusion.cpp. Its files are those of its card.
@@ -135,19 +131,11 @@ pub struct SdcppVariant {
     pub files: BTreeMap<String, String>,
 }
 
-/// A name that the catalogue does not have.
-#[derive(Debug, thiserror::Error)]
-#[error("the catalogue has no model '{name}'; {advice}")]
-pub struct UnknownModel {
-    name: String,
-    advice: String,
-}
-
 /// All models, sorted by name.
 pub fn catalogue() -> &'static [CatalogueEntry] {
     // All parse: a test reads each.
     static PARSED: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(|| {
-        let entries = ENTRIES.iter().map(|text| toml::from_str(text));
+        let entries = ENTRIES.iter().map(|(_, text)| toml::from_str(text));
         entries.filter_map(Result::ok).collect()
     });
     &PARSED
@@ -156,45 +144,30 @@ pub fn catalogue() -> &'static [CatalogueEntry] {
 /// The model of this name.
 ///
 /// # Errors
-/// [`UnknownModel`], with the names that are close, or all.
-pub fn find(name: &str) -> Result<&'static CatalogueEntry, UnknownModel> {
+/// A sentence with the names that are close, or all.
+pub fn find(name: &str) -> Result<&'static CatalogueEntry, String> {
     let mut entries = catalogue().iter();
     entries.find(|entry| entry.name == name).ok_or_else(|| {
         let names = || catalogue().iter().map(|entry| entry.name.as_str());
         let close: Vec<&str> = names().filter(|known| are_close(name, known)).collect();
         let advice = if close.is_empty() {
-            format!("it has {}", names().collect::<Vec<_>>().join(", "))
+            format!("it has {}.", names().collect::<Vec<_>>().join(", "))
         } else {
             format!("did you mean {}?", close.join(" or "))
         };
-        let name = name.escape_debug().to_string();
-        UnknownModel { name, advice }
+        let name = name.escape_debug();
+        format!("The catalogue has no model '{name}'; {advice}")
     })
 }
 
 /// Whether one name is a part of the other, or at most three typing errors away.
 fn are_close(name: &str, known: &str) -> bool {
-    let plain = |text: &str| -> Vec<char> {
+    let plain = |text: &str| -> String {
         let all = text.chars().flat_map(char::to_lowercase);
         all.filter(|one| one.is_alphanumeric()).take(64).collect()
     };
     let (name, known) = (plain(name), plain(known));
-    let is_part = name.len() >= 3 && known.windows(name.len()).any(|part| part == name);
-    is_part || typing_errors(&name, &known) <= 3
-}
-
-/// Levenshtein's distance.
-fn typing_errors(one: &[char], other: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (number, a) in one.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], number + 1);
-        for (column, b) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
+    name.len() >= 3 && known.contains(&name) || strsim::levenshtein(&name, &known) <= 3
 }
 
 impl ModelRecipe {

@@ -7,52 +7,29 @@ use url::Url;
 use crate::choice::Choice;
 use crate::entry::{ModelRecipe, RepositoryFiles, engine_table};
 
-/// A file that the card of stable-diffusion.cpp names.
-pub(crate) struct ModelFile {
-    /// The key of `[engines.model]` that has its path.
-    pub(crate) key: String,
-    /// `ORGANISATION/NAME`.
-    pub(crate) repository: String,
-    /// Branch, tag or commit.
-    revision: String,
-    /// Path in the repository.
-    pub(crate) path: String,
-}
-
 impl RepositoryFiles {
     /// Whether the file at `path` is needed. Hidden ones, such as `.gitattributes`, never are.
     pub(crate) fn takes(&self, path: &str) -> bool {
-        let matches = |patterns: &[String]| patterns.iter().any(|one| matches_pattern(one, path));
         let is_hidden = path.split('/').any(|name| name.starts_with('.'));
-        let is_included = self.include.is_empty() || matches(&self.include);
-        is_included && !is_hidden && !matches(&self.exclude)
+        let mut patterns = self.include.iter();
+        !is_hidden && patterns.any(|pattern| matches_pattern(pattern, path))
     }
 }
 
 /// The files of a choice, by repository.
 pub(crate) fn repositories(choice: &Choice) -> Vec<RepositoryFiles> {
-    if let ModelRecipe::Diffusers(recipe) = choice.recipe {
-        return recipe.repositories.clone();
+    match choice.recipe {
+        ModelRecipe::Diffusers(recipe) => recipe.repositories.clone(),
+        ModelRecipe::Sdcpp(_) => model_files(choice)
+            .into_iter()
+            .map(|(_, file)| file)
+            .collect(),
     }
-    let mut repositories: Vec<RepositoryFiles> = Vec::new();
-    for file in model_files(choice) {
-        let mut known = repositories.iter_mut();
-        let known = known.find(|one| one.id == file.repository && one.revision == file.revision);
-        match known {
-            Some(one) => one.include.push(file.path),
-            None => repositories.push(RepositoryFiles {
-                id: file.repository,
-                revision: file.revision,
-                include: vec![file.path],
-                exclude: Vec::new(),
-            }),
-        }
-    }
-    repositories
 }
 
-/// The files of the card, those of the chosen quantisation in place of its own.
-pub(crate) fn model_files(choice: &Choice) -> Vec<ModelFile> {
+/// The files of the card by their keys of `[engines.model]`, those of the chosen quantisation in place of its own: one in each
+/// repository.
+pub(crate) fn model_files(choice: &Choice) -> Vec<(String, RepositoryFiles)> {
     let card = choice.recipe.card();
     let own = |path: &str| {
         let files = engine_table(&card)?.get("files")?.as_array()?;
@@ -61,15 +38,14 @@ pub(crate) fn model_files(choice: &Choice) -> Vec<ModelFile> {
         text(file, "url")
     };
     let model = engine_table(&card).and_then(|engine| engine.get("model")?.as_table());
-    let mut files = Vec::new();
-    for (key, value) in model.into_iter().flatten() {
+    let files = model.into_iter().flatten().filter_map(|(key, value)| {
         let replaced = choice.variant.and_then(|variant| variant.files.get(key));
         let address = replaced
             .map(String::as_str)
             .or_else(|| own(value.as_str()?));
-        files.extend(address.and_then(|address| hub_file(key, address)));
-    }
-    files
+        Some((key.clone(), hub_file(address?)?))
+    });
+    files.collect()
 }
 
 fn text<'t>(table: &'t Table, key: &str) -> Option<&'t str> {
@@ -77,17 +53,16 @@ fn text<'t>(table: &'t Table, key: &str) -> Option<&'t str> {
 }
 
 /// Takes `https://HUB/ORGANISATION/NAME/resolve/REVISION/PATH` apart.
-fn hub_file(key: &str, address: &str) -> Option<ModelFile> {
+fn hub_file(address: &str) -> Option<RepositoryFiles> {
     let url = Url::parse(address).ok()?;
-    let mut parts = url.path().trim_start_matches('/').splitn(5, '/');
-    let (organisation, name) = (parts.next()?, parts.next()?);
-    let (resolve, revision) = (parts.next()?, parts.next()?);
-    (resolve == "resolve").then_some(())?;
-    Some(ModelFile {
-        key: key.to_owned(),
-        repository: format!("{organisation}/{name}"),
+    let parts: Vec<&str> = url.path().trim_start_matches('/').splitn(5, '/').collect();
+    let [organisation, name, "resolve", revision, path] = parts[..] else {
+        return None;
+    };
+    Some(RepositoryFiles {
+        id: format!("{organisation}/{name}"),
         revision: revision.to_owned(),
-        path: parts.next()?.to_owned(),
+        include: vec![path.to_owned()],
     })
 }
 
@@ -134,9 +109,9 @@ mod tests {
 
     #[test]
     fn an_address_of_the_hub_has_five_parts() {
-        let file = hub_file("vae", "https://hub.example/a/b/resolve/main/c/d.gguf").unwrap();
+        let file = hub_file("https://hub.example/a/b/resolve/main/c/d.gguf").unwrap();
         assert_eq!(
-            [&file.repository, &file.revision, &file.path],
+            [&file.id, &file.revision, &file.include[0]],
             ["a/b", "main", "c/d.gguf"]
         );
         for other in [
@@ -144,7 +119,7 @@ mod tests {
             "https://hub.example/a",
             "a",
         ] {
-            assert!(hub_file("vae", other).is_none(), "{other}");
+            assert!(hub_file(other).is_none(), "{other}");
         }
     }
 }

@@ -92,27 +92,17 @@ struct LargeFile {
 }
 
 impl Hub {
-    /// A hub at `base`, such as `https://huggingface.co`. Only the token's own origin gets it.
+    /// A hub at `base`, such as `https://huggingface.co`. Only the token's own origin gets it. `roots_pem` are trusted
+    /// certificates in PEM besides the public ones.
     ///
     /// # Errors
-    /// [`HubError::Refused`] if the address or the certificates are unusable.
-    pub fn new(
-        base: Url,
-        token: Option<OriginToken>,
-        roots: TrustedRoots,
-    ) -> Result<Self, HubError> {
-        let unusable = |what: &str| HubError::Refused(format!("The hub's {what}."));
-        if !matches!(base.scheme(), "http" | "https") {
-            return Err(unusable("address must begin with http or https"));
-        }
-        let tls = roots.client_config();
-        let tls =
-            tls.map_err(|error| unusable(&format!("certificates: {}", error_chain(&error))))?;
-        let options = ClientOptions {
-            connect_timeout: Some(Duration::from_secs(10)),
-            ..ClientOptions::default()
-        };
-        let http = HttpClient::new(tls, options, None);
+    /// [`HubError::Refused`] if the certificates are unusable.
+    pub fn new(base: Url, token: Option<OriginToken>, roots_pem: &[u8]) -> Result<Self, HubError> {
+        let http = client(roots_pem).map_err(|why| {
+            HubError::Refused(format!(
+                "The certificates besides the public ones are unusable: {why}. Correct the file in SSL_CERT_FILE."
+            ))
+        })?;
         Ok(Self { base, token, http })
     }
 
@@ -125,20 +115,17 @@ impl Hub {
         for wanted in repositories(choice) {
             let commit = self.commit(&wanted).await?;
             let listed = self.tree(&wanted, &commit).await?;
+            let (id, revision) = (&wanted.id, &wanted.revision);
             // A pattern without a star is a file that must be there.
-            let mut named = wanted
-                .include
-                .iter()
-                .filter(|pattern| !pattern.contains('*'));
-            if let Some(missing) = named.find(|name| !listed.iter().any(|file| file.path == **name))
-            {
+            let is_missing = |name: &&String| {
+                !name.contains('*') && !listed.iter().any(|file| file.path == **name)
+            };
+            if let Some(missing) = wanted.include.iter().find(is_missing) {
                 return Err(HubError::Refused(format!(
-                    "{} has no file {missing} at {}: its publisher may have renamed it.",
-                    wanted.id, wanted.revision
+                    "{id} has no file {missing} at {revision}: its publisher may have renamed it."
                 )));
             }
             if listed.is_empty() {
-                let (id, revision) = (&wanted.id, &wanted.revision);
                 return Err(HubError::Refused(format!(
                     "{id} has none of the needed files at {revision}."
                 )));
@@ -150,26 +137,20 @@ impl Hub {
 
     /// The commit of the wanted revision.
     async fn commit(&self, wanted: &RepositoryFiles) -> Result<String, HubError> {
-        let url = self.address(
-            &wanted.id,
-            &["api", "models"],
-            &["revision", &wanted.revision],
-        )?;
-        let answer = self.get(&wanted.id, url).await?;
-        let revision: Revision = parsed(&wanted.id, answer.body())?;
-        if revision.sha.len() != 40 || !is_hexadecimal(&revision.sha) {
-            return Err(HubError::Refused(format!(
-                "{}: the hub's answer names no commit.",
-                wanted.id
-            )));
+        let id = &wanted.id;
+        let url = self.address(id, &["api", "models"], &["revision", &wanted.revision]);
+        let answer = self.get(id, url).await?;
+        let Revision { sha } = parsed(id, answer.body())?;
+        if is_hexadecimal(&sha, 40) {
+            return Ok(sha);
         }
-        Ok(revision.sha)
+        Err(refused(id, "the hub's answer names no commit"))
     }
 
     /// The wanted files at a commit.
     async fn tree(&self, wanted: &RepositoryFiles, commit: &str) -> Result<Vec<HubFile>, HubError> {
         let id = &wanted.id;
-        let mut url = self.address(id, &["api", "models"], &["tree", commit])?;
+        let mut url = self.address(id, &["api", "models"], &["tree", commit]);
         url.set_query(Some("recursive=true"));
         let mut files = Vec::new();
         for _ in 0..PAGES_MAX {
@@ -187,48 +168,39 @@ impl Hub {
                 None => return Ok(files),
                 Some(next) if next.origin() == self.base.origin() => url = next,
                 Some(_) => {
-                    return Err(HubError::Refused(format!(
-                        "{id}: the hub continues its list at another server."
-                    )));
+                    let what = "the hub continues its list at another server";
+                    return Err(refused(id, what));
                 }
             }
         }
-        Err(HubError::Refused(format!(
-            "{id} has more files than a model can need."
-        )))
+        Err(refused(id, "it has more files than a model can need"))
     }
 
     /// A file of the list. Its path becomes the name of a file here, so it must be plain.
     fn file(&self, id: &str, commit: &str, entry: TreeEntry) -> Result<HubFile, HubError> {
-        let TreeEntry {
-            path, size, lfs, ..
-        } = entry;
-        let refused = |what: &str| {
+        let path = entry.path;
+        let unusable = |what: &str| {
             let path = path.escape_debug();
-            Err(HubError::Refused(format!(
-                "{id}: the file '{path}' {what}."
-            )))
+            Err(refused(id, &format!("the file '{path}' {what}")))
         };
         if !is_plain(&path) {
-            return refused("has no plain name");
+            return unusable("has no plain name");
         }
-        let (large_bytes, sha256) = lfs.map_or((None, None), |lfs| (lfs.size, Some(lfs.oid)));
-        let bytes = large_bytes.or(size);
+        let lfs = entry.lfs.map(|lfs| (lfs.size, Some(lfs.oid)));
+        let (large_bytes, sha256) = lfs.unwrap_or_default();
+        let bytes = large_bytes.or(entry.size);
         if bytes.is_some_and(|bytes| bytes > FILE_BYTES_MAX) {
-            return refused("is longer than any file of a model");
+            return unusable("is longer than any file of a model");
         }
-        if sha256
-            .as_ref()
-            .is_some_and(|it| it.len() != 64 || !is_hexadecimal(it))
-        {
-            return refused("has no SHA-256 that can be read");
+        if sha256.as_ref().is_some_and(|it| !is_hexadecimal(it, 64)) {
+            return unusable("has no SHA-256 that can be read");
         }
         let mut below = vec!["resolve", commit];
         below.extend(path.split('/'));
         Ok(HubFile {
             repository: id.to_owned(),
             commit: commit.to_owned(),
-            url: self.address(id, &[], &below)?,
+            url: self.address(id, &[], &below),
             bytes,
             sha256: sha256.map(|it| it.to_ascii_lowercase()),
             path,
@@ -236,20 +208,14 @@ impl Hub {
     }
 
     /// The address of `before/ORGANISATION/NAME/after` below the hub's.
-    fn address(&self, id: &str, before: &[&str], after: &[&str]) -> Result<Url, HubError> {
+    fn address(&self, id: &str, before: &[&str], after: &[&str]) -> Url {
         let mut url = self.base.clone();
-        match url.path_segments_mut() {
-            Ok(mut segments) => {
-                let segments = segments.pop_if_empty().extend(before);
-                segments.extend(id.split('/')).extend(after);
-            }
-            Err(()) => {
-                return Err(HubError::Refused(
-                    "The hub's address has no path.".to_owned(),
-                ));
-            }
+        // An address of http has a path.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            let segments = segments.pop_if_empty().extend(before);
+            segments.extend(id.split('/')).extend(after);
         }
-        Ok(url)
+        url
     }
 
     /// An answer of status 200. Follows a repository to its new name at the same hub.
@@ -261,12 +227,9 @@ impl Hub {
                 request = request.header(AUTHORIZATION, token);
             }
             let request = request.body(Bytes::new());
-            let request = request.map_err(|error| HubError::Refused(format!("{id}: {error}.")))?;
-            let asked = self
-                .http
-                .exchange(request, ANSWER_LIMIT, ANSWER_BYTES_MAX)
-                .await;
-            let answer = asked.map_err(|error| {
+            let request = request.map_err(|error| refused(id, &error.to_string()))?;
+            let asked = self.http.exchange(request, ANSWER_LIMIT, ANSWER_BYTES_MAX);
+            let answer = asked.await.map_err(|error| {
                 let why = error_chain(&error);
                 HubError::Unreachable(format!(
                     "The hub {} could not be asked about {id}: {why}. Repeat the command when it can be reached, or \
@@ -284,18 +247,15 @@ impl Hub {
                 _ => return Err(self.refusal(id, &answer)),
             }
         }
-        Err(HubError::Refused(format!(
-            "{id}: the hub redirects in a circle."
-        )))
+        Err(refused(id, "the hub redirects in a circle"))
     }
 
     /// What an answer of another status means.
     fn refusal(&self, id: &str, answer: &Response<Bytes>) -> HubError {
-        let status = answer.status();
         let mut page = self.base.clone();
         page.set_path(id);
-        match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+        match answer.status().as_u16() {
+            status @ (401 | 403) => {
                 let code = answer.headers().get("x-error-code");
                 let is_gated = code.is_some_and(|code| code == "GatedRepo");
                 let doubt = match (is_gated, &self.token) {
@@ -304,35 +264,43 @@ impl Hub {
                     (false, Some(_)) => " Or the token is wrong or has no read access.",
                 };
                 HubError::Refused(format!(
-                    "The hub gives {id} to known accounts only (HTTP {}). Accept the licence at {page}, create a token \
-                     with read access, and set weights.token_file and weights.token_origin (docs/models.md).{doubt}",
-                    status.as_u16()
+                    "The hub gives {id} to known accounts only (HTTP {status}). Accept the licence at {page}, create a token \
+                     with read access, and set weights.token_file and weights.token_origin (docs/models.md).{doubt}"
                 ))
             }
-            StatusCode::NOT_FOUND => HubError::Refused(format!(
+            404 => HubError::Refused(format!(
                 "The hub has no repository {id}, or not its revision: see {page}."
             )),
-            _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                HubError::Unreachable(format!(
-                    "The hub {} cannot answer now (HTTP {}). Repeat the command later.",
-                    self.base,
-                    status.as_u16()
-                ))
-            }
-            _ => HubError::Refused(format!(
-                "{id}: the hub answered with HTTP {}.",
-                status.as_u16()
+            status @ (429 | 500..) => HubError::Unreachable(format!(
+                "The hub {} cannot answer now (HTTP {status}). Repeat the command later.",
+                self.base
             )),
+            status => refused(id, &format!("the hub answered with HTTP {status}")),
         }
     }
 }
 
+/// A client that trusts the certificates `roots_pem` besides the public ones.
+pub(crate) fn client(roots_pem: &[u8]) -> Result<HttpClient, String> {
+    let roots = TrustedRoots::public().with_pem((!roots_pem.is_empty()).then_some(roots_pem));
+    let tls = roots.and_then(TrustedRoots::client_config);
+    let tls = tls.map_err(|error| error_chain(&error))?;
+    let options = ClientOptions {
+        connect_timeout: Some(Duration::from_secs(10)),
+        ..ClientOptions::default()
+    };
+    Ok(HttpClient::new(tls, options, None))
+}
+
 fn parsed<T: DeserializeOwned>(id: &str, body: &[u8]) -> Result<T, HubError> {
     serde_json::from_slice(body).map_err(|error| {
-        HubError::Refused(format!(
-            "{id}: the hub's answer is not that of a model hub ({error}). Check weights.hub_url."
-        ))
+        let what = "the hub's answer is not that of a model hub";
+        refused(id, &format!("{what} ({error}). Check weights.hub_url"))
     })
+}
+
+fn refused(id: &str, what: &str) -> HubError {
+    HubError::Refused(format!("{id}: {what}."))
 }
 
 /// The address in `Link: <ADDRESS>; rel="next"`.
@@ -358,6 +326,6 @@ fn is_plain(path: &str) -> bool {
     path.len() <= PATH_BYTES_MAX && path.split('/').all(is_name)
 }
 
-fn is_hexadecimal(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+fn is_hexadecimal(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

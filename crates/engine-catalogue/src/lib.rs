@@ -24,10 +24,10 @@ mod machine;
 mod memory;
 
 pub use card::{Places, card};
-pub use choice::{Choice, NoFit, Wishes, choose};
+pub use choice::{Choice, Wishes, choose};
 pub use entry::{
     CatalogueEntry, ClipMemory, DiffusersRecipe, EngineChoice, ModelLicence, ModelRecipe,
-    RepositoryFiles, SdcppRecipe, SdcppVariant, UnknownModel, catalogue, find,
+    RepositoryFiles, SdcppRecipe, SdcppVariant, catalogue, find,
 };
 pub use environment::{
     EnvironmentError, EnvironmentKind, EnvironmentOptions, EnvironmentWatcher, PreparedEnvironment,

@@ -60,14 +60,6 @@ impl GpuInfo {
     pub fn gigabytes(&self) -> f64 {
         gigabytes(self.memory_bytes)
     }
-
-    /// The first number of the version of NVIDIA's driver.
-    pub(crate) fn driver_major(&self) -> Option<u32> {
-        match &self.api {
-            GpuApi::Cuda { driver, .. } => driver.split('.').next()?.parse().ok(),
-            GpuApi::Vulkan => None,
-        }
-    }
 }
 
 impl Machine {
@@ -79,22 +71,17 @@ impl Machine {
 
     /// A machine by the answers of its drivers, the folder of the kernel's devices, and the kernel's account of memory.
     fn from_answers(nvidia: Result<Vec<GpuInfo>, String>, sys: &Path, memory: &str) -> Self {
-        let mut machine = Self {
-            memory_bytes: total_memory(memory).unwrap_or(0),
-            ..Self::default()
+        let (mut gpus, why) = match nvidia {
+            Ok(gpus) => (gpus, "nvidia-smi lists no GPU".to_owned()),
+            Err(why) => (Vec::new(), why),
         };
-        let has_nvidia = has_nvidia_device(sys);
-        match nvidia {
-            Ok(gpus) if gpus.is_empty() && has_nvidia => {
-                machine.problems.push(no_driver("nvidia-smi lists no GPU"));
-            }
-            Ok(gpus) => machine.gpus = gpus,
-            Err(why) if has_nvidia => machine.problems.push(no_driver(&why)),
-            // Nothing of NVIDIA is here.
-            Err(_) => {}
+        let lacks_driver = gpus.is_empty() && has_nvidia_device(sys);
+        gpus.extend(vulkan_gpus(sys));
+        Self {
+            gpus,
+            problems: Vec::from_iter(lacks_driver.then(|| no_driver(&why))),
+            memory_bytes: total_memory(memory).unwrap_or(0),
         }
-        machine.gpus.extend(vulkan_gpus(sys));
-        machine
     }
 }
 
@@ -161,7 +148,7 @@ fn vulkan_gpus(sys: &Path) -> Vec<GpuInfo> {
         let name = card.file_name().unwrap_or_default().to_string_lossy();
         // `card0` is a GPU, and `card0-DP-1` one of its plugs.
         let number = name.strip_prefix("card");
-        if number.is_none_or(|number| number.is_empty() || !is_number(number)) {
+        if number.is_none_or(|number| number.parse::<u32>().is_err()) {
             continue;
         }
         let device = card.join("device");
@@ -216,10 +203,6 @@ fn trimmed(file: &Path) -> Option<String> {
     Some(fs::read_to_string(file).ok()?.trim().to_owned())
 }
 
-fn is_number(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 /// In units of 10^9 bytes.
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
 pub(crate) fn gigabytes(bytes: u64) -> f64 {
@@ -267,7 +250,6 @@ mod tests {
         let gpu = parse_gpu(LINE).unwrap();
         assert_eq!(gpu.memory_bytes, 24_564 << 20);
         assert_eq!(gpu.free_bytes, Some(23_012 << 20));
-        assert_eq!(gpu.driver_major(), Some(580));
         let without_free = LINE.replace("23012", "[N/A]");
         assert_eq!(parse_gpu(&without_free).unwrap().free_bytes, None);
         let without_memory = LINE.replace("24564", "[N/A]");

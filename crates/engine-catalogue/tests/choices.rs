@@ -100,7 +100,7 @@ fn outcome(entry: &'static CatalogueEntry, machine: &Machine, wishes: &Wishes) -
             )
             .replace(" ,", ",")
         }
-        Err(unfit) => unfit.reasons.join("\n    "),
+        Err(reasons) => reasons.join("\n    "),
     }
 }
 
@@ -186,7 +186,7 @@ fn close_names_are_offered() {
         ("cogvideo", "did you mean cogvideox-5b?"),
         ("a\nb", "'a\\nb'; it has cogvideox-5b, hunyuanvideo-1.5"),
     ] {
-        let error = find(name).unwrap_err().to_string();
+        let error = find(name).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
     assert_eq!(find("wan2.2-ti2v-5b").unwrap().name, "wan2.2-ti2v-5b");
@@ -200,53 +200,29 @@ fn wishes_are_obeyed_or_refused() {
         nvidia("1", "RTX 4090", 24_564, "580.95.05", "8.9"),
     ];
     let machine = machine(gpus, 64);
-    let with = |wishes: Wishes| choose(entry, &machine, &wishes);
-    let chosen = with(Wishes::default()).unwrap();
-    assert_eq!(chosen.device.unwrap().index, "1", "the largest");
-    for device in ["0", "GPU-00"] {
-        let device = Some(device.to_owned());
-        let chosen = with(Wishes {
-            device,
-            ..Wishes::default()
-        })
-        .unwrap();
-        assert_eq!(chosen.device.unwrap().index, "0");
-    }
-    let own = with(Wishes {
-        sd_server: Some(PathBuf::from("/opt/sd-server")),
-        ..Wishes::default()
-    });
-    let own = own.unwrap();
+    let with = |change: fn(&mut Wishes)| {
+        let mut wishes = Wishes::default();
+        change(&mut wishes);
+        choose(entry, &machine, &wishes)
+    };
+    let index = |change| with(change).unwrap().device.unwrap().index;
+    assert_eq!(index(|_| {}), "1", "the largest");
+    assert_eq!(index(|it| it.device = Some("0".to_owned())), "0");
+    assert_eq!(index(|it| it.device = Some("GPU-00".to_owned())), "0");
+    let own = with(|it| it.sd_server = Some(PathBuf::from("/opt/sd-server"))).unwrap();
     assert_eq!(own.recipe.engine(), EngineChoice::Sdcpp);
     let given = SdServerBuild::Given(PathBuf::from("/opt/sd-server"));
     assert_eq!(own.environment, EnvironmentKind::SdServer(given));
-    let small = with(Wishes {
-        variant: Some("q4_k_m".to_owned()),
-        ..Wishes::default()
-    });
+    let small = with(|it| it.variant = Some("q4_k_m".to_owned()));
     assert_eq!(small.unwrap().variant.unwrap().label, "Q4_K_M");
-    let cpu = with(Wishes {
-        device: Some("cpu".to_owned()),
-        ..Wishes::default()
-    })
-    .unwrap();
-    assert_eq!(
-        cpu.environment,
-        EnvironmentKind::SdServer(SdServerBuild::Cpu)
-    );
-    assert!(cpu.device.is_none());
-    let refused = |wishes: Wishes| with(wishes).unwrap_err().to_string();
-    let error = refused(Wishes {
-        device: Some("7".to_owned()),
-        ..Wishes::default()
-    });
-    assert!(
-        error.contains("no device '7'; it has device 0 (RTX 3060), device 1"),
-        "{error}"
-    );
-    let error = refused(Wishes {
-        variant: Some("Q2_K".to_owned()),
-        ..Wishes::default()
-    });
+    let cpu = with(|it| it.device = Some("cpu".to_owned())).unwrap();
+    let build = EnvironmentKind::SdServer(SdServerBuild::Cpu);
+    assert_eq!(cpu.environment, build);
+    assert!(cpu.device.is_none() && cpu.placement.tiles);
+    let refused = |change| with(change).unwrap_err().concat();
+    let error = refused(|it| it.device = Some("7".to_owned()));
+    let known = "no device '7'; it has device 0 (RTX 3060), device 1";
+    assert!(error.contains(known), "{error}");
+    let error = refused(|it| it.variant = Some("Q2_K".to_owned()));
     assert!(error.contains("--variant Q8_0 or Q4_K_M"), "{error}");
 }

@@ -15,7 +15,6 @@ use kinora_engine_catalogue::{
     Choice, GpuApi, GpuInfo, Hub, HubError, HubFile, Machine, Places, PreparedEnvironment, Wishes,
     card, choose, find,
 };
-use kinora_http::TrustedRoots;
 use kinora_http_download::OriginToken;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -62,7 +61,7 @@ impl FakeHub {
         choice: &Choice,
         token: Option<OriginToken>,
     ) -> Result<Vec<HubFile>, HubError> {
-        let hub = Hub::new(self.base.clone(), token, TrustedRoots::public()).unwrap();
+        let hub = Hub::new(self.base.clone(), token, b"").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -239,6 +238,13 @@ fn refusals_say_what_to_do() {
     };
     let error = nowhere.resolve(&ti2v(), None).unwrap_err();
     assert!(matches!(error, HubError::Unreachable(_)), "{error}");
+}
+
+#[test]
+fn unusable_certificates_are_refused_with_what_to_do() {
+    let base = Url::parse("https://hub.example").unwrap();
+    let refused = Hub::new(base, None, b"no certificate").unwrap_err();
+    assert!(refused.to_string().contains("SSL_CERT_FILE"), "{refused}");
 }
 
 #[test]

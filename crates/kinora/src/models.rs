@@ -42,6 +42,8 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
     }
 }
 
+/// State of a model whose engine gets the files.
+const BY_ENGINE: &str = "by_engine";
 const HEADS: [&str; 6] = ["MODEL", "ENGINE", "KIND", "STATE", "FILES", "SIZE"];
 
 /// A model, its engine, and its files with their states.
@@ -50,34 +52,6 @@ struct ListedModel<'c> {
     engine: EngineSettings,
     files: Vec<(WeightFile, FileState)>,
     is_by_engine: bool,
-}
-
-/// How far the files of a model are present.
-#[derive(Clone, Copy)]
-enum FilePresence {
-    Installed,
-    Missing,
-    Incomplete,
-    /// The engine's command gets them, and alone knows.
-    ByEngine,
-}
-
-impl FilePresence {
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Installed => "installed",
-            Self::Missing => "missing",
-            Self::Incomplete => "incomplete",
-            Self::ByEngine => "by its engine",
-        }
-    }
-
-    const fn code(self) -> &'static str {
-        match self {
-            Self::ByEngine => "by_engine",
-            other => other.text(),
-        }
-    }
 }
 
 /// Prints the list.
@@ -123,19 +97,18 @@ impl ListedModel<'_> {
     }
 
     fn bytes(&self) -> u64 {
-        self.files
-            .iter()
-            .map(|(_, state)| bytes_on_disk(state))
-            .sum()
+        let states = self.files.iter().map(|(_, state)| state);
+        states.map(bytes_on_disk).sum()
     }
 
     /// Whether tasks can run, as far as files go.
-    fn state(&self) -> FilePresence {
+    fn state(&self) -> &'static str {
         match (self.present(), self.files.len()) {
-            _ if self.is_by_engine => FilePresence::ByEngine,
-            (present, all) if present == all => FilePresence::Installed,
-            (0, _) if self.bytes() == 0 => FilePresence::Missing,
-            _ => FilePresence::Incomplete,
+            // The engine's command gets them, and alone knows.
+            _ if self.is_by_engine => BY_ENGINE,
+            (present, all) if present == all => "installed",
+            (0, _) if self.bytes() == 0 => "missing",
+            _ => "incomplete",
         }
     }
 }
@@ -154,20 +127,24 @@ fn as_text(all: &[ListedModel<'_>]) -> String {
     let mut rows = vec![HEADS.map(str::to_owned)];
     let mut odd = String::new();
     for listed in all {
-        let files = match listed.files.len() {
-            0 => "-".to_owned(),
-            files => format!("{}/{files}", listed.present()),
+        let (files, bytes) = match listed.files.len() {
+            0 => ("-".to_owned(), "-".to_owned()),
+            files => (
+                format!("{}/{files}", listed.present()),
+                size(listed.bytes()),
+            ),
+        };
+        let state = match listed.state() {
+            BY_ENGINE => "by its engine",
+            other => other,
         };
         rows.push([
             printable(&listed.model.id),
             printable(&listed.engine.name),
             listed.engine.definition.kind.name.to_owned(),
-            listed.state().text().to_owned(),
+            state.to_owned(),
             files,
-            match listed.files.len() {
-                0 => "-".to_owned(),
-                _ => size(listed.bytes()),
-            },
+            bytes,
         ]);
         for (file, state) in &listed.files {
             let path = printable(&file.path.to_string_lossy());
@@ -197,7 +174,7 @@ fn as_json(all: &[ListedModel<'_>]) -> String {
                 "aliases": listed.model.aliases,
                 "engine": listed.engine.name,
                 "kind": listed.engine.definition.kind.name,
-                "state": listed.state().code(),
+                "state": listed.state(),
                 "bytes": listed.bytes(),
                 "files": files,
             })

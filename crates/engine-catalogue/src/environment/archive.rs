@@ -45,12 +45,9 @@ pub(super) enum ArchiveError {
 
 /// Unpacks the file `archive` into the empty folder `folder`.
 pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), ArchiveError> {
-    let failed = |source| ArchiveError::File {
-        path: archive.to_owned(),
-        source,
-    };
-    let file = File::open(archive).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
+    let failed = file_error(archive);
+    let file = File::open(archive).map_err(&failed)?;
+    let length = file.metadata().map_err(&failed)?.len();
     let mut zip = ZipArchive::new(file)?;
     if zip.len() > ENTRIES_MAX {
         return Err(ArchiveError::Size(format!("{} entries", zip.len())));
@@ -77,25 +74,22 @@ fn unpack_entry<R: Read>(
     name: &str,
     left: u64,
 ) -> Result<u64, ArchiveError> {
-    let failed = |source| ArchiveError::File {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = file_error(path);
     if entry.is_dir() {
-        std::fs::create_dir_all(path).map_err(failed)?;
+        std::fs::create_dir_all(path).map_err(&failed)?;
         return Ok(left);
     }
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
+        std::fs::create_dir_all(parent).map_err(&failed)?;
     }
     if entry.is_symlink() {
         let mut target = String::new();
         let mut bytes = entry.take(TARGET_BYTES_MAX);
-        bytes.read_to_string(&mut target).map_err(failed)?;
+        bytes.read_to_string(&mut target).map_err(&failed)?;
         if !is_plain(Path::new(&target)) {
             return Err(ArchiveError::Path(format!("{name} -> {target}")));
         }
-        symlink(&target, path).map_err(failed)?;
+        symlink(&target, path).map_err(&failed)?;
         return Ok(left);
     }
     let is_program = entry.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
@@ -105,14 +99,21 @@ fn unpack_entry<R: Read>(
         .create_new(true)
         .mode(if is_program { 0o755 } else { 0o644 })
         .open(path)
-        .map_err(failed)?;
+        .map_err(&failed)?;
     // The sizes that an archive declares may be lies; one byte more shows it.
-    let written = io::copy(&mut entry.take(left.saturating_add(1)), &mut file).map_err(failed)?;
+    let written = io::copy(&mut entry.take(left.saturating_add(1)), &mut file).map_err(&failed)?;
     let left = left
         .checked_sub(written)
         .ok_or_else(|| ArchiveError::Size("the bytes of its files".to_owned()))?;
-    file.sync_all().map_err(failed)?;
+    file.sync_all().map_err(&failed)?;
     Ok(left)
+}
+
+fn file_error(path: &Path) -> impl Fn(io::Error) -> ArchiveError {
+    |source| ArchiveError::File {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// Whether a path leads down only.

@@ -14,7 +14,7 @@ const MARKER: &str = "ready";
 /// A folder below the folder of all engines, locked until it is dropped.
 #[derive(Debug)]
 pub(super) struct EngineFolder {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     _lock: File,
 }
 
@@ -22,22 +22,17 @@ impl EngineFolder {
     /// The folder `name` below `engines`; made if it does not exist.
     pub(super) fn open(engines: &Path, name: &str) -> Result<Self, EnvironmentError> {
         let path = engines.join(name);
-        durable::make_folder(&path).map_err(|error| EnvironmentError::file(&path, &error))?;
+        durable::make_folder(&path).map_err(EnvironmentError::at(&path))?;
         let lock_path = engines.join(format!(".{name}.lock"));
-        let lock =
-            File::create(&lock_path).map_err(|error| EnvironmentError::file(&lock_path, &error))?;
+        let lock = File::create(&lock_path).map_err(EnvironmentError::at(&lock_path))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(EnvironmentError::Failed(format!(
+            Err(TryLockError::WouldBlock) => Err(EnvironmentError(format!(
                 "{}: another command prepares it. Wait until that has ended, and run this one again.",
                 path.display()
             ))),
-            Err(TryLockError::Error(error)) => Err(EnvironmentError::file(&lock_path, &error)),
+            Err(TryLockError::Error(error)) => Err(EnvironmentError::at(&lock_path)(error)),
         }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The text of the marker, if the folder is ready.
@@ -53,12 +48,7 @@ impl EngineFolder {
     /// Writes the marker: all that was written before it is complete.
     pub(super) fn mark(&self, text: &str) -> Result<(), EnvironmentError> {
         let path = self.path.join(MARKER);
-        let written = File::create(&path).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            durable::sync_name(&path)
-        });
-        written.map_err(|error| EnvironmentError::file(&path, &error))
+        write(&path, text).map_err(EnvironmentError::at(&path))
     }
 }
 
@@ -85,19 +75,26 @@ pub fn remove_environment(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Writes a file that outlives a power cut.
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    durable::sync_name(path)
+}
+
 /// Removes a file, or a folder with all that is in it, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), EnvironmentError> {
-    let found = fs::symlink_metadata(path);
-    let removed = match found {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(EnvironmentError::file(path, &error))
+    let removed = fs::symlink_metadata(path).and_then(|found| {
+        if found.is_dir() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
         }
-        _ => Ok(()),
+    });
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(EnvironmentError::at(path)),
     }
 }
 
@@ -128,7 +125,7 @@ mod tests {
         drop(folder);
         let folder = EngineFolder::open(engines.path(), "a").unwrap();
         assert_eq!(folder.marker().as_deref(), Some("bin/x"));
-        assert_eq!(size(folder.path()), 5);
+        assert_eq!(size(&folder.path), 5);
         folder.unmark().unwrap();
         folder.unmark().unwrap();
         assert_eq!(folder.marker(), None);

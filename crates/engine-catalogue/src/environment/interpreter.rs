@@ -56,8 +56,7 @@ impl ProgramContext {
     /// A command with the variables.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        let variables = self.variables.iter().map(|(name, value)| (name, value));
-        command.envs(variables);
+        command.envs(self.variables.iter().cloned());
         command
     }
 
@@ -67,12 +66,9 @@ impl ProgramContext {
     }
 
     fn has_variable(&self, prefix: &str) -> bool {
-        let own = self
-            .variables
-            .iter()
-            .any(|(name, _)| name.starts_with(prefix));
-        let mut inherited = std::env::vars_os();
-        own || inherited.any(|(name, _)| name.to_string_lossy().starts_with(prefix))
+        let inherited = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+        let own = self.variables.iter().map(|(name, _)| name.clone());
+        inherited.chain(own).any(|name| name.starts_with(prefix))
     }
 }
 
@@ -86,10 +82,8 @@ pub(super) async fn find_maker(
 ) -> Result<EnvironmentMaker, EnvironmentError> {
     let uv = context.find("uv").map(EnvironmentMaker::Uv);
     let is_for_pip = context.has_variable("PIP_") && !context.has_variable("UV_");
-    if let Some(uv) = &uv
-        && !is_for_pip
-    {
-        return Ok(uv.clone());
+    if let Some(uv) = uv.clone().filter(|_| !is_for_pip) {
+        return Ok(uv);
     }
     let mut reasons = Vec::new();
     for name in NAMES {
@@ -105,7 +99,7 @@ pub(super) async fn find_maker(
         reasons.push("there is neither python3 nor uv".to_owned());
     }
     uv.ok_or_else(|| {
-        EnvironmentError::Failed(format!(
+        EnvironmentError(format!(
             "This model runs by Python, and no suitable one was found: {}. To go on, {ADVICE}.",
             reasons.join("; ")
         ))
@@ -114,8 +108,7 @@ pub(super) async fn find_maker(
 
 /// Why the Python at `path` is unsuitable, if it is.
 async fn check_python(context: &ProgramContext, path: &Path) -> Option<String> {
-    let asked = program::ask(context.command(path).args(["-c", QUESTION])).await;
-    let end = match asked {
+    let end = match program::ask(context.command(path).args(["-c", QUESTION])).await {
         Ok(end) => end,
         Err(error) => return Some(format!("does not run ({error})")),
     };

@@ -1,8 +1,10 @@
 //! Which programs an engine can need, how to prepare them, and what is ready in the end.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use kinora_http_download::DownloadOptions;
 use url::Url;
 
 /// Which programs an engine runs.
@@ -32,10 +34,8 @@ pub enum SdServerBuild {
 pub struct EnvironmentOptions {
     /// Address of the API that lists releases, such as `https://api.github.com`.
     pub releases: Url,
-    /// Trusted certificates in PEM besides the public ones.
-    pub roots_pem: Vec<u8>,
-    /// Whether an archive without a known SHA-256 is accepted.
-    pub allow_unverified: bool,
+    /// How to download; its certificates are trusted for the API too.
+    pub download: DownloadOptions,
 }
 
 /// Receives the progress of the preparation. The calls must return at once.
@@ -44,9 +44,7 @@ pub trait EnvironmentWatcher: Send + Sync {
     fn step(&self, text: &str);
 
     /// The result of a step, which a reader should still see in the end: a version, or that no GPU was found.
-    fn note(&self, text: &str) {
-        self.step(text);
-    }
+    fn note(&self, text: &str);
 
     /// The last line that a program printed.
     fn line(&self, text: &str);
@@ -66,20 +64,19 @@ pub struct PreparedEnvironment {
     pub environment: BTreeMap<String, String>,
 }
 
-/// Why an environment is not ready.
+/// Why an environment is not ready: what happened, and what to do.
 #[derive(Debug, thiserror::Error)]
-pub enum EnvironmentError {
-    /// What happened, and what to do.
-    #[error("{0}")]
-    Failed(String),
-}
+#[error("{0}")]
+pub struct EnvironmentError(pub(crate) String);
 
 impl EnvironmentError {
     /// A failure to read or write `path`.
-    pub(crate) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::Failed(format!(
-            "{}: {error}. Give this user access to it, and check that its disk is not full.",
-            path.display()
-        ))
+    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self {
+        |error| {
+            let path = path.display();
+            Self(format!(
+                "{path}: {error}. Give this user access to it, and check that its disk is not full."
+            ))
+        }
     }
 }

@@ -1,91 +1,29 @@
 //! The Python package of engines, `kinora_engine`. No package registry has it, so it is part of this binary, and written into
 //! a folder whose name has the hash of its content: a newer binary makes a folder of its own.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use kinora_system::durable;
 use sha2::{Digest, Sha256};
 
-use crate::environment::folder::{EngineFolder, remove};
+use crate::embedded::PACKAGE;
+use crate::environment::folder::{EngineFolder, remove, write};
 use crate::environment::kind::EnvironmentError;
 
 /// Name of the package, and of its folder.
-const PACKAGE: &str = "kinora_engine";
-
-macro_rules! package_files {
-    ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../../python/src/kinora_engine/", $path)))),*]
-    };
-}
-
-/// Path and text of each file.
-const FILES: &[(&str, &str)] = package_files![
-    "__init__.py",
-    "__main__.py",
-    "_cancel.py",
-    "_checks.py",
-    "_description.py",
-    "_engine.py",
-    "_errors.py",
-    "_job.py",
-    "_library.py",
-    "_line.py",
-    "_materials.py",
-    "_messages.py",
-    "_outputs.py",
-    "_pixels.py",
-    "_reader.py",
-    "_resample.py",
-    "_runner.py",
-    "_serve.py",
-    "_soundtrack.py",
-    "_source.py",
-    "_stereo.py",
-    "_streams.py",
-    "_target.py",
-    "_version.py",
-    "_watch.py",
-    "_wire.py",
-    "diffusers/__init__.py",
-    "diffusers/_arguments.py",
-    "diffusers/_caches.py",
-    "diffusers/_decode.py",
-    "diffusers/_families.py",
-    "diffusers/_files.py",
-    "diffusers/_hooks.py",
-    "diffusers/_index.py",
-    "diffusers/_length.py",
-    "diffusers/_load.py",
-    "diffusers/_memory.py",
-    "diffusers/_modular.py",
-    "diffusers/_objects.py",
-    "diffusers/_pipeline.py",
-    "diffusers/_preset.py",
-    "diffusers/_rank.py",
-    "diffusers/_ranks.py",
-    "diffusers/_run.py",
-    "diffusers/_settings.py",
-    "diffusers/_together.py",
-    "diffusers/_watch.py",
-    "diffusers/_weights.py",
-    "fastvideo.py",
-    "py.typed",
-    "sglang.py",
-    "testing.py",
-];
+const NAME: &str = "kinora_engine";
 
 /// Writes the package below `engines` unless it is there; returns the folder for `PYTHONPATH`.
 pub(super) fn write_package(engines: &Path) -> Result<PathBuf, EnvironmentError> {
-    let parts = FILES.iter().flat_map(|(path, text)| [*path, *text]);
+    let parts = PACKAGE.iter().flat_map(|(path, text)| [*path, *text]);
     let folder = EngineFolder::open(engines, &format!("kinora-engine-{}", short_hash(parts)))?;
-    let path = folder.path().to_owned();
+    let path = folder.path.clone();
     if folder.marker().is_some() {
         return Ok(path);
     }
-    remove(&path.join(PACKAGE))?;
-    write_files(&path).map_err(|error| EnvironmentError::file(&path, &error))?;
+    remove(&path.join(NAME))?;
+    write_files(&path).map_err(EnvironmentError::at(&path))?;
     folder.mark("")?;
     Ok(path)
 }
@@ -105,24 +43,20 @@ pub(super) fn short_hash<'p>(parts: impl IntoIterator<Item = &'p str>) -> String
 }
 
 fn write_files(folder: &Path) -> io::Result<()> {
-    for (name, text) in FILES {
-        let path = folder.join(PACKAGE).join(name);
+    for (name, text) in PACKAGE {
+        let path = folder.join(NAME).join(name);
         if let Some(parent) = path.parent() {
             durable::make_folder(parent)?;
         }
-        let mut file = File::create(&path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
+        write(&path, text)?;
     }
-    let subfolders = fs::read_dir(folder.join(PACKAGE))?.flatten();
-    for entry in subfolders.filter(|entry| entry.path().is_dir()) {
-        durable::sync_folder(&entry.path())?;
-    }
-    durable::sync_folder(&folder.join(PACKAGE))
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn names(folder: &Path, below: &Path, into: &mut Vec<String>) {
@@ -139,11 +73,11 @@ mod tests {
     }
 
     #[test]
-    fn the_list_has_each_file_of_the_package() {
+    fn each_file_of_the_package_is_embedded() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/src/kinora_engine");
         let mut found = Vec::new();
         names(&source, &source, &mut found);
-        let mut listed: Vec<&str> = FILES.iter().map(|(path, _)| *path).collect();
+        let mut listed: Vec<&str> = PACKAGE.iter().map(|(path, _)| *path).collect();
         listed.sort_unstable();
         assert_eq!(listed, found);
     }

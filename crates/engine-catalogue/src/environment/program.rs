@@ -1,9 +1,9 @@
 //! Runs a program to its end and passes on the lines that it prints. A dropped future kills the program.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -39,20 +39,17 @@ impl ProgramEnd {
 /// Runs `command`; `on_line` gets each line that is not empty.
 ///
 /// If this process is killed, the program's next line finds no reader, and that ends pip as well.
-pub(super) async fn run(
-    command: &mut Command,
-    on_line: &(dyn Fn(&str) + Sync),
-) -> io::Result<ProgramEnd> {
+pub(super) async fn run(command: &mut Command, on_line: &dyn Fn(&str)) -> io::Result<ProgramEnd> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let mut child = spawn(command).await?;
-    let last = Mutex::new(VecDeque::new());
+    let last = RefCell::new(VecDeque::new());
     let keep = |line: &str| {
         on_line(line);
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = last.borrow_mut();
         if last.len() == LINES_MAX {
             last.pop_front();
         }
@@ -65,10 +62,7 @@ pub(super) async fn run(
         read_lines(stderr, &keep)
     );
     let status = status?;
-    let mut lines: Vec<String> = last
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-        .into();
+    let mut lines: Vec<String> = last.into_inner().into();
     if !status.success() {
         lines.push(format!("({status})"));
     }
@@ -98,7 +92,7 @@ pub(super) async fn ask(command: &mut Command) -> io::Result<ProgramEnd> {
     asked.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
 }
 
-async fn read_lines(stream: Option<impl AsyncRead + Unpin>, keep: &(dyn Fn(&str) + Sync)) {
+async fn read_lines(stream: Option<impl AsyncRead + Unpin>, keep: &dyn Fn(&str)) {
     let Some(mut stream) = stream else {
         return;
     };
@@ -120,7 +114,7 @@ async fn read_lines(stream: Option<impl AsyncRead + Unpin>, keep: &(dyn Fn(&str)
     }
 }
 
-fn keep_line(line: &mut Vec<u8>, keep: &(dyn Fn(&str) + Sync)) {
+fn keep_line(line: &mut Vec<u8>, keep: &dyn Fn(&str)) {
     let text = String::from_utf8_lossy(line);
     let text = text.replace('\t', " ");
     let text: String = text.chars().filter(|one| !one.is_control()).collect();
@@ -132,6 +126,8 @@ fn keep_line(line: &mut Vec<u8>, keep: &(dyn Fn(&str) + Sync)) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     fn shell(script: &str) -> Command {

@@ -1,24 +1,29 @@
 //! Asks a release for one of its files: where it is, how long it is, and its SHA-256. The API is GitHub's
 //! (docs.github.com/rest/releases, "Get a release by tag name").
 
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::Request;
 use hyper::header::{ACCEPT, USER_AGENT};
-use kinora_http::{ClientOptions, ExchangeError, HttpClient, TrustedRoots, error_chain};
+use hyper::{Request, Response};
+use kinora_http::error_chain;
+use kinora_http_download::DownloadSource;
 use serde::Deserialize;
 use url::Url;
 
 use crate::environment::kind::{EnvironmentError, EnvironmentOptions};
+use crate::hub::client;
 
 const LIMIT: Duration = Duration::from_mins(1);
 const BODY_BYTES_MAX: usize = 4 << 20;
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 /// The number of a SHA-256's hexadecimal digits.
 const DIGITS: usize = 64;
+const LATER: &str = "Try again later";
+const UPDATE: &str = "Update Kinora";
 
-/// A release's file, and what is known of it in advance.
+/// A release's file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServerBuild {
@@ -26,17 +31,8 @@ pub(super) struct ServerBuild {
     pub(super) repository: String,
     pub(super) tag: String,
     pub(super) asset: String,
-    bytes: Option<u64>,
+    /// The one that the release says, if it is not here.
     sha256: Option<String>,
-}
-
-/// A file that can be downloaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ReleaseFile {
-    pub(super) url: Url,
-    pub(super) bytes: u64,
-    /// `None` only where the operator accepts that.
-    pub(super) sha256: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -53,27 +49,27 @@ struct AssetAnswer {
     browser_download_url: String,
 }
 
-/// Asks for the file of `build`.
+/// Asks for the file of `build`, which will be put into `folder`.
 ///
 /// # Errors
 /// Without an answer, the file or its SHA-256.
 pub(super) async fn find_file(
     build: &ServerBuild,
+    folder: &Path,
     options: &EnvironmentOptions,
-) -> Result<ReleaseFile, EnvironmentError> {
-    let (repository, tag) = (&build.repository, &build.tag);
-    let base = options.releases.as_str().trim_end_matches('/');
-    let url = format!("{base}/repos/{repository}/releases/tags/{tag}");
-    let what = format!("The release {tag} of {repository}");
-    let failed = |why: &str, advice: &str| {
-        EnvironmentError::Failed(format!(
-            "{what} {why}. {advice}, or get sd-server yourself and name it with --sd-server PATH."
+) -> Result<DownloadSource, EnvironmentError> {
+    let (repository, tag, name) = (&build.repository, &build.tag, &build.asset);
+    let failed = |why: String, advice: &str| {
+        EnvironmentError(format!(
+            "The release {tag} of {repository} {why}. {advice}, or get sd-server yourself and name it with --sd-server PATH."
         ))
     };
-    let answered = ask(&url, options).await;
-    let answer = answered.map_err(|why| {
+    let base = options.releases.as_str().trim_end_matches('/');
+    let url = format!("{base}/repos/{repository}/releases/tags/{tag}");
+    let answer = ask(&url, &options.download.roots_pem).await;
+    let answer = answer.map_err(|why| {
         failed(
-            &format!("cannot be asked for: {why}"),
+            format!("cannot be asked for: {why}"),
             "Check the connection and try again",
         )
     })?;
@@ -81,60 +77,41 @@ pub(super) async fn find_file(
         200 => {}
         403 | 429 => {
             let why = "was not told: the server limits requests per hour and address";
-            return Err(failed(why, "Try again in an hour"));
+            return Err(failed(why.to_owned(), "Try again in an hour"));
         }
-        404 => return Err(failed("is gone", "Update Kinora")),
-        status => {
-            return Err(failed(
-                &format!("was answered with HTTP {status}"),
-                "Try again later",
-            ));
-        }
+        404 => return Err(failed("is gone".to_owned(), UPDATE)),
+        status => return Err(failed(format!("was answered with HTTP {status}"), LATER)),
     }
-    let release: ReleaseAnswer = serde_json::from_slice(answer.body()).map_err(|error| {
-        failed(
-            &format!("is described unintelligibly: {error}"),
-            "Try again later",
-        )
-    })?;
-    let found = release
-        .assets
-        .into_iter()
-        .find(|asset| asset.name == build.asset);
-    let asset =
-        found.ok_or_else(|| failed(&format!("has no file {}", build.asset), "Update Kinora"))?;
+    let release = serde_json::from_slice(answer.body());
+    let release: ReleaseAnswer =
+        release.map_err(|error| failed(format!("is described unintelligibly: {error}"), LATER))?;
+    let mut assets = release.assets.into_iter();
+    let asset = assets
+        .find(|asset| asset.name == *name)
+        .ok_or_else(|| failed(format!("has no file {name}"), UPDATE))?;
     let published = asset.digest.as_deref().and_then(sha256_of);
-    let sha256 = build.sha256.clone().or(published);
-    if sha256.is_none() && !options.allow_unverified {
-        let why = format!("has no SHA-256 of {}, so it cannot be checked", build.asset);
-        return Err(failed(&why, "Update Kinora"));
-    }
+    let sha256 = build.sha256.clone().or(published).ok_or_else(|| {
+        let why = format!("has no SHA-256 of {name}, so it cannot be checked");
+        failed(why, UPDATE)
+    })?;
     let url = Url::parse(&asset.browser_download_url);
-    Ok(ReleaseFile {
-        url: url.map_err(|error| {
-            failed(
-                &format!("has no usable address: {error}"),
-                "Try again later",
-            )
-        })?,
-        bytes: build.bytes.unwrap_or(asset.size),
-        sha256,
+    Ok(DownloadSource {
+        url: url.map_err(|error| failed(format!("has no usable address: {error}"), LATER))?,
+        path: folder.join(name),
+        bytes: Some(asset.size),
+        sha256: Some(sha256),
     })
 }
 
-async fn ask(url: &str, options: &EnvironmentOptions) -> Result<hyper::Response<Bytes>, String> {
-    let extra = Some(&*options.roots_pem).filter(|pem| !pem.is_empty());
-    let roots = TrustedRoots::public().with_pem(extra);
-    let tls = roots.and_then(TrustedRoots::client_config);
-    let tls = tls.map_err(|error| error_chain(&error))?;
-    let client = HttpClient::new(tls, ClientOptions::default(), None);
+async fn ask(url: &str, roots_pem: &[u8]) -> Result<Response<Bytes>, String> {
+    let client = client(roots_pem)?;
     let request = Request::get(url)
         .header(ACCEPT, "application/vnd.github+json")
         .header(USER_AGENT, USER_AGENT_TEXT)
         .body(Bytes::new())
         .map_err(|error| error.to_string())?;
     let exchanged = client.exchange(request, LIMIT, BODY_BYTES_MAX).await;
-    exchanged.map_err(|error: ExchangeError| error_chain(&error))
+    exchanged.map_err(|error| error_chain(&error))
 }
 
 /// The digits of `sha256:DIGITS`.

@@ -5,14 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kinora_http_download::{
-    DownloadError, DownloadOptions, DownloadSource, DownloadWatcher, Downloader,
-};
-use serde::Deserialize;
+use kinora_http_download::{DownloadError, DownloadWatcher, Downloader};
+use tokio::process::Command;
 
 use crate::environment::archive::unpack;
 use crate::environment::folder::{EngineFolder, remove};
-use crate::environment::interpreter::ProgramContext;
 use crate::environment::kind::{
     EnvironmentError, EnvironmentOptions, EnvironmentWatcher, PreparedEnvironment, SdServerBuild,
 };
@@ -25,19 +22,6 @@ const PROGRAM: &str = "sd-server";
 const UNPACKED: &str = "files";
 const OWN: &str =
     "build stable-diffusion.cpp for this machine and name its server with --sd-server PATH";
-/// As for weights.
-const STALL_LIMIT: Duration = Duration::from_mins(1);
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const RETRIES_MAX: u32 = 5;
-
-/// All published builds.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ServerBuilds {
-    cuda12: ServerBuild,
-    vulkan: ServerBuild,
-    cpu: ServerBuild,
-}
 
 /// Operating system and processor, by their names in [`std::env::consts`].
 pub(super) type Platform<'n> = (&'n str, &'n str);
@@ -50,18 +34,21 @@ pub(super) async fn prepare_server(
     watcher: &dyn EnvironmentWatcher,
 ) -> Result<PreparedEnvironment, EnvironmentError> {
     let label = match build {
-        SdServerBuild::Given(path) => return check_given(path, watcher).await,
+        SdServerBuild::Given(path) => {
+            watcher.note(&version(path).await?);
+            return Ok(prepared(path.parent().unwrap_or(path), path));
+        }
         SdServerBuild::Cuda12 => "cuda12",
         SdServerBuild::Vulkan => "vulkan",
         SdServerBuild::Cpu => "cpu",
     };
-    let published = published(build, (std::env::consts::OS, std::env::consts::ARCH))?;
+    let published = published(label, (std::env::consts::OS, std::env::consts::ARCH))?;
     let folder = EngineFolder::open(engines, &format!("{PROGRAM}-{}-{label}", published.tag))?;
     // The marker has the program's path.
-    if let Some(program) = folder.marker().map(|name| folder.path().join(name))
+    if let Some(program) = folder.marker().map(|name| folder.path.join(name))
         && version(&program).await.is_ok()
     {
-        return Ok(prepared(folder.path(), &program));
+        return Ok(prepared(&folder.path, &program));
     }
     folder.unmark()?;
     let archive = download(&published, engines, options, watcher).await?;
@@ -70,13 +57,13 @@ pub(super) async fn prepare_server(
     // A complete archive would not be downloaded again.
     remove(&archive)?;
     let program = installed?;
-    let version = version(&program).await.map_err(EnvironmentError::Failed)?;
-    watcher.note(&version);
+    watcher.note(&version(&program).await?);
     if *build != SdServerBuild::Cpu {
         watcher.note(&devices(&program).await);
     }
-    folder.mark(&relative(&program, folder.path()))?;
-    Ok(prepared(folder.path(), &program))
+    let name = program.strip_prefix(&folder.path).unwrap_or(&program);
+    folder.mark(&name.to_string_lossy())?;
+    Ok(prepared(&folder.path, &program))
 }
 
 fn prepared(folder: &Path, program: &Path) -> PreparedEnvironment {
@@ -87,34 +74,22 @@ fn prepared(folder: &Path, program: &Path) -> PreparedEnvironment {
     }
 }
 
-/// The published build for this machine.
+/// The published build of this label for a machine.
 pub(super) fn published(
-    build: &SdServerBuild,
+    label: &str,
     platform: Platform<'_>,
 ) -> Result<ServerBuild, EnvironmentError> {
-    if platform != ("linux", "x86_64") {
-        return Err(EnvironmentError::Failed(format!(
-            "There is no ready-made {PROGRAM} for {} on {}: {OWN}.",
-            platform.0, platform.1
-        )));
-    }
-    let builds: ServerBuilds = toml::from_str(BUILDS)
-        .map_err(|error| EnvironmentError::Failed(format!("sd-server.toml is invalid: {error}")))?;
-    Ok(match build {
-        SdServerBuild::Vulkan => builds.vulkan,
-        SdServerBuild::Cpu => builds.cpu,
-        SdServerBuild::Cuda12 | SdServerBuild::Given(_) => builds.cuda12,
-    })
-}
-
-async fn check_given(
-    path: &Path,
-    watcher: &dyn EnvironmentWatcher,
-) -> Result<PreparedEnvironment, EnvironmentError> {
-    let path = std::path::absolute(path).map_err(|error| EnvironmentError::file(path, &error))?;
-    let version = version(&path).await.map_err(EnvironmentError::Failed)?;
-    watcher.note(&version);
-    Ok(prepared(path.parent().unwrap_or(&path), &path))
+    // The labels are those of the file: a test reads each.
+    let mut builds: BTreeMap<String, ServerBuild> = toml::from_str(BUILDS).unwrap_or_default();
+    let build = builds.remove(label);
+    let (os, processor) = platform;
+    build
+        .filter(|_| platform == ("linux", "x86_64"))
+        .ok_or_else(|| {
+            EnvironmentError(format!(
+                "There is no ready-made {PROGRAM} for {os} on {processor}: {OWN}."
+            ))
+        })
 }
 
 /// Downloads the archive, or its missing part, beside the folders.
@@ -124,53 +99,43 @@ async fn download(
     options: &EnvironmentOptions,
     watcher: &dyn EnvironmentWatcher,
 ) -> Result<PathBuf, EnvironmentError> {
-    let file = find_file(build, options).await?;
+    let source = find_file(build, engines, options).await?;
     watcher.step(&format!("Downloading {}", build.asset));
-    let source = DownloadSource {
-        url: file.url,
-        path: engines.join(&build.asset),
-        bytes: Some(file.bytes),
-        sha256: file.sha256,
+    let progress = ArchiveWatcher {
+        watcher,
+        bytes: source.bytes,
     };
-    let downloader = Downloader::new(DownloadOptions {
-        stall_limit: STALL_LIMIT,
-        retries_max: RETRIES_MAX,
-        first_wait: FIRST_WAIT,
-        token: None,
-        roots_pem: options.roots_pem.clone(),
-    });
-    let failed = |error: DownloadError| {
-        EnvironmentError::Failed(format!(
+    let downloaded = match Downloader::new(options.download.clone()) {
+        Ok(downloader) => downloader.get(&source, &progress).await,
+        Err(error) => Err(error),
+    };
+    downloaded.map_err(|error| {
+        EnvironmentError(format!(
             "{} could not be downloaded: {error}. Run the same command again to go on where it stopped, or {OWN}.",
             build.asset
         ))
-    };
-    let progress = ArchiveWatcher {
-        watcher,
-        bytes: file.bytes,
-    };
-    let downloaded = downloader.map_err(failed)?.get(&source, &progress).await;
-    downloaded.map_err(failed)?;
+    })?;
     Ok(source.path)
 }
 
 /// Unpacks `archive` into a new subfolder; returns the path of the program in it.
 async fn install(archive: &Path, folder: &EngineFolder) -> Result<PathBuf, EnvironmentError> {
-    let into = folder.path().join(UNPACKED);
+    let into = folder.path.join(UNPACKED);
     remove(&into)?;
-    std::fs::create_dir(&into).map_err(|error| EnvironmentError::file(&into, &error))?;
+    std::fs::create_dir(&into).map_err(EnvironmentError::at(&into))?;
     let (from, to) = (archive.to_owned(), into.clone());
     let unpacked = tokio::task::spawn_blocking(move || unpack(&from, &to)).await;
-    let failed = |why: String| {
-        EnvironmentError::Failed(format!(
+    let found = match unpacked {
+        Ok(Ok(())) => find_program(&into).ok_or_else(|| format!("it has no file {PROGRAM}")),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    found.map_err(|why| {
+        EnvironmentError(format!(
             "{} cannot be used: {why}. Update Kinora, or {OWN}.",
             archive.display()
         ))
-    };
-    unpacked
-        .map_err(|error| failed(error.to_string()))?
-        .map_err(|error| failed(error.to_string()))?;
-    find_program(&into).ok_or_else(|| failed(format!("it has no file {PROGRAM}")))
+    })
 }
 
 /// The program in `folder` or below it.
@@ -190,19 +155,9 @@ fn find_program(folder: &Path) -> Option<PathBuf> {
     None
 }
 
-fn relative(program: &Path, folder: &Path) -> String {
-    program
-        .strip_prefix(folder)
-        .unwrap_or(program)
-        .display()
-        .to_string()
-}
-
 /// What the program says that it is; otherwise why it does not run, and what to do.
-async fn version(program: &Path) -> Result<String, String> {
-    let context = ProgramContext::inherited();
-    let asked = program::ask(context.command(program).arg("--version")).await;
-    let why = match asked {
+async fn version(program: &Path) -> Result<String, EnvironmentError> {
+    let why = match program::ask(Command::new(program).arg("--version")).await {
         Ok(end) if end.is_success && !end.lines.is_empty() => return Ok(end.lines[0].clone()),
         Ok(end) => end.text(),
         Err(error) => error.to_string(),
@@ -215,26 +170,20 @@ async fn version(program: &Path) -> Result<String, String> {
     } else {
         "Check that it is a program for this machine"
     };
-    Err(format!(
+    Err(EnvironmentError(format!(
         "{} does not run:\n\n{why}\n\n{advice}, or {OWN}.",
         program.display()
-    ))
+    )))
 }
 
 /// A sentence with the devices that the program can use.
 async fn devices(program: &Path) -> String {
-    let context = ProgramContext::inherited();
-    let asked = program::ask(context.command(program).arg("--list-devices")).await;
-    // A line is NAME, a tab and a description; other lines are of its log.
-    let lines = match asked {
+    let mut found = match program::ask(Command::new(program).arg("--list-devices")).await {
         Ok(end) if end.is_success => end.lines,
         _ => return "It does not say which GPUs it can use.".to_owned(),
     };
-    let found: Vec<&str> = lines
-        .iter()
-        .map(String::as_str)
-        .filter(|line| ["CUDA", "Vulkan"].iter().any(|name| line.starts_with(name)))
-        .collect();
+    // A line is NAME, a tab and a description; other lines are of its log.
+    found.retain(|line| line.starts_with("CUDA") || line.starts_with("Vulkan"));
     if found.is_empty() {
         return "It finds no GPU. Install the GPU's driver, and for Vulkan the package libvulkan1, before you use it.".to_owned();
     }
@@ -244,7 +193,7 @@ async fn devices(program: &Path) -> String {
 /// Passes a download's progress on.
 struct ArchiveWatcher<'w> {
     watcher: &'w dyn EnvironmentWatcher,
-    bytes: u64,
+    bytes: Option<u64>,
 }
 
 impl DownloadWatcher for ArchiveWatcher<'_> {
@@ -253,7 +202,7 @@ impl DownloadWatcher for ArchiveWatcher<'_> {
     }
 
     fn grown(&self, held: u64) {
-        self.watcher.grown(held, Some(self.bytes));
+        self.watcher.grown(held, self.bytes);
     }
 
     fn checking(&self) {
@@ -274,12 +223,8 @@ mod tests {
 
     #[test]
     fn each_build_has_an_asset_of_its_tag_for_linux() {
-        for build in [
-            SdServerBuild::Cuda12,
-            SdServerBuild::Vulkan,
-            SdServerBuild::Cpu,
-        ] {
-            let found = published(&build, ("linux", "x86_64")).unwrap();
+        for label in ["cuda12", "vulkan", "cpu"] {
+            let found = published(label, ("linux", "x86_64")).unwrap();
             let commit = found.tag.rsplit('-').next().unwrap();
             assert!(found.asset.contains(commit), "{found:?}");
             assert!(
@@ -296,9 +241,7 @@ mod tests {
             ("windows", "x86_64"),
             ("linux", "aarch64"),
         ] {
-            let error = published(&SdServerBuild::Vulkan, platform)
-                .unwrap_err()
-                .to_string();
+            let error = published("vulkan", platform).unwrap_err().to_string();
             assert!(
                 error.contains(platform.0) && error.contains("--sd-server PATH"),
                 "{error}"

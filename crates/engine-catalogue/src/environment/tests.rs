@@ -6,7 +6,9 @@ use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
+use kinora_http_download::DownloadOptions;
 use kinora_testkit::release_server::{ReleaseServer, SD_SERVER, TransferFault, archive};
 use kinora_testkit::wheels::write_wheels;
 use tempfile::TempDir;
@@ -37,6 +39,10 @@ impl EnvironmentWatcher for Progress {
         self.steps.lock().unwrap().push(text.to_owned());
     }
 
+    fn note(&self, text: &str) {
+        self.step(text);
+    }
+
     fn line(&self, _: &str) {
         self.lines.notify_one();
     }
@@ -44,12 +50,7 @@ impl EnvironmentWatcher for Progress {
     fn grown(&self, _: u64, _: Option<u64>) {}
 }
 
-/// Settings of pip that find packages in `wheels` only.
-fn offline(wheels: &Path) -> ProgramContext {
-    let variables = [
-        ("PIP_NO_INDEX", "1"),
-        ("PIP_FIND_LINKS", wheels.to_str().unwrap()),
-    ];
+fn context(variables: [(&str, &str); 3]) -> ProgramContext {
     ProgramContext {
         variables: variables
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -58,20 +59,24 @@ fn offline(wheels: &Path) -> ProgramContext {
     }
 }
 
+/// Settings of pip that find packages in `wheels` only.
+fn offline(wheels: &Path) -> ProgramContext {
+    let wheels = wheels.to_str().unwrap();
+    context([
+        ("PIP_NO_INDEX", "1"),
+        ("PIP_FIND_LINKS", wheels),
+        ("PIP_INDEX_URL", ""),
+    ])
+}
+
 /// Settings of pip that look for packages at an index that never answers.
 fn stalled(index: &TcpListener) -> ProgramContext {
     let url = format!("http://{}/simple", index.local_addr().unwrap());
-    let variables = [
+    context([
         ("PIP_NO_INDEX", "0"),
         ("PIP_FIND_LINKS", ""),
         ("PIP_INDEX_URL", &url),
-    ];
-    ProgramContext {
-        variables: variables
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
-        ..ProgramContext::inherited()
-    }
+    ])
 }
 
 #[tokio::test]
@@ -169,24 +174,30 @@ impl Published {
     fn options(&self) -> EnvironmentOptions {
         EnvironmentOptions {
             releases: Url::parse(&self.server.base_url()).unwrap(),
-            roots_pem: Vec::new(),
-            allow_unverified: false,
+            download: DownloadOptions {
+                stall_limit: Duration::from_secs(60),
+                retries_max: 5,
+                first_wait: Duration::from_secs(1),
+                token: None,
+                roots_pem: Vec::new(),
+            },
         }
     }
 
-    async fn prepare(&self, options: &EnvironmentOptions) -> Result<PreparedEnvironment, String> {
+    async fn prepare(&self) -> Result<PreparedEnvironment, String> {
         let places = Places {
             weights: PathBuf::new(),
             engines: self.engines.path().to_owned(),
         };
         let kind = EnvironmentKind::SdServer(SdServerBuild::Cpu);
-        let prepared = prepare_environment(&kind, &places, options, &Progress::default()).await;
+        let options = self.options();
+        let prepared = prepare_environment(&kind, &places, &options, &Progress::default()).await;
         prepared.map_err(|error| error.to_string())
     }
 
     /// The error of a preparation, which leaves nothing that counts as ready.
     async fn refusal(&self) -> String {
-        let error = self.prepare(&self.options()).await.unwrap_err();
+        let error = self.prepare().await.unwrap_err();
         let folders = fs::read_dir(self.engines.path()).unwrap().flatten();
         for folder in folders {
             assert!(!folder.path().join("ready").exists(), "{error}");
@@ -197,7 +208,7 @@ impl Published {
 }
 
 fn build() -> release::ServerBuild {
-    sd_server::published(&SdServerBuild::Cpu, ("linux", "x86_64")).unwrap()
+    sd_server::published("cpu", ("linux", "x86_64")).unwrap()
 }
 
 fn good() -> Vec<u8> {
@@ -217,7 +228,7 @@ mod servers {
         published
             .server
             .fail(".zip", TransferFault::BreakAfter(100), 1);
-        let prepared = published.prepare(&published.options()).await.unwrap();
+        let prepared = published.prepare().await.unwrap();
         let program = Path::new(&prepared.command[0]);
         assert!(program.starts_with(&prepared.folder) && program.ends_with("build/sd-server"));
         let requests = published.server.requests();
@@ -225,13 +236,13 @@ mod servers {
             .iter()
             .filter_map(|request| request.header("range"));
         assert_eq!(ranges.next_back(), Some("bytes=100-"));
-        published.prepare(&published.options()).await.unwrap();
+        published.prepare().await.unwrap();
         assert_eq!(published.server.requests().len(), requests.len());
         // The archive itself is gone.
         assert!(!published.engines.path().join(build().asset).exists());
         // A program that was removed is fetched again.
         fs::remove_file(program).unwrap();
-        published.prepare(&published.options()).await.unwrap();
+        published.prepare().await.unwrap();
         assert!(published.server.requests().len() > requests.len());
     }
 
@@ -244,11 +255,6 @@ mod servers {
         published.server.omit_digests();
         let error = published.refusal().await;
         assert!(error.contains("has no SHA-256"), "{error}");
-        let options = EnvironmentOptions {
-            allow_unverified: true,
-            ..published.options()
-        };
-        published.prepare(&options).await.unwrap();
     }
 
     #[tokio::test]

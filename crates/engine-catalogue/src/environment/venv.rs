@@ -1,6 +1,7 @@
 //! The virtual environment of diffusers: made by uv, or by Python's `venv` and pip, with exact versions. Where packages come from
 //! is left to the operator's settings of uv and pip, their variables included.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ const CHECK: &str = "import torch, diffusers, kinora_engine\n\
     has = torch.cuda.is_available()\n\
     print(f'PyTorch {torch.__version__} and diffusers {diffusers.__version__}; GPU: ' + \
     (torch.cuda.get_device_name() if has else 'none that PyTorch can use'))";
+const PIP_INSTALL: &str =
+    "-m pip install --no-input --progress-bar off --disable-pip-version-check";
 /// Time between two looks at the size of the folder.
 const TICK: Duration = Duration::from_secs(3);
 
@@ -29,10 +32,16 @@ pub(super) async fn prepare_venv(
     watcher: &dyn EnvironmentWatcher,
 ) -> Result<(PathBuf, PathBuf), EnvironmentError> {
     let folder = EngineFolder::open(engines, &folder_name())?;
-    let venv = folder.path().join("venv");
-    let python = venv.join("bin/python");
+    let path = folder.path.join("venv");
+    let venv = Venv {
+        folder: &folder.path,
+        python: path.join("bin/python"),
+        path,
+        context,
+        watcher,
+    };
     // Its interpreter is a link to the system's, which an update of the system may have removed.
-    if folder.marker().is_none() || !has_module(context, &python, "encodings").await {
+    if folder.marker().is_none() || !venv.has_module("encodings").await {
         folder.unmark()?;
         let maker = find_maker(context).await?;
         // pip arrives last, and uv needs none.
@@ -40,15 +49,15 @@ pub(super) async fn prepare_venv(
             EnvironmentMaker::Uv(_) => "encodings",
             EnvironmentMaker::Python(_) => "pip",
         };
-        if !has_module(context, &python, module).await {
-            folder::remove(&venv)?;
-            make(&maker, &venv, context, watcher).await?;
+        if !venv.has_module(module).await {
+            folder::remove(&venv.path)?;
+            venv.make(&maker).await?;
         }
-        install(&maker, &folder, &python, context, watcher).await?;
-        check(&python, package, context, watcher).await?;
+        venv.install(&maker).await?;
+        venv.check(package).await?;
         folder.mark("")?;
     }
-    Ok((folder.path().to_owned(), python))
+    Ok((venv.folder.to_owned(), venv.python))
 }
 
 /// The folder's name depends on the versions: others make an environment of their own.
@@ -60,127 +69,104 @@ pub(super) fn folder_name() -> String {
     )
 }
 
-/// Whether the interpreter starts and has this module.
-async fn has_module(context: &ProgramContext, python: &Path, module: &str) -> bool {
-    let mut command = context.command(python);
-    let asked = program::ask(command.args(["-c", &format!("import {module}")])).await;
-    asked.is_ok_and(|end| end.is_success)
+/// A virtual environment that is being prepared.
+struct Venv<'a> {
+    folder: &'a Path,
+    path: PathBuf,
+    python: PathBuf,
+    context: &'a ProgramContext,
+    watcher: &'a dyn EnvironmentWatcher,
 }
 
-async fn make(
-    maker: &EnvironmentMaker,
-    venv: &Path,
-    context: &ProgramContext,
-    watcher: &dyn EnvironmentWatcher,
-) -> Result<(), EnvironmentError> {
-    watcher.step(&format!(
-        "Making a Python environment in {}",
-        venv.display()
-    ));
-    let mut command = match maker {
-        EnvironmentMaker::Uv(uv) => {
-            let mut command = context.command(uv);
-            command.args(["venv", "--python", UV_VERSIONS]);
-            command
-        }
-        EnvironmentMaker::Python(python) => {
-            let mut command = context.command(python);
-            command.args(["-m", "venv"]);
-            command
-        }
-    };
-    let made = program::run(command.arg(venv), &|line| watcher.line(line)).await;
-    let removed = |error| folder::remove(venv).err().unwrap_or(error);
-    match made {
-        Ok(end) if end.is_success => Ok(()),
-        Ok(end) => Err(removed(failure(
-            "The Python environment could not be made",
-            &end,
-        ))),
-        Err(error) => Err(removed(EnvironmentError::file(venv, &error))),
+impl Venv<'_> {
+    /// Whether the interpreter starts and has this module.
+    async fn has_module(&self, module: &str) -> bool {
+        let mut command = self.context.command(&self.python);
+        let asked = program::ask(command.args(["-c", &format!("import {module}")])).await;
+        asked.is_ok_and(|end| end.is_success)
     }
-}
 
-/// Installs the requirements. What is there already stays: after an interruption pip also has what it downloaded, in its cache.
-async fn install(
-    maker: &EnvironmentMaker,
-    folder: &EngineFolder,
-    python: &Path,
-    context: &ProgramContext,
-    watcher: &dyn EnvironmentWatcher,
-) -> Result<(), EnvironmentError> {
-    let list = folder.path().join("requirements.txt");
-    std::fs::write(&list, REQUIREMENTS).map_err(|error| EnvironmentError::file(&list, &error))?;
-    watcher.step("Installing PyTorch and diffusers (several gigabytes)");
-    let mut command = match maker {
-        EnvironmentMaker::Uv(uv) => {
-            let mut command = context.command(uv);
-            command.args(["pip", "install", "--python"]).arg(python);
-            command
-        }
-        EnvironmentMaker::Python(_) => {
-            let mut command = context.command(python);
-            command.args([
-                "-m",
-                "pip",
-                "install",
-                "--no-input",
-                "--progress-bar",
-                "off",
-            ]);
-            command.arg("--disable-pip-version-check");
-            command
-        }
-    };
-    command.arg("--requirement").arg(&list);
-    let print = |line: &str| watcher.line(line);
-    let installing = program::run(&mut command, &print);
-    tokio::pin!(installing);
-    let mut ticks = tokio::time::interval(TICK);
-    let installed = loop {
-        tokio::select! {
-            ended = &mut installing => break ended,
-            _ = ticks.tick() => {
-                let path = folder.path().to_owned();
-                let size = tokio::task::spawn_blocking(move || folder::size(&path)).await;
-                watcher.grown(size.unwrap_or(0), None);
+    async fn make(&self, maker: &EnvironmentMaker) -> Result<(), EnvironmentError> {
+        let shown = self.path.display();
+        self.watcher
+            .step(&format!("Making a Python environment in {shown}"));
+        let (program, arguments): (_, &[&str]) = match maker {
+            EnvironmentMaker::Uv(uv) => (uv, &["venv", "--python", UV_VERSIONS]),
+            EnvironmentMaker::Python(python) => (python, &["-m", "venv"]),
+        };
+        let mut command = self.context.command(program);
+        command.args(arguments).arg(&self.path);
+        let made = program::run(&mut command, &|line| self.watcher.line(line)).await;
+        let what = "The Python environment could not be made";
+        succeeded(made, what, &self.path)
+            .map_err(|error| folder::remove(&self.path).err().unwrap_or(error))?;
+        Ok(())
+    }
+
+    /// Installs the requirements. What is there already stays: after an interruption pip also has what it downloaded, in its
+    /// cache.
+    async fn install(&self, maker: &EnvironmentMaker) -> Result<(), EnvironmentError> {
+        let list = self.folder.join("requirements.txt");
+        std::fs::write(&list, REQUIREMENTS).map_err(EnvironmentError::at(&list))?;
+        self.watcher
+            .step("Installing PyTorch and diffusers (several gigabytes)");
+        let mut command;
+        match maker {
+            EnvironmentMaker::Uv(uv) => {
+                command = self.context.command(uv);
+                command.args(["pip", "install", "--python"]);
+                command.arg(&self.python);
+            }
+            EnvironmentMaker::Python(_) => {
+                command = self.context.command(&self.python);
+                command.args(PIP_INSTALL.split(' '));
             }
         }
-    };
-    match installed {
-        Ok(end) if end.is_success => Ok(()),
-        Ok(end) => Err(failure("The Python packages could not be installed", &end)),
-        Err(error) => Err(EnvironmentError::file(python, &error)),
+        command.arg("--requirement").arg(&list);
+        let print = |line: &str| self.watcher.line(line);
+        let installing = program::run(&mut command, &print);
+        tokio::pin!(installing);
+        let mut ticks = tokio::time::interval(TICK);
+        let installed = loop {
+            tokio::select! {
+                ended = &mut installing => break ended,
+                _ = ticks.tick() => {
+                    let path = self.folder.to_owned();
+                    let size = tokio::task::spawn_blocking(move || folder::size(&path)).await;
+                    self.watcher.grown(size.unwrap_or(0), None);
+                }
+            }
+        };
+        let what = "The Python packages could not be installed";
+        succeeded(installed, what, &self.python).map(drop)
+    }
+
+    /// Imports what was installed, and says which GPU PyTorch has. None is no failure here: the machine may be prepared without
+    /// its driver, and the check of the model will fail.
+    async fn check(&self, package: &Path) -> Result<(), EnvironmentError> {
+        self.watcher.step("Checking the Python environment");
+        let mut command = self.context.command(&self.python);
+        command.args(["-c", CHECK]).env("PYTHONPATH", package);
+        let asked = program::ask(&mut command).await;
+        let end = succeeded(asked, "The Python environment does not work", &self.python)?;
+        // Libraries may print warnings around it.
+        let mut lines = end.lines.iter().map(String::as_str);
+        let line = lines.find(|line| line.starts_with("PyTorch "));
+        self.watcher.note(line.unwrap_or("It works"));
+        Ok(())
     }
 }
 
-/// Imports what was installed, and says which GPU PyTorch has. None is no failure here: the machine may be prepared without its
-/// driver, and the check of the model will fail.
-async fn check(
-    python: &Path,
-    package: &Path,
-    context: &ProgramContext,
-    watcher: &dyn EnvironmentWatcher,
-) -> Result<(), EnvironmentError> {
-    watcher.step("Checking the Python environment");
-    let mut command = context.command(python);
-    command.args(["-c", CHECK]).env("PYTHONPATH", package);
-    let end = program::ask(&mut command).await;
-    let end = end.map_err(|error| EnvironmentError::file(python, &error))?;
-    if !end.is_success {
-        return Err(failure("The Python environment does not work", &end));
+/// How a program ended if it succeeded; otherwise `what` failed, and what to do.
+fn succeeded(
+    ended: io::Result<ProgramEnd>,
+    what: &str,
+    path: &Path,
+) -> Result<ProgramEnd, EnvironmentError> {
+    let end = ended.map_err(EnvironmentError::at(path))?;
+    if end.is_success {
+        return Ok(end);
     }
-    // Libraries may print warnings around it.
-    let mut lines = end.lines.iter();
-    watcher.note(
-        lines
-            .find(|line| line.starts_with("PyTorch "))
-            .map_or("It works", String::as_str),
-    );
-    Ok(())
-}
-
-fn failure(what: &str, end: &ProgramEnd) -> EnvironmentError {
     let text = end.text();
     let has = |part| text.contains(part);
     let advice = if has("No space left on device") {
@@ -192,5 +178,7 @@ fn failure(what: &str, end: &ProgramEnd) -> EnvironmentError {
         "Run the same command again: it goes on with what is there. If the network needs a proxy or an index of its own, set \
          the variables of pip (PIP_PROXY, PIP_INDEX_URL) or of uv."
     };
-    EnvironmentError::Failed(format!("{what}. Its last lines:\n\n{text}\n\n{advice}"))
+    Err(EnvironmentError(format!(
+        "{what}. Its last lines:\n\n{text}\n\n{advice}"
+    )))
 }

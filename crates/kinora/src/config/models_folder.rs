@@ -90,7 +90,7 @@ pub(super) fn append(settings: &mut Table, files: &[ModelFile]) -> Result<Vec<St
         let shown = file.path.display().to_string();
         let added = overlay::parse(&file.text, &shown)?;
         add_names(&mut names, &added, &shown)?;
-        engines.extend(engine_names(&added).map(|(_, name)| name));
+        engines.extend(names_in(&added).0);
         for (key, value) in added {
             let (Value::Array(mut items), "devices" | "engines" | "models") = (value, key.as_str())
             else {
@@ -126,11 +126,9 @@ fn clamp_memory(settings: &mut Table, engines: &[String]) -> Vec<String> {
         let Some(name) = text(engine, "name").filter(|name| engines.contains(name)) else {
             continue;
         };
-        let (device, need) = (text(engine, "device"), megabytes(engine));
-        let budget = budgets
-            .iter()
-            .find(|(name, _)| Some(name) == device.as_ref());
-        if let (Some((device, budget)), Some(need)) = (budget, need)
+        let own = text(engine, "device");
+        let budget = budgets.iter().find(|(name, _)| own.as_ref() == Some(name));
+        if let (Some((device, budget)), Some(need)) = (budget, megabytes(engine))
             && need > *budget
             && let Some(table) = engine.as_table_mut()
         {
@@ -157,7 +155,10 @@ fn add_names(
     table: &Table,
     place: &str,
 ) -> Result<(), Failure> {
-    for (what, name) in engine_names(table).chain(model_names(table)) {
+    let (engines, models) = names_in(table);
+    let engines = engines.into_iter().map(|name| ("engine", name));
+    let models = models.into_iter().map(|name| ("model", name));
+    for (what, name) in engines.chain(models) {
         let earlier = names.insert((what, name.clone()), place.to_owned());
         // Within one place the check of the whole configuration reports it.
         if let Some(earlier) = earlier.filter(|earlier| earlier != place) {
@@ -184,35 +185,25 @@ impl ModelFile {
 
     /// The names of its engines, and the ids and aliases of its models.
     pub(crate) fn names(&self) -> Result<(Vec<String>, Vec<String>), Failure> {
-        let table = self.table()?;
-        let engines = engine_names(&table).map(|(_, name)| name).collect();
-        let models = model_names(&table).map(|(_, name)| name).collect();
-        Ok((engines, models))
+        Ok(names_in(&self.table()?))
     }
 }
 
-fn engine_names(table: &Table) -> impl Iterator<Item = (&'static str, String)> {
-    items(table, "engines").filter_map(|engine| Some(("engine", text(engine, "name")?)))
-}
-
-/// The ids and aliases of models, which share one space of names.
-fn model_names(table: &Table) -> impl Iterator<Item = (&'static str, String)> {
-    items(table, "models").flat_map(|model| {
+/// The names of engines; and the ids and aliases of models, which share one space of names.
+fn names_in(table: &Table) -> (Vec<String>, Vec<String>) {
+    let engines = items(table, "engines").filter_map(|engine| text(engine, "name"));
+    let models = items(table, "models").flat_map(|model| {
         let id = text(model, "id").or_else(|| text(model, "card"));
         let aliases = model.get("aliases").and_then(Value::as_array);
         let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
-        id.into_iter()
-            .chain(aliases.map(str::to_owned))
-            .map(|name| ("model", name))
-    })
+        id.into_iter().chain(aliases.map(str::to_owned))
+    });
+    (engines.collect(), models.collect())
 }
 
 fn items<'t>(table: &'t Table, key: &str) -> impl Iterator<Item = &'t Value> {
-    table
-        .get(key)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    let items = table.get(key).and_then(Value::as_array);
+    items.into_iter().flatten()
 }
 
 fn text(item: &Value, key: &str) -> Option<String> {

@@ -7,10 +7,9 @@ use std::io::{self, IsTerminal};
 
 use kinora_engine_catalogue::{
     CatalogueEntry, Choice, EngineChoice, EnvironmentOptions, Hub, HubError, HubFile, Machine,
-    Places, PreparedEnvironment, Wishes, card, choose, find, prepare_environment,
+    Places, PreparedEnvironment, Wishes, card, catalogue, choose, find, prepare_environment,
 };
-use kinora_http::TrustedRoots;
-use kinora_http_download::DownloadSource;
+use kinora_http_download::{DownloadOptions, DownloadSource};
 
 use super::added::{self, AddRecord};
 use super::environment_line::EnvironmentLine;
@@ -26,13 +25,13 @@ use crate::failure::{ExitKind, Failure};
 use crate::output::{count, print, print_message, printable, size};
 use crate::{folder, question, shell_hint, store_access, weights};
 
-const INTERRUPTED: &str = "Interrupted. Run the same command again to go on where it stopped.";
-
 /// Adds a model.
 pub(super) fn add(args: &AddModelArgs) -> Result<(), Failure> {
-    let entry = find(&args.name).map_err(|error| Failure::new(sentence(&error.to_string())))?;
+    let entry = find(&args.name).map_err(Failure::new)?;
     let wishes = absolute(&args.wishes)?;
-    let installer = ModelInstaller::new(&args.install, !args.dry_run)?;
+    let home = &args.install.home;
+    let lock = (!args.dry_run).then(|| added::lock(home)).transpose()?;
+    let installer = ModelInstaller::new(&args.install, lock)?;
     let is_added = installer.is_added(&entry.name)?;
     if !is_added {
         installer.refuse_configured(&entry.name)?;
@@ -64,7 +63,8 @@ pub(super) fn add(args: &AddModelArgs) -> Result<(), Failure> {
 
 /// Updates added models.
 pub(super) fn update(args: &UpdateArgs) -> Result<(), Failure> {
-    let installer = ModelInstaller::new(&args.install, true)?;
+    let lock = added::lock_if_used(&args.install.home)?;
+    let installer = ModelInstaller::new(&args.install, lock)?;
     let mut is_changed = false;
     for (entry, wishes) in installer.added(&args.names)? {
         print(&format!("{}\n", entry.name));
@@ -72,7 +72,9 @@ pub(super) fn update(args: &UpdateArgs) -> Result<(), Failure> {
         let files = installer.resolve(&plan)?;
         is_changed |= installer.install(&plan, &files)?;
     }
-    sweep(&Config::load(&args.install.home)?, None)?;
+    if installer.lock.is_some() {
+        sweep(&Config::load(&args.install.home)?, None)?;
+    }
     print(if is_changed {
         "A service that runs serves the new files after a restart.\n"
     } else {
@@ -81,9 +83,8 @@ pub(super) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A model, how it was asked for, and how it will run.
+/// How a model was asked for, and how it will run.
 struct InstallPlan {
-    entry: &'static CatalogueEntry,
     record: AddRecord,
     choice: Choice,
 }
@@ -94,15 +95,15 @@ struct ModelInstaller<'a> {
     config: Config,
     places: Places,
     /// Keeps other commands from changing the models meanwhile; none if nothing will change.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl<'a> ModelInstaller<'a> {
-    fn new(args: &'a InstallArgs, may_change: bool) -> Result<Self, Failure> {
-        let lock = may_change.then(|| added::lock(&args.home)).transpose()?;
+    fn new(args: &'a InstallArgs, lock: Option<File>) -> Result<Self, Failure> {
+        // The models are locked first: what it says of them must not change.
         let config = Config::load(&args.home)?;
         Ok(Self {
-            _lock: lock,
+            lock,
             places: added::places(&config)?,
             args,
             config,
@@ -129,8 +130,7 @@ impl<'a> ModelInstaller<'a> {
 
     /// Refuses a name that the operator's own configuration has.
     fn refuse_configured(&self, name: &str) -> Result<(), Failure> {
-        let config = &self.config;
-        if config.model_id(name).is_err() && config.engine(name).is_err() {
+        if self.config.model_id(name).is_err() && self.config.engine(name).is_err() {
             return Ok(());
         }
         Err(Failure::new(format!(
@@ -146,13 +146,11 @@ impl<'a> ModelInstaller<'a> {
     ) -> Result<InstallPlan, Failure> {
         let machine = Machine::ask();
         print(&format!("1/5 machine: {}\n", machine_text(&machine)));
-        let choice = choose(entry, &machine, &catalogue_wishes(&wishes)).map_err(|no_fit| {
-            let reasons = no_fit.reasons.iter();
-            let reasons: Vec<String> = reasons.map(|reason| format!("  {reason}")).collect();
+        let choice = choose(entry, &machine, &catalogue_wishes(&wishes)).map_err(|reasons| {
             Failure::new(format!(
-                "{} does not fit this machine.\n{}",
+                "{} does not fit this machine.\n  {}",
                 entry.name,
-                reasons.join("\n")
+                reasons.join("\n  ")
             ))
         })?;
         print(&format!(
@@ -163,7 +161,6 @@ impl<'a> ModelInstaller<'a> {
         let licence = &entry.licence;
         print(&format!("    licence: {}, {}\n", licence.name, licence.url));
         Ok(InstallPlan {
-            entry,
             record: AddRecord {
                 wishes,
                 choice: needs_text(&choice),
@@ -174,10 +171,11 @@ impl<'a> ModelInstaller<'a> {
 
     /// Whether a model was added as `plan` has it, and nothing of it is missing.
     fn is_added_so(&self, plan: &InstallPlan) -> Result<bool, Failure> {
-        let text = self.text_of(&plan.entry.name)?;
-        let engine = added::engine_of(&self.config, &plan.entry.name)?;
-        Ok(AddRecord::read(&text).as_ref() == Some(&plan.record)
-            && added::is_complete(&engine, &self.places.engines))
+        let name = &plan.choice.entry.name;
+        let record = AddRecord::read(&self.text_of(name)?);
+        let programs = &self.places.engines;
+        Ok(record.as_ref() == Some(&plan.record)
+            && added::is_complete(&self.config.engine(name)?, programs))
     }
 
     /// The file of an added model; empty if it is not added.
@@ -194,23 +192,18 @@ impl<'a> ModelInstaller<'a> {
     /// The files of a plan, as the hub has them now. Prints how much of them is missing.
     fn resolve(&self, plan: &InstallPlan) -> Result<Vec<HubFile>, Failure> {
         let weights = &self.config.weights;
-        let roots = pull::certificates()?;
-        let token = weights.options(roots.clone())?.token;
-        let pem = (!roots.is_empty()).then_some(&*roots);
-        let roots = TrustedRoots::public().with_pem(pem);
-        let roots = roots.map_err(|error| Failure::because("SSL_CERT_FILE is unusable", error))?;
-        let hub = Hub::new(weights.hub()?, token, roots).map_err(hub_failure)?;
-        let asked = interruptible(hub.resolve(&plan.choice))?;
+        let DownloadOptions {
+            token, roots_pem, ..
+        } = weights.options(pull::certificates()?)?;
+        let hub = Hub::new(weights.hub()?, token, &roots_pem).map_err(hub_failure)?;
+        let asked = pull::interruptible(store_access::runtime()?, hub.resolve(&plan.choice))?;
         let files = asked.map_err(hub_failure)?;
-        let (missing, all) = (
-            self.missing(&files),
-            total(files.iter().map(|file| file.bytes)),
-        );
+        let all: u64 = files.iter().filter_map(|file| file.bytes).sum();
         print(&format!(
             "    {} with {}; {} are to download\n",
             count(files.len() as u64, "file"),
             size(all),
-            size(total(missing.iter().map(|source| source.bytes)))
+            size(total(&self.missing(&files)))
         ));
         self.check_names(plan, &files)?;
         Ok(files)
@@ -252,7 +245,7 @@ impl<'a> ModelInstaller<'a> {
         environment: &PreparedEnvironment,
     ) -> Result<(ModelFile, Config), Failure> {
         let card = card(&plan.choice, files, &self.places, environment);
-        let name = &plan.entry.name;
+        let name = &plan.choice.entry.name;
         let file = plan.record.file(&self.config.data, name, &card)?;
         let config = Config::load_with(&self.args.home, &file)?;
         Ok((file, config))
@@ -277,8 +270,8 @@ impl<'a> ModelInstaller<'a> {
         pull::prepare(&missing, &self.config.weights)?;
         let environment = self.prepare_environment(&plan.choice)?;
         let (file, config) = self.pending(plan, files, &environment)?;
-        let name = &plan.entry.name;
-        let engine = added::engine_of(&config, name)?;
+        let name = &plan.choice.entry.name;
+        let engine = config.engine(name)?;
         print("4/5 weights\n");
         pull::fetch(&weights::files_of_engine(&engine), &config.weights)?;
         if self.text_of(name)? == file.text {
@@ -298,9 +291,9 @@ impl<'a> ModelInstaller<'a> {
         }
         let question = format!(
             "Download {} of {}, under the licence {}?",
-            size(total(missing.iter().map(|source| source.bytes))),
-            plan.entry.title,
-            plan.entry.licence.name
+            size(total(missing)),
+            plan.choice.entry.title,
+            plan.choice.entry.licence.name
         );
         if question::is_confirmed(&question) {
             return Ok(());
@@ -313,16 +306,12 @@ impl<'a> ModelInstaller<'a> {
         print("3/5 engine\n");
         let options = EnvironmentOptions {
             releases: self.config.weights.releases()?,
-            roots_pem: pull::certificates()?,
-            allow_unverified: false,
+            download: self.config.weights.options(pull::certificates()?)?,
         };
-        let line = EnvironmentLine::default();
-        let prepared = interruptible(prepare_environment(
-            &choice.environment,
-            &self.places,
-            &options,
-            &line,
-        ));
+        let line = EnvironmentLine::new();
+        let kind = &choice.environment;
+        let preparing = prepare_environment(kind, &self.places, &options, &line);
+        let prepared = pull::interruptible(store_access::runtime()?, preparing);
         line.clear();
         let prepared = prepared?.map_err(|error| Failure::new(sentence(&error.to_string())))?;
         print(&format!("    {}\n", prepared.folder.display()));
@@ -336,14 +325,14 @@ impl<'a> ModelInstaller<'a> {
             return Ok(());
         }
         print("5/5 check\n");
-        let engine = added::engine_of(config, name)?;
-        match check::check_engine(config, &engine, true)? {
-            Some(false) => Err(Failure::new(format!(
-                "{name} cannot be used, see above, and was not added. What was downloaded stays for another try; \
-                 --no-check adds it all the same."
-            ))),
-            _ => Ok(()),
+        let engine = config.engine(name)?;
+        if check::check_engine(config, &engine, true)? != Some(false) {
+            return Ok(());
         }
+        Err(Failure::new(format!(
+            "{name} cannot be used, see above, and was not added. What was downloaded stays for another try; \
+             --no-check adds it all the same."
+        )))
     }
 
     /// Puts the file in its place, and removes what only the one before used.
@@ -362,18 +351,16 @@ impl<'a> ModelInstaller<'a> {
         };
         let used = in_use(config)?;
         let weights = &self.places.weights;
-        // Files that the operator put there have no source, and stay.
-        let old = weights::files_of_engine(former).into_iter();
-        for old in old.filter(|file| file.source.is_some()) {
-            if !used.has(&old.path, weights) {
-                if added::remove_file(&old.path).map_err(failed)?.is_some() {
-                    print(&format!(
-                        "{}: removed, nothing uses it\n",
-                        old.path.display()
-                    ));
-                }
-                added::remove_empty_folders(&old.path, weights);
+        for old in weights::files_of_engine(former) {
+            // Files that the operator put there have no source, and stay.
+            if old.source.is_none() || used.has(&old.path, weights) {
+                continue;
             }
+            let shown = old.path.display();
+            if added::remove_file(&old.path).map_err(failed)?.is_some() {
+                print(&format!("{shown}: removed, nothing uses it\n"));
+            }
+            added::remove_empty_folders(&old.path, weights);
         }
         sweep(config, Some(&UsedPaths::of_engine(former)))
     }
@@ -381,12 +368,10 @@ impl<'a> ModelInstaller<'a> {
     /// The added models of these names, or all, with what was asked for.
     fn added(&self, names: &[String]) -> Result<Vec<(&'static CatalogueEntry, WishArgs)>, Failure> {
         let mut found = Vec::new();
-        for entry in kinora_engine_catalogue::catalogue() {
-            if !names.is_empty() && !names.contains(&entry.name) {
-                continue;
-            }
+        for entry in catalogue() {
             let text = self.text_of(&entry.name)?;
-            if !AddRecord::is_in(&text) {
+            let is_named = names.is_empty() || names.contains(&entry.name);
+            if !is_named || !AddRecord::is_in(&text) {
                 continue;
             }
             let record = AddRecord::read(&text).ok_or_else(|| {
@@ -410,22 +395,8 @@ impl<'a> ModelInstaller<'a> {
 }
 
 /// The sum of the known lengths.
-fn total(bytes: impl Iterator<Item = Option<u64>>) -> u64 {
-    bytes.flatten().sum()
-}
-
-/// Runs `work` until it ends or Ctrl-C.
-fn interruptible<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
-    let runtime = store_access::runtime()?;
-    let done = runtime.block_on(async {
-        tokio::select! {
-            done = work => Ok(done),
-            _ = tokio::signal::ctrl_c() => Err(Failure::new(INTERRUPTED).exit(ExitKind::Interrupted)),
-        }
-    });
-    // A name lookup that hangs must not keep the process alive.
-    runtime.shutdown_background();
-    done
+fn total(sources: &[DownloadSource]) -> u64 {
+    sources.iter().filter_map(|source| source.bytes).sum()
 }
 
 fn hub_failure(error: HubError) -> Failure {
@@ -438,14 +409,9 @@ fn hub_failure(error: HubError) -> Failure {
 
 /// With a capital letter and a full stop.
 fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
     let end = if text.ends_with(['.', '?']) { "" } else { "." };
-    format!(
-        "{}{}{end}",
-        first.map_or(String::new(), String::from),
-        chars.as_str()
-    )
+    format!("{}{rest}{end}", first.to_ascii_uppercase())
 }
 
 fn absolute(wishes: &WishArgs) -> Result<WishArgs, Failure> {
@@ -475,8 +441,21 @@ fn catalogue_wishes(wishes: &WishArgs) -> Wishes {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::cli::HomeArgs;
+
+    fn install(data: &Path) -> InstallArgs {
+        InstallArgs {
+            no_check: true,
+            yes: true,
+            home: HomeArgs {
+                config: None,
+                data: Some(data.to_owned()),
+            },
+        }
+    }
 
     #[test]
     fn an_error_is_a_sentence() {
@@ -489,17 +468,11 @@ mod tests {
     fn a_file_of_the_operator_is_no_added_model() {
         let data = tempfile::tempdir().unwrap();
         fs::create_dir(data.path().join("models.d")).unwrap();
-        let args = InstallArgs {
-            no_check: true,
-            yes: true,
-            home: HomeArgs {
-                config: None,
-                data: Some(data.path().to_owned()),
-            },
-        };
+        let args = install(data.path());
         let path = added::path(data.path(), "wan");
         fs::write(&path, "").unwrap();
-        let installer = ModelInstaller::new(&args, true).unwrap();
+        let lock = added::lock(&args.home).unwrap();
+        let installer = ModelInstaller::new(&args, Some(lock)).unwrap();
         let refused = installer.is_added("wan").unwrap_err().to_string();
         assert!(refused.contains(path.to_str().unwrap()), "{refused}");
         assert!(installer.added(&["wan".to_owned()]).is_err());
@@ -508,6 +481,22 @@ mod tests {
         added::write(&card).unwrap();
         assert!(installer.is_added("wan").unwrap());
         // While it is at work, no other command changes the models.
-        assert!(ModelInstaller::new(&args, true).is_err());
+        assert!(added::lock(&args.home).is_err());
+    }
+
+    #[test]
+    fn an_update_of_no_models_makes_no_data_folder() {
+        let parent = tempfile::tempdir().unwrap();
+        let data = parent.path().join("data");
+        let update = |names| {
+            update(&UpdateArgs {
+                names,
+                install: install(&data),
+            })
+        };
+        update(Vec::new()).unwrap();
+        let refused = update(vec!["wan".to_owned()]).unwrap_err().to_string();
+        assert!(refused.contains("'wan' is not a model"), "{refused}");
+        assert!(!data.exists());
     }
 }

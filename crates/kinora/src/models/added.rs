@@ -67,9 +67,8 @@ pub(super) fn cards(config: &Config) -> Result<Vec<AddedCard>, Failure> {
     let added = files.filter(|file| AddRecord::is_in(&file.text));
     let cards = added.map(|file| {
         let (engines, models) = file.names()?;
-        let path = file.path;
         Ok(AddedCard {
-            path,
+            path: file.path,
             engines,
             models,
         })
@@ -104,9 +103,7 @@ pub(super) fn lock(home: &HomeArgs) -> Result<File, Failure> {
     let failed =
         |error: io::Error| Failure::because(format!("{} cannot be locked", path.display()), error);
     kinora_system::durable::make_folder(&folder).map_err(failed)?;
-    let mut options = File::options();
-    let file = options.write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(failed)?;
+    let file = File::create(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Failure::new(
@@ -118,12 +115,8 @@ pub(super) fn lock(home: &HomeArgs) -> Result<File, Failure> {
 
 /// The same, where the folder is there. `None`: no model was ever added, and nothing is made.
 pub(super) fn lock_if_used(home: &HomeArgs) -> Result<Option<File>, Failure> {
-    let data = Config::load(home)?.data;
-    if models_folder::folder(&data).exists() {
-        lock(home).map(Some)
-    } else {
-        Ok(None)
-    }
+    let folder = models_folder::folder(&Config::load(home)?.data);
+    folder.exists().then(|| lock(home)).transpose()
 }
 
 /// Writes the file of a model, or replaces it.
@@ -140,13 +133,6 @@ pub(super) fn write(file: &ModelFile) -> Result<(), Failure> {
     write().map_err(|error: io::Error| {
         Failure::because(format!("{} cannot be written", file.path.display()), error)
     })
-}
-
-/// The engine of an added model.
-pub(super) fn engine_of(config: &Config, name: &str) -> Result<EngineSettings, Failure> {
-    let id = config.model_id(name)?;
-    let model = config.models.iter().find(|model| model.id == id);
-    config.engine(model.map_or(name, |model| &model.engine))
 }
 
 /// Whether the weights of an engine are here, and its programs below `programs`.
@@ -170,11 +156,12 @@ pub(super) enum CardRemoval {
 pub(super) fn remove_card(path: &Path, removal: CardRemoval) -> io::Result<()> {
     match removal {
         CardRemoval::KeepFiles => fs::rename(path, models_folder::former_path(path, KEPT))?,
-        CardRemoval::Whole { is_served: true } => {
-            note_served(path)?;
+        CardRemoval::Whole { is_served } => {
+            if is_served {
+                note_served(path)?;
+            }
             fs::remove_file(path)?;
         }
-        CardRemoval::Whole { is_served: false } => fs::remove_file(path)?,
     }
     kinora_system::durable::sync_name(path)
 }
@@ -204,11 +191,9 @@ pub(super) fn remove_empty_folders(file: &Path, root: &Path) {
     let folders = file.ancestors().skip(1);
     let below = folders.take_while(|folder| *folder != root && folder.starts_with(&root));
     for folder in below {
-        match fs::remove_dir(folder) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            // One that is not empty stays, and with it those above.
-            Err(_) => return,
-            Ok(()) => {}
+        // One that is not empty stays, and with it those above.
+        if fs::remove_dir(folder).is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+            return;
         }
     }
 }

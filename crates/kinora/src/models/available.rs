@@ -1,6 +1,6 @@
 //! `kinora models list --available`: the catalogue, with how this machine can run each model.
 
-use kinora_engine_catalogue::{CatalogueEntry, Choice, Machine, NoFit, Wishes, catalogue, choose};
+use kinora_engine_catalogue::{CatalogueEntry, Choice, Machine, Wishes, catalogue, choose};
 use serde_json::{Value, json};
 
 use super::machine_text::{engine_text, machine_text, needs_text};
@@ -32,7 +32,7 @@ pub(super) fn list(json: bool) {
     );
 }
 
-fn row(entry: &CatalogueEntry, choice: &Result<Choice, NoFit>) -> [String; 5] {
+fn row(entry: &CatalogueEntry, choice: &Result<Choice, Vec<String>>) -> [String; 5] {
     let (download, fit) = match choice {
         Ok(choice) => (
             format!("{:.1} GB", choice.download_gigabytes),
@@ -49,7 +49,7 @@ fn row(entry: &CatalogueEntry, choice: &Result<Choice, NoFit>) -> [String; 5] {
     ]
 }
 
-fn model_object((entry, choice): &(&CatalogueEntry, Result<Choice, NoFit>)) -> Value {
+fn model_object((entry, choice): &(&CatalogueEntry, Result<Choice, Vec<String>>)) -> Value {
     let choice_object = choice.as_ref().ok().map(|choice| {
         json!({
             "engine": engine_text(choice),
@@ -59,7 +59,6 @@ fn model_object((entry, choice): &(&CatalogueEntry, Result<Choice, NoFit>)) -> V
             "download_gigabytes": choice.download_gigabytes,
         })
     });
-    let reasons = choice.as_ref().err().map(|no_fit| &no_fit.reasons);
     json!({
         "name": entry.name,
         "title": entry.title,
@@ -67,6 +66,6 @@ fn model_object((entry, choice): &(&CatalogueEntry, Result<Choice, NoFit>)) -> V
         "licence": { "name": entry.licence.name, "url": entry.licence.url },
         "fits": choice_object.is_some(),
         "choice": choice_object,
-        "reasons": reasons.map_or(&[][..], Vec::as_slice),
+        "reasons": choice.as_ref().err().map_or(&[][..], Vec::as_slice),
     })
 }

@@ -1,7 +1,6 @@
 //! `kinora models check`: checks that engines can load their weights, that their devices are large
 //! enough by arithmetic, and that servers would make films, before a task needs them.
 
-use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -13,7 +12,11 @@ use crate::cli::HomeArgs;
 use crate::config::{Config, EngineSettings, HostSettings};
 use crate::failure::Failure;
 use crate::output::print;
+use crate::progress::StatusLine;
 use crate::{catalog, engine_host, store_access, system, weights};
+
+/// Time between two looks at the line that counts seconds.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Checks the files of every engine that has some, and loads those that pass. Checks the servers of
 /// the other engines.
@@ -55,11 +58,8 @@ pub(super) fn check_engine(
                 return Ok(None);
             };
             print(&format!("{}\n{}", engine.name, indented(&found.text)));
-            let compared = compare_memory(engine);
-            if let Some(compared) = &compared {
-                print(&indented(&compared.text));
-            }
-            let fits = compared.is_none_or(|compared| compared.fits);
+            let (fits, text) = compare_memory(engine).unwrap_or((true, String::new()));
+            print(&indented(&text));
             let is_well = found.is_good && (!load || try_load(engine, frames, host, config));
             if !found.is_good {
                 print("  not loaded: files are missing or wrong\n");
@@ -118,10 +118,10 @@ fn try_load(
     }
     let start = system::stopwatch();
     let loaded = engine_host::hosted(engine, frames, host, config).and_then(|hosted| {
-        let _shown = LoadingLine::show(&engine.name);
-        hosted
-            .try_open()
-            .map_err(|error| Failure::new(error.to_string()))
+        let opened = with_seconds(&format!("loading {} ...", engine.name), || {
+            hosted.try_open()
+        });
+        opened.map_err(|error| Failure::new(error.to_string()))
     });
     match loaded {
         Ok(()) => {
@@ -140,61 +140,37 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-/// A line on the terminal that counts the seconds until it is dropped.
-struct LoadingLine {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl LoadingLine {
-    fn show(name: &str) -> Option<Self> {
-        if !std::io::stderr().is_terminal() {
-            return None;
-        }
-        let (stop, stopped) = mpsc::channel();
-        let name = name.to_owned();
-        let thread = thread::spawn(move || {
-            let start = system::stopwatch();
-            while stopped.recv_timeout(Duration::from_millis(200)) == Err(RecvTimeoutError::Timeout)
-            {
-                let seconds = start.elapsed().as_secs();
-                let mut line = std::io::stderr().lock();
-                let _ = write!(line, "\r  loading {name} ... {seconds} s ");
+/// Does `work` beside a line on the terminal that counts its seconds.
+fn with_seconds<T>(text: &str, work: impl FnOnce() -> T) -> T {
+    let (line, start) = (StatusLine::new(), system::stopwatch());
+    let (stop, stopped) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                line.show(&format!("{text} {} s", start.elapsed().as_secs()));
             }
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
+            line.clear();
         });
-        Some(Self {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for LoadingLine {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+        let done = work();
+        drop(stop);
+        done
+    })
 }
 
 /// The devices that a process of CUDA sees.
 const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Whether the engine's devices are large enough, as far as that is known, with a text for the
-/// operator.
-struct MemoryComparison {
-    fits: bool,
-    text: String,
-}
-
-/// Compares an engine whose configuration says what it needs.
-fn compare_memory(engine: &EngineSettings) -> Option<MemoryComparison> {
+/// operator; `None` if its configuration does not say what it needs.
+fn compare_memory(engine: &EngineSettings) -> Option<(bool, String)> {
     let memory = engine.memory.as_ref()?;
     let placement = WeightPlacement::from_engine(&engine.definition.table);
-    let gpus = nvidia_gpus();
-    Some(comparison(memory, placement, &devices(engine), gpus))
+    Some(comparison(
+        memory,
+        placement,
+        &devices(engine),
+        nvidia_gpus(),
+    ))
 }
 
 /// The devices of an engine; empty if it finds them itself and sees all.
@@ -210,10 +186,7 @@ fn devices(engine: &EngineSettings) -> Vec<String> {
     }
     let own = environment.remove(VISIBLE_DEVICES);
     let visible = own.or_else(|| std::env::var(VISIBLE_DEVICES).ok());
-    visible
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect()
+    Vec::from_iter(visible.filter(|text| !text.is_empty()))
 }
 
 fn comparison(
@@ -221,39 +194,27 @@ fn comparison(
     placement: WeightPlacement,
     devices: &[String],
     gpus: Result<Vec<GpuInfo>, String>,
-) -> MemoryComparison {
+) -> (bool, String) {
     let needs = memory.required_gigabytes(placement);
     let needed = format!(
         "memory: at least {needs:.1} GB by arithmetic with {}",
         placement.settings()
     );
-    let unasked = |why: &str| MemoryComparison {
-        fits: true,
-        text: format!(
-            "{needed}, chosen for a GPU with {} GB; not compared: {why}",
-            memory.device_gigabytes
-        ),
+    let gpu = match smallest(gpus, devices) {
+        Ok(gpu) => gpu,
+        Err(why) => {
+            let chosen = memory.device_gigabytes;
+            let text = format!("{needed}, chosen for a GPU with {chosen} GB; not compared: {why}");
+            return (true, text);
+        }
     };
-    let gpus = match gpus {
-        Ok(gpus) => gpus,
-        Err(why) => return unasked(&why),
-    };
-    let used = match select_gpus(&gpus, devices) {
-        Ok(used) => used,
-        Err(device) => return unasked(&format!("nvidia-smi lists no device {device}")),
-    };
-    // Each process of the engine uses one device alone, so the smallest one decides.
-    let Some(smallest) = used.into_iter().min_by_key(|gpu| gpu.memory_bytes) else {
-        return unasked("nvidia-smi lists no device");
-    };
-    let GpuInfo { index, name, .. } = smallest;
-    let gigabytes = smallest.gigabytes();
-    let compared = format!("{needed}; device {index} ({name}) has {gigabytes:.1} GB");
+    let gigabytes = gpu.gigabytes();
+    let compared = format!(
+        "{needed}; device {} ({}) has {gigabytes:.1} GB",
+        gpu.index, gpu.name
+    );
     if memory.fits(placement, gigabytes) {
-        return MemoryComparison {
-            fits: true,
-            text: compared,
-        };
+        return (true, compared);
     }
     let advice = match memory.proposal(placement, gigabytes) {
         Some(proposal) => format!(
@@ -263,10 +224,18 @@ fn comparison(
         ),
         None => "no offload makes it fit; use quantised weights or another device".to_owned(),
     };
-    MemoryComparison {
-        fits: false,
-        text: format!("{compared}, which is too little: {advice}"),
-    }
+    (false, format!("{compared}, which is too little: {advice}"))
+}
+
+/// The smallest of the devices: each process of the engine uses one alone.
+fn smallest(gpus: Result<Vec<GpuInfo>, String>, devices: &[String]) -> Result<GpuInfo, String> {
+    let gpus = gpus?;
+    let used = select_gpus(&gpus, devices)
+        .map_err(|device| format!("nvidia-smi lists no device {device}"))?;
+    let smallest = used.into_iter().min_by_key(|gpu| gpu.memory_bytes);
+    smallest
+        .cloned()
+        .ok_or_else(|| "nvidia-smi lists no device".to_owned())
 }
 
 #[cfg(test)]
@@ -287,13 +256,8 @@ mod tests {
         .unwrap();
         let table = toml::from_str(&format!("settings = {{ {settings} }}")).unwrap();
         let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
-        let found = comparison(
-            &memory,
-            WeightPlacement::from_engine(&table),
-            &devices,
-            gpus,
-        );
-        (found.fits, found.text)
+        let placement = WeightPlacement::from_engine(&table);
+        comparison(&memory, placement, &devices, gpus)
     }
 
     fn listed() -> Result<Vec<GpuInfo>, String> {

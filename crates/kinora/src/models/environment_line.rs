@@ -8,48 +8,32 @@ use kinora_engine_catalogue::EnvironmentWatcher;
 use crate::output::{print, print_message, printable, size};
 use crate::progress::StatusLine;
 
-/// The line.
+/// The line, with its parts: the step, the size of the folder and the last output.
 #[derive(Debug)]
 pub(super) struct EnvironmentLine {
     line: StatusLine,
-    shown: Mutex<ShownParts>,
-}
-
-#[derive(Debug, Default)]
-struct ShownParts {
-    step: String,
-    size: String,
-    output: String,
-}
-
-impl Default for EnvironmentLine {
-    fn default() -> Self {
-        Self {
-            line: StatusLine::new(),
-            shown: Mutex::default(),
-        }
-    }
+    parts: Mutex<[String; 3]>,
 }
 
 impl EnvironmentLine {
+    pub(super) fn new() -> Self {
+        Self {
+            line: StatusLine::new(),
+            parts: Mutex::default(),
+        }
+    }
+
     /// Removes the line.
     pub(super) fn clear(&self) {
         self.line.clear();
     }
 
-    fn change(&self, change: impl FnOnce(&mut ShownParts)) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut shown);
-        self.line.show(&shown.text());
-    }
-}
-
-impl ShownParts {
-    fn text(&self) -> String {
-        let parts = [&self.step, &self.size, &self.output];
-        let parts = parts.map(String::as_str);
-        let parts = parts.into_iter().filter(|part| !part.is_empty());
-        format!("    {}", parts.collect::<Vec<_>>().join("  "))
+    fn change(&self, change: impl FnOnce(&mut [String; 3])) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut parts);
+        let shown = parts.iter().filter(|part| !part.is_empty());
+        let shown: Vec<&str> = shown.map(String::as_str).collect();
+        self.line.show(&format!("    {}", shown.join("  ")));
     }
 }
 
@@ -58,12 +42,7 @@ impl EnvironmentWatcher for EnvironmentLine {
         if !self.line.is_shown() {
             print_message(text);
         }
-        self.change(|shown| {
-            *shown = ShownParts {
-                step: text.to_owned(),
-                ..ShownParts::default()
-            };
-        });
+        self.change(|parts| *parts = [text.to_owned(), String::new(), String::new()]);
     }
 
     fn note(&self, text: &str) {
@@ -72,11 +51,11 @@ impl EnvironmentWatcher for EnvironmentLine {
     }
 
     fn line(&self, text: &str) {
-        self.change(|shown| shown.output = printable(text.trim()));
+        self.change(|[_, _, output]| *output = printable(text.trim()));
     }
 
     fn grown(&self, bytes: u64, whole: Option<u64>) {
         let whole = whole.map_or_else(String::new, |whole| format!(" of {}", size(whole)));
-        self.change(|shown| shown.size = format!("{}{whole}", size(bytes)));
+        self.change(|[_, shown, _]| *shown = format!("{}{whole}", size(bytes)));
     }
 }

@@ -1,6 +1,6 @@
 //! How this machine and a model on it look to an operator.
 
-use kinora_engine_catalogue::{Choice, GpuInfo, Machine, OffloadMode};
+use kinora_engine_catalogue::{Choice, EngineChoice, GpuInfo, Machine, OffloadMode};
 
 use crate::output::printable;
 
@@ -49,8 +49,8 @@ pub(super) fn needs_text(choice: &Choice) -> String {
 /// The engine, as --engine has it.
 pub(super) fn engine_text(choice: &Choice) -> &'static str {
     match choice.recipe.engine() {
-        kinora_engine_catalogue::EngineChoice::Diffusers => "diffusers",
-        kinora_engine_catalogue::EngineChoice::Sdcpp => "sdcpp",
+        EngineChoice::Diffusers => "diffusers",
+        EngineChoice::Sdcpp => "sdcpp",
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kinora_contract::Stopwatch;
 use kinora_http_download::{DownloadError, DownloadSource, DownloadWatcher, Downloader};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -20,6 +21,7 @@ use crate::progress::{StatusLine, bar_cells, minutes_and_seconds};
 use crate::weights::{self, ByEngine, FileState, WeightFile};
 use crate::{shell_hint, system};
 
+const AGAIN: &str = "Run the same command again to go on where it stopped.";
 const TICK: Duration = Duration::from_millis(250);
 /// Threads for TLS and copying; downloads wait for the network most of the time.
 const THREADS_MAX: usize = 4;
@@ -31,22 +33,17 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let models = weights::find_models(&config, &args.names)?;
     let files = weights::files_of_models(&config, &models)?;
-    let mut is_told = false;
+    let mut advice = String::new();
     for model in models {
         if let Some(by_engine) = weights::by_engine(&config.engine(&model.engine)?) {
-            print(&by_engine_advice(&model.id, &by_engine));
-            is_told = true;
+            advice += &by_engine_advice(&model.id, &by_engine);
         }
     }
-    if files.is_empty() {
-        if !is_told {
-            print(&format!(
-                "{} needs no files: there is nothing to download.\n",
-                args.names.join(" ")
-            ));
-        }
-        return Ok(());
+    if files.is_empty() && advice.is_empty() {
+        let names = args.names.join(" ");
+        advice = format!("{names} needs no files: there is nothing to download.\n");
     }
+    print(&advice);
     fetch(&files, &config.weights)
 }
 
@@ -127,15 +124,13 @@ fn plan(file: &WeightFile, weights: &WeightSettings) -> Result<Option<DownloadSo
 pub(super) fn prepare(sources: &[DownloadSource], weights: &WeightSettings) -> Result<(), Failure> {
     for source in sources {
         let folder = source.path.parent().unwrap_or(Path::new(""));
-        if !folder.as_os_str().is_empty() {
-            kinora_system::durable::make_folder(folder).map_err(|error| {
-                Failure::new(format!(
-                    "The folder {} cannot be made: {error}. Make it for this user, or write other paths into the \
-                     configuration.",
-                    folder.display()
-                ))
-            })?;
-        }
+        kinora_system::durable::make_folder(folder).map_err(|error| {
+            Failure::new(format!(
+                "The folder {} cannot be made: {error}. Make it for this user, or write other paths into the \
+                 configuration.",
+                folder.display()
+            ))
+        })?;
     }
     // All lengths together: files of several gigabytes may fit one by one and not as a whole, which
     // would show only after hours.
@@ -149,16 +144,31 @@ fn download(
     weights: &WeightSettings,
     sources: Vec<DownloadSource>,
 ) -> Result<Vec<Failure>, Failure> {
-    let options = weights.options(certificates()?)?;
-    let downloader = Downloader::new(options)
+    let downloader = Downloader::new(weights.options(certificates()?)?)
         .map_err(|error| Failure::because("The section [weights] is invalid", error))?;
-    let downloads_max = weights.downloads_max as usize;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(downloads_max.min(THREADS_MAX))
+    let threads = THREADS_MAX.min(weights.downloads_max as usize);
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(threads)
         .enable_all()
         .build()
         .map_err(|error| Failure::because("The command could not start", error))?;
-    let done = runtime.block_on(download_all(weights, downloader, sources));
+    interruptible(runtime, download_all(weights, downloader, sources))
+}
+
+/// Runs `work` until it ends or Ctrl-C.
+pub(super) fn interruptible<T>(
+    runtime: Runtime,
+    work: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = work => Ok(done),
+            // Dropping the work stops all transfers. Their partial files stay, for the next run to continue.
+            _ = tokio::signal::ctrl_c() => {
+                Err(Failure::new(format!("Interrupted. {AGAIN}")).exit(ExitKind::Interrupted))
+            }
+        }
+    });
     // A name lookup that hangs must not keep the process alive.
     runtime.shutdown_background();
     done
@@ -169,43 +179,35 @@ async fn download_all(
     weights: &WeightSettings,
     downloader: Downloader,
     sources: Vec<DownloadSource>,
-) -> Result<Vec<Failure>, Failure> {
+) -> Vec<Failure> {
     let board = DownloadBoard::new(&sources);
     let downloader = Arc::new(downloader);
     let turns = Arc::new(Semaphore::new(weights.downloads_max as usize));
     let mut running = JoinSet::new();
-    for (source, row) in sources.into_iter().zip(board.rows()) {
+    for (source, row) in sources.into_iter().zip(&board.rows) {
         let (downloader, turns, row) = (downloader.clone(), turns.clone(), row.clone());
         running.spawn(async move {
             // Never closed, so there is always a turn.
             let _turn = turns.acquire_owned().await;
             let got = downloader.get(&source, &*row).await;
-            row.end();
+            row.is_checked.store(false, Ordering::Relaxed);
             (source, got)
         });
     }
     let mut ticks = tokio::time::interval(TICK);
-    let interrupted = tokio::signal::ctrl_c();
-    tokio::pin!(interrupted);
     let mut failures = Vec::new();
     while !running.is_empty() {
         tokio::select! {
             ended = running.join_next() => {
-                board.clear();
+                board.line.clear();
                 if let Some(Ok((source, got))) = ended {
                     failures.extend(report_outcome(&source, got, weights));
                 }
             }
             _ = ticks.tick() => board.draw(),
-            // Returning drops the set and with it all transfers. Their partial files stay, for the
-            // next run to continue.
-            _ = &mut interrupted => {
-                let text = "Interrupted. Run the same command again to go on where it stopped.";
-                return Err(Failure::new(text).exit(ExitKind::Interrupted));
-            }
         }
     }
-    Ok(failures)
+    failures
 }
 
 /// Prints the outcome of a download; returns its failure.
@@ -288,7 +290,7 @@ fn advice(error: &DownloadError, source: &DownloadSource, weights: &WeightSettin
         DownloadError::Busy(_) => "Wait until it has ended.".to_owned(),
         DownloadError::File { .. } => "Give this user access to it, or name another folder in the configuration.".to_owned(),
         DownloadError::Options(_) => "Correct the section [weights] of the configuration.".to_owned(),
-        _ => "Run the same command again to go on where it stopped.".to_owned(),
+        _ => AGAIN.to_owned(),
     }
 }
 
@@ -296,12 +298,8 @@ fn exit_kind(error: &DownloadError) -> ExitKind {
     match error {
         DownloadError::Options(_) => ExitKind::Usage,
         DownloadError::Status { status, .. } if *status < 500 => ExitKind::Refused,
-        DownloadError::Connect { .. }
-        | DownloadError::Broken(_)
-        | DownloadError::Stalled(_)
-        | DownloadError::Status { .. }
-        | DownloadError::Changed
-        | DownloadError::Answer(_) => ExitKind::Unreachable,
+        error if error.is_transient() => ExitKind::Unreachable,
+        DownloadError::Status { .. } | DownloadError::Answer(_) => ExitKind::Unreachable,
         _ => ExitKind::Failed,
     }
 }
@@ -331,43 +329,28 @@ struct DownloadRow {
     is_checked: AtomicBool,
 }
 
-/// The sums of all files.
-#[derive(Clone, Copy, Debug, Default)]
-struct DownloadSums {
-    held: u64,
-    /// `None` while a length is unknown.
-    whole: Option<u64>,
-    received: u64,
-}
-
 impl DownloadBoard {
     /// A row for each source, in their order.
     fn new(sources: &[DownloadSource]) -> Self {
         let line = StatusLine::new();
+        let rows = sources.iter().map(|source| {
+            let held = kinora_http_download::partial_bytes(&source.path);
+            let name = source.path.file_name().unwrap_or_default();
+            Arc::new(DownloadRow {
+                name: printable(&name.to_string_lossy()),
+                line,
+                held: AtomicU64::new(held.unwrap_or(0)),
+                whole: AtomicU64::new(source.bytes.unwrap_or(0)),
+                received: AtomicU64::new(0),
+                reported_tenths: AtomicU64::new(0),
+                is_checked: AtomicBool::new(false),
+            })
+        });
         Self {
             line,
             begun: system::stopwatch(),
-            rows: sources
-                .iter()
-                .map(|source| {
-                    let held = kinora_http_download::partial_bytes(&source.path);
-                    let name = source.path.file_name().unwrap_or_default();
-                    Arc::new(DownloadRow {
-                        name: printable(&name.to_string_lossy()),
-                        line,
-                        held: AtomicU64::new(held.unwrap_or(0)),
-                        whole: AtomicU64::new(source.bytes.unwrap_or(0)),
-                        received: AtomicU64::new(0),
-                        reported_tenths: AtomicU64::new(0),
-                        is_checked: AtomicBool::new(false),
-                    })
-                })
-                .collect(),
+            rows: rows.collect(),
         }
-    }
-
-    fn rows(&self) -> &[Arc<DownloadRow>] {
-        &self.rows
     }
 
     /// Updates the line on the terminal.
@@ -375,52 +358,30 @@ impl DownloadBoard {
         if !self.line.is_shown() {
             return;
         }
-        let mut checked = self
-            .rows
-            .iter()
-            .filter(|row| row.is_checked.load(Ordering::Relaxed));
+        // Relaxed loads, here and below: each counter is shown for itself, and nothing is decided
+        // by how they relate.
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let held = self.rows.iter().map(|row| load(&row.held)).sum();
+        let received = self.rows.iter().map(|row| load(&row.received)).sum();
+        let wholes = self.rows.iter().map(|row| load(&row.whole));
+        let whole = wholes.map(|whole| (whole > 0).then_some(whole)).sum();
         let seconds = self.begun.elapsed().as_secs();
-        let mut text = progress_text(self.sums(), seconds);
-        if let Some(row) = checked.next() {
+        let mut text = progress_text(held, whole, received, seconds);
+        let is_checked = |row: &&Arc<DownloadRow>| row.is_checked.load(Ordering::Relaxed);
+        if let Some(row) = self.rows.iter().find(is_checked) {
             text = format!("{text}  checking {}", row.name);
         }
         self.line.show(&text);
-    }
-
-    /// Removes the line, so that other output can follow.
-    fn clear(&self) {
-        self.line.clear();
-    }
-
-    fn sums(&self) -> DownloadSums {
-        // Relaxed loads, here and below: each counter is shown for itself, and nothing is decided
-        // by how they relate.
-        let mut sums = DownloadSums {
-            whole: Some(0),
-            ..DownloadSums::default()
-        };
-        for row in &self.rows {
-            let whole = row.whole.load(Ordering::Relaxed);
-            sums.held += row.held.load(Ordering::Relaxed);
-            sums.received += row.received.load(Ordering::Relaxed);
-            sums.whole = sums.whole.filter(|_| whole > 0).map(|all| all + whole);
-        }
-        sums
     }
 }
 
 impl Drop for DownloadBoard {
     fn drop(&mut self) {
-        self.clear();
+        self.line.clear();
     }
 }
 
 impl DownloadRow {
-    /// Marks the file as complete or failed.
-    fn end(&self) {
-        self.is_checked.store(false, Ordering::Relaxed);
-    }
-
     fn announce(&self, text: &str) {
         if !self.line.is_shown() {
             print_message(&format!("{}: {text}", self.name));
@@ -433,13 +394,10 @@ impl DownloadWatcher for DownloadRow {
         self.is_checked.store(false, Ordering::Relaxed);
         self.held.store(held, Ordering::Relaxed);
         self.whole.store(whole, Ordering::Relaxed);
+        let (all, here) = (size(whole), size(held));
         match held {
-            0 => self.announce(&format!("downloading {}", size(whole))),
-            held => self.announce(&format!(
-                "downloading the rest of {}, {} are here",
-                size(whole),
-                size(held)
-            )),
+            0 => self.announce(&format!("downloading {all}")),
+            _ => self.announce(&format!("downloading the rest of {all}, {here} are here")),
         }
         self.reported_tenths
             .store(tenths(held, whole), Ordering::Relaxed);
@@ -478,31 +436,25 @@ fn tenths(held: u64, whole: u64) -> u64 {
     held.saturating_mul(10).checked_div(whole).unwrap_or(0)
 }
 
-/// The line for these sums, given the seconds since the start.
-fn progress_text(sums: DownloadSums, seconds: u64) -> String {
+/// The line for these sums of bytes, given the seconds since the start. `whole` is `None` while a length is unknown.
+fn progress_text(held: u64, whole: Option<u64>, received: u64, seconds: u64) -> String {
     let time = minutes_and_seconds(seconds);
-    let speed = sums.received.checked_div(seconds).unwrap_or(0);
-    let is_known = seconds >= SECONDS_MIN && speed > 0;
-    let per_second = if is_known {
-        format!("  {}/s", size(speed))
-    } else {
-        String::new()
+    let speed = received.checked_div(seconds);
+    let speed = speed.filter(|speed| seconds >= SECONDS_MIN && *speed > 0);
+    let per_second = speed.map_or_else(String::new, |speed| format!("  {}/s", size(speed)));
+    let Some(whole) = whole.filter(|whole| *whole > 0) else {
+        return format!("{}{per_second}  {time}", size(held));
     };
-    let Some(whole) = sums.whole.filter(|whole| *whole > 0) else {
-        return format!("{}{per_second}  {time}", size(sums.held));
-    };
-    let percent = sums.held.saturating_mul(100) / whole;
+    let percent = held.saturating_mul(100) / whole;
     let percent = u8::try_from(percent.min(100)).unwrap_or(100);
-    let left = if is_known {
-        let seconds = whole.saturating_sub(sums.held) / speed;
+    let left = speed.map_or_else(String::new, |speed| {
+        let seconds = whole.saturating_sub(held) / speed;
         format!(", about {} left", minutes_and_seconds(seconds))
-    } else {
-        String::new()
-    };
+    });
     format!(
         "{} {percent:3} %  {} of {}{per_second}  {time}{left}",
         bar_cells(percent),
-        size(sums.held),
+        size(held),
         size(whole)
     )
 }
@@ -513,26 +465,26 @@ mod tests {
 
     #[test]
     fn the_line_says_what_a_person_waits_for() {
-        let sums = |held, whole, received| DownloadSums {
-            held,
-            whole,
-            received,
-        };
         let gb = 1_000_000_000;
-        for (sums, seconds, expected) in [
+        for (held, whole, received, seconds, expected) in [
             (
-                sums(0, Some(4 * gb), 0),
+                0,
+                Some(4 * gb),
+                0,
                 0,
                 "[------------------------]   0 %  0 bytes of 4.0 GB  0:00",
             ),
             (
-                sums(2 * gb, Some(4 * gb), gb),
+                2 * gb,
+                Some(4 * gb),
+                gb,
                 10,
                 "[############------------]  50 %  2.0 GB of 4.0 GB  100 MB/s  0:10, about 0:20 left",
             ),
-            (sums(2 * gb, None, gb), 10, "2.0 GB  100 MB/s  0:10"),
+            (2 * gb, None, gb, 10, "2.0 GB  100 MB/s  0:10"),
         ] {
-            assert_eq!(progress_text(sums, seconds), expected);
+            let text = progress_text(held, whole, received, seconds);
+            assert_eq!(text, expected);
         }
     }
 

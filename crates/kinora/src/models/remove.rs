@@ -27,25 +27,24 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
         ));
     }
     // A card may have several models, which go together.
-    let is_removed =
-        |id: &String| is_named(id) || added.iter().any(|card| card.models.contains(id));
-    let models = config.models.iter().filter(|model| is_removed(&model.id));
-    let models: Vec<&CardRecord> = models.collect();
+    let is_added = |id: &String| added.iter().any(|card| card.models.contains(id));
+    let mut models: Vec<&CardRecord> = config.models.iter().collect();
+    models.retain(|model| is_named(&model.id) || is_added(&model.id));
     refuse_used_engines(&config, &added, &models)?;
     let is_served = !added.is_empty() && folder::is_served(&config.data);
+    // Of an engine that is set aside nothing is known but its folders, which are swept.
+    let is_known = |model: &&CardRecord| config.engine(&model.engine).is_ok();
+    models.retain(|model| !is_added(&model.id) || !is_served && is_known(model));
     // The files first: after an interruption the same command goes on.
-    if !args.keep_files {
-        let mut models = models;
-        models.retain(|model| {
-            // Of an engine that is set aside nothing is known but its folders, which are swept.
-            let is_added = added.iter().any(|card| card.models.contains(&model.id));
-            !is_served && config.engine(&model.engine).is_ok() || !is_added
-        });
-        if !models.is_empty() {
-            remove_files(&config, &models)?;
-        }
+    if !args.keep_files && !models.is_empty() {
+        remove_files(&config, &models)?;
     }
-    remove_cards(&added, args.keep_files, is_served)?;
+    let removal = if args.keep_files {
+        CardRemoval::KeepFiles
+    } else {
+        CardRemoval::Whole { is_served }
+    };
+    remove_cards(&added, removal)?;
     if args.keep_files {
         return Ok(());
     }
@@ -62,12 +61,7 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
 pub(super) const STILL_SERVED: &str = "A service runs on this data folder and has its models until it is started again. Files that only it uses are \
      removed by the next `kinora models update` or `kinora models remove` after that.\n";
 
-fn remove_cards(added: &[AddedCard], keeps_files: bool, is_served: bool) -> Result<(), Failure> {
-    let removal = if keeps_files {
-        CardRemoval::KeepFiles
-    } else {
-        CardRemoval::Whole { is_served }
-    };
+fn remove_cards(added: &[AddedCard], removal: CardRemoval) -> Result<(), Failure> {
     for card in added {
         let path = &card.path;
         added::remove_card(path, removal).map_err(|error| {
@@ -84,17 +78,19 @@ fn refuse_used_engines(
     added: &[AddedCard],
     models: &[&CardRecord],
 ) -> Result<(), Failure> {
-    let engines = added.iter().flat_map(|card| &card.engines);
-    let engines: Vec<&String> = engines.collect();
     let goes = |id: &String| models.iter().any(|model| model.id == *id);
-    let mut stay = config.models.iter().filter(|model| !goes(&model.id));
-    match stay.find(|model| engines.contains(&&model.engine)) {
-        None => Ok(()),
-        Some(model) => Err(Failure::new(format!(
-            "The model '{}' of the configuration runs on the engine '{}': remove it there first.",
-            model.id, model.engine
-        ))),
-    }
+    let is_used = |model: &&CardRecord| {
+        !goes(&model.id)
+            && added
+                .iter()
+                .any(|card| card.engines.contains(&model.engine))
+    };
+    let Some(CardRecord { id, engine, .. }) = config.models.iter().find(is_used) else {
+        return Ok(());
+    };
+    Err(Failure::new(format!(
+        "The model '{id}' of the configuration runs on the engine '{engine}': remove it there first."
+    )))
 }
 
 /// Removes the files of models, and prints what happened to each.
@@ -141,30 +137,31 @@ fn remove_files(config: &Config, models: &[&CardRecord]) -> Result<(), Failure> 
         count(removed, "file"),
         size(freed)
     ));
-    match failed {
-        0 => Ok(()),
-        failed => Err(Failure::new(format!(
-            "{} could not be removed, see above",
-            count(failed, "file")
-        ))),
+    if failed == 0 {
+        return Ok(());
     }
+    let failed = count(failed, "file");
+    Err(Failure::new(format!(
+        "{failed} could not be removed, see above"
+    )))
 }
 
 /// Users of files, except the models with these ids, with what they use.
 fn other_users(config: &Config, ids: &[&str]) -> Result<Vec<(String, UsedPaths)>, Failure> {
     let mut users = Vec::new();
-    for model in &config.models {
-        // The engine of a model that is set aside is below.
-        let engine = config.engine(&model.engine).ok();
-        if let Some(engine) = engine.filter(|_| !ids.contains(&&*model.id)) {
-            users.push((model.id.clone(), UsedPaths::of_engine(&engine)));
-        }
-    }
     for engine in &config.engines {
-        let mut models = config.models.iter();
-        if !models.any(|model| model.engine == engine.name) {
-            users.push((engine.name.clone(), UsedPaths::of_engine(engine)));
-        }
+        let models = config.models.iter();
+        let mut models = models
+            .filter(|model| model.engine == engine.name)
+            .peekable();
+        // An engine without a model is a user itself.
+        let user = match models.peek() {
+            None => Some(&engine.name),
+            Some(_) => models
+                .map(|model| &model.id)
+                .find(|id| !ids.contains(&&***id)),
+        };
+        users.extend(user.map(|user| (user.clone(), UsedPaths::of_engine(engine))));
     }
     let mut others = UsedPaths::default();
     for engine in &config.engines_set_aside {

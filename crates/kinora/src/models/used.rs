@@ -15,10 +15,8 @@ pub(super) struct UsedPaths(BTreeSet<PathBuf>);
 impl UsedPaths {
     /// Those of all engines of a configuration.
     pub(super) fn of(config: &Config) -> Self {
-        let mut used = Self::default();
-        for engine in &config.engines {
-            used.add_engine(engine);
-        }
+        let engines = config.engines.iter().map(Self::of_engine);
+        let mut used = Self(engines.flat_map(|engine| engine.0).collect());
         for engine in &config.engines_set_aside {
             used.add(&engine.table);
         }
@@ -28,17 +26,13 @@ impl UsedPaths {
     /// Those of one engine.
     pub(super) fn of_engine(engine: &EngineSettings) -> Self {
         let mut used = Self::default();
-        used.add_engine(engine);
-        used
-    }
-
-    fn add_engine(&mut self, engine: &EngineSettings) {
         for file in weights::files_of_engine(engine) {
-            self.add_path(&file.path);
+            used.add_path(&file.path);
         }
         for value in engine.definition.table.values() {
-            self.add(value);
+            used.add(value);
         }
+        used
     }
 
     /// Adds all texts in `value`: which of them are paths, only the engine knows.
