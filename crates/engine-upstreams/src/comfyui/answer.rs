@@ -75,20 +75,6 @@ pub(crate) fn is_of_jobs(body: &[u8]) -> bool {
     sent.is_ok_and(|sent| sent.get("error").is_some())
 }
 
-/// Reads `GET /history/{id}`: `None` while the job waits, runs or is unknown.
-pub(crate) fn history(body: &[u8], id: &str) -> Result<Option<JobAnswer>, ComfyAnswerError> {
-    let sent: Value = serde_json::from_slice(body)?;
-    let Some(entry) = sent.get(id) else {
-        return Ok(None);
-    };
-    let state = match entry.pointer("/status/status_str").and_then(Value::as_str) {
-        Some("error") => ended_badly(entry.get("status")),
-        _ => JobState::Completed,
-    };
-    let outputs = entry.get("outputs").cloned().unwrap_or_default();
-    Ok(Some(JobAnswer { state, outputs }))
-}
-
 /// Finds the event that ended a job among its messages, `[[name, data], ...]`.
 fn ended_badly(status: Option<&Value>) -> JobState {
     let messages = status.and_then(|status| status.get("messages")?.as_array());
@@ -269,20 +255,6 @@ mod tests {
             text,
             "node 3 (KSampler): torch.OutOfMemoryError: Allocation failed"
         );
-    }
-
-    #[test]
-    fn a_history_is_silent_until_the_end() {
-        assert_eq!(history(b"{}", "a").unwrap(), None);
-        let interrupted = serde_json::json!({"a": {"status": {"status_str": "error",
-            "messages": [["execution_start", {}], ["execution_interrupted", {}]]}}});
-        let seen = history(interrupted.to_string().as_bytes(), "a")
-            .unwrap()
-            .unwrap();
-        let JobState::Failed { text, .. } = seen.state else {
-            panic!("it was interrupted");
-        };
-        assert!(text.contains("interrupted"));
     }
 
     #[test]

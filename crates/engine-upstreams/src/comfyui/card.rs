@@ -9,11 +9,10 @@ use kinora_engine::{FilmJob, ReferenceFile, RenderGrid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::error::ComfyError;
 use super::workflow::{
     BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings, WorkflowNode, link,
 };
-use crate::servers::{file_ending, is_media_type};
+use crate::servers::{UpstreamError, file_ending, is_media_type};
 
 /// Where films are saved in a server's output folder.
 const FOLDER: &str = "kinora";
@@ -85,13 +84,13 @@ impl WorkflowCard {
     /// server would not save a film again.
     ///
     /// # Errors
-    /// [`ComfyError::Unsupported`] for a request beyond the bindings.
+    /// [`UpstreamError::Unsupported`] for a request beyond the bindings.
     pub(crate) fn fill(
         &self,
         spec: &VideoSpec,
         prompt_id: &str,
         uploaded: &UploadedFiles,
-    ) -> Result<Value, ComfyError> {
+    ) -> Result<Value, UpstreamError> {
         let mut graph = self.workflow.clone();
         for (targets, value) in self.values(spec)? {
             for BindingTarget { node, input } in &targets.0 {
@@ -109,13 +108,13 @@ impl WorkflowCard {
     }
 
     /// What the request says, with the inputs that take it.
-    fn values(&self, spec: &VideoSpec) -> Result<Vec<(&BindingTargets, Value)>, ComfyError> {
+    fn values(&self, spec: &VideoSpec) -> Result<Vec<(&BindingTargets, Value)>, UpstreamError> {
         let bindings = &self.bindings;
         let size = spec
             .render_size()
-            .ok_or(ComfyError::Unsupported("an undecided size"))?;
+            .ok_or_else(|| UpstreamError::Unsupported("an undecided size".into()))?;
         let VideoLength::Fixed(seconds) = spec.seconds else {
-            return Err(ComfyError::Unsupported("an automatic length"));
+            return Err(UpstreamError::Unsupported("an automatic length".into()));
         };
         let size = self.describe.size(size);
         let strength = spec.edit.as_ref().map(|edit| edit.strength);
@@ -145,10 +144,10 @@ impl WorkflowCard {
         graph: &mut Workflow,
         role: InputRole,
         names: &[String],
-    ) -> Result<(), ComfyError> {
+    ) -> Result<(), UpstreamError> {
         let slots = self.bindings.slots(role);
         if names.len() > slots.len() {
-            return Err(ComfyError::Unsupported("so many files"));
+            return Err(UpstreamError::Unsupported("so many files".into()));
         }
         for (index, slot) in slots.iter().enumerate() {
             match names.get(index).or(names.last()) {
@@ -156,7 +155,11 @@ impl WorkflowCard {
                     graph.set(&slot.node, &slot.input, json!(name));
                 }
                 _ if self.bindings.is_optional(role) => graph.remove(&slot.node),
-                _ => return Err(ComfyError::Unsupported("a request without a file")),
+                _ => {
+                    return Err(UpstreamError::Unsupported(
+                        "a request without a file".into(),
+                    ));
+                }
             }
         }
         Ok(())
@@ -343,10 +346,12 @@ pub(crate) struct FileUpload {
 pub(crate) async fn read_files(
     job: &FilmJob<'_>,
     bytes_max: u64,
-) -> Result<Vec<FileUpload>, ComfyError> {
+) -> Result<Vec<FileUpload>, UpstreamError> {
     let roles = roles(job.spec);
     if roles.len() != job.references.len() {
-        return Err(ComfyError::Unsupported("references without their files"));
+        return Err(UpstreamError::Unsupported(
+            "references without their files".into(),
+        ));
     }
     let source = job.source.map(|file| (InputRole::SourceVideo, file));
     let mut counts: BTreeMap<InputRole, u32> = BTreeMap::new();
@@ -368,13 +373,13 @@ pub(crate) async fn read_files(
     Ok(uploads)
 }
 
-async fn bytes_of(file: &ReferenceFile, bytes_max: u64) -> Result<Bytes, ComfyError> {
+async fn bytes_of(file: &ReferenceFile, bytes_max: u64) -> Result<Bytes, UpstreamError> {
     let metadata = tokio::fs::metadata(&file.path).await;
-    if metadata.map_err(ComfyError::Storage)?.len() > bytes_max {
-        return Err(ComfyError::FileTooLarge(bytes_max));
+    if metadata.map_err(UpstreamError::Storage)?.len() > bytes_max {
+        return Err(UpstreamError::RequestTooLarge(bytes_max));
     }
     let bytes = tokio::fs::read(&file.path).await;
-    Ok(bytes.map_err(ComfyError::Storage)?.into())
+    Ok(bytes.map_err(UpstreamError::Storage)?.into())
 }
 
 #[cfg(test)]

@@ -66,18 +66,18 @@ async fn listen(
     id: String,
     events: mpsc::Sender<ComfyEvent>,
 ) {
-    let limits = shared.options.limits;
-    let backoff = SpreadBackoff::new(limits.backoff_first, limits.backoff_max, &id);
+    let options = &shared.pool.options;
+    let backoff = SpreadBackoff::new(options.backoff_first, options.backoff_max, &id);
     for attempt in 0..CONNECTS_MAX {
         let ended = match connect(&shared, index, &id).await {
             Ok(socket) => read(socket, &id, &events).await,
             Err(cause) => Err(cause),
         };
         if let Err(cause) = ended {
-            let server = &shared.upstreams[index].name;
+            let server = &shared.pool.servers[index].name;
             tracing::debug!(server, error = chain(&cause), "websocket of a job broke");
         }
-        shared.timer.sleep(backoff.wait(attempt)).await;
+        shared.pool.timer.sleep(backoff.wait(attempt)).await;
     }
 }
 
@@ -108,23 +108,19 @@ async fn connect(
     index: usize,
     id: &str,
 ) -> Result<WebSocketStream<TokioIo<Upgraded>>, CallError> {
-    let upstream = &shared.upstreams[index];
+    let upstream = &shared.pool.servers[index];
     let mut url = upstream.url(&["ws"]);
     url.query_pairs_mut().append_pair("clientId", id);
     // It guards against caches, not against people: it need not be secret.
     let key = STANDARD.encode(&Sha1::digest(id.as_bytes())[..16]);
     let call = ServerCall {
-        method: Method::GET,
-        url,
-        body: None,
         headers: &[
             ("connection", "Upgrade"),
             ("upgrade", "websocket"),
             ("sec-websocket-version", "13"),
             ("sec-websocket-key", key.as_str()),
         ],
-        limit: shared.options.answer_timeout,
-        is_public: false,
+        ..ServerCall::new(Method::GET, url, shared.pool.options.answer_timeout)
     };
     let response = upstream.open(&call).await?;
     let expected = STANDARD.encode(Sha1::digest(format!("{key}{GUID}").as_bytes()));

@@ -7,11 +7,9 @@ use kinora_engine::ServerReport;
 use serde_json::Value;
 
 use super::card::{WorkflowCard, bound, node_name};
-use super::error::ComfyError;
-use super::server::ComfyServer;
 use super::shared::{ComfyServers, ComfyShared};
 use super::workflow::{InputRole, WorkflowNode, link};
-use crate::servers::{chain, shown};
+use crate::servers::{UpstreamError, chain, shown};
 
 /// Longer lists of choices are cut.
 const CHOICES_SHOWN_MAX: usize = 12;
@@ -185,7 +183,7 @@ impl ComfyServers {
     /// Asks each server whether it can run the workflow: its version, classes, inputs and model files.
     pub async fn ask_all(&self) -> Vec<ServerReport> {
         let mut asked = Vec::new();
-        for (index, upstream) in self.0.upstreams.iter().enumerate() {
+        for (index, upstream) in self.0.pool.servers.iter().enumerate() {
             let refusal = match self.0.problems(index).await {
                 Ok(problems) => (!problems.is_empty()).then(|| problems.join("\n")),
                 Err(error) => Some(chain(&error)),
@@ -200,27 +198,20 @@ impl ComfyServers {
 }
 
 impl ComfyShared {
-    fn server(&self, index: usize) -> ComfyServer<'_> {
-        ComfyServer {
-            shared: self,
-            index,
-        }
-    }
-
     /// Checks whether an excluded server is available again.
     pub(crate) async fn probe(&self, index: usize) {
-        let name = &self.upstreams[index].name;
+        let name = &self.pool.servers[index].name;
         // What it has may have changed while it was away.
         self.set_fit(index, false);
         match self.version(index).await {
             Ok(_) => {
                 tracing::info!(server = name, "server available again");
-                self.places.record_recovery(index);
+                self.pool.places.record_recovery(index);
             }
             Err(error) => {
                 // Without an answer the call itself has recorded it.
-                if let ComfyError::Refused(cause) = &error {
-                    self.places.record_outage(index, &cause.to_string());
+                if let UpstreamError::Refused(cause) = &error {
+                    self.pool.record_outage(index, cause);
                 }
                 tracing::debug!(
                     server = name,
@@ -231,22 +222,16 @@ impl ComfyShared {
         }
     }
 
-    async fn version(&self, index: usize) -> Result<String, ComfyError> {
-        let server = self.server(index);
-        let limit = self.options.probe_timeout;
-        let reply = server.get(&["system_stats"], limit).await?;
-        if !reply.is_success() {
-            return Err(ComfyError::Refused(reply.refusal()));
-        }
-        let sent: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        let version = sent
+    async fn version(&self, index: usize) -> Result<String, UpstreamError> {
+        let stats = self.server(index).status(&["system_stats"]).await?;
+        let version = stats
             .pointer("/system/comfyui_version")
             .and_then(Value::as_str);
         Ok(shown(version.unwrap_or("unknown").as_bytes()))
     }
 
     /// What a server lacks for the workflow, once asked; `None` if it has everything.
-    pub(crate) async fn missing(&self, index: usize) -> Result<Option<String>, ComfyError> {
+    pub(crate) async fn missing(&self, index: usize) -> Result<Option<String>, UpstreamError> {
         if self.is_fit(index) {
             return Ok(None);
         }
@@ -263,7 +248,7 @@ impl ComfyShared {
     }
 
     /// Everything that keeps a server from running the workflow, for an operator.
-    async fn problems(&self, index: usize) -> Result<Vec<String>, ComfyError> {
+    async fn problems(&self, index: usize) -> Result<Vec<String>, UpstreamError> {
         let version = self.version(index).await?;
         let mut problems = Vec::new();
         if is_old(&version) {

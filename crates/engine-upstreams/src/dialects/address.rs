@@ -9,9 +9,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use url::{Host, Url};
 
-use super::error::RemoteError;
 use super::template::{Placeholder, TemplateScope, TextTemplate, ValueForm, ValueName, text_of};
-use crate::servers::origin;
+use crate::servers::{UpstreamError, origin};
 
 /// A path with placeholders, relative to the base URL, such as `tasks/{id}?verbose=1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,18 +75,20 @@ impl PathTemplate {
     /// The path for `scope`.
     ///
     /// # Errors
-    /// Those of the scope; [`RemoteError::Unsupported`] if a placeholder has no value, or one that would be an
+    /// Those of the scope; [`UpstreamError::Unsupported`] if a placeholder has no value, or one that would be an
     /// empty or a dot segment. A pair of the query whose placeholders have no value is left out.
-    pub(crate) fn expand(&self, scope: &dyn TemplateScope) -> Result<EncodedPath, RemoteError> {
+    pub(crate) fn expand(&self, scope: &dyn TemplateScope) -> Result<EncodedPath, UpstreamError> {
         let segments = self.segments.iter().map(|segment| {
             segment.join(|piece| match piece {
                 Ok(literal) => Ok(escape(literal)),
                 Err(hole) => segment_of(hole, scope),
             })
         });
-        let path = segments.collect::<Result<Vec<_>, RemoteError>>()?.join("/");
+        let path = segments
+            .collect::<Result<Vec<_>, UpstreamError>>()?
+            .join("/");
         if !is_path(&path) {
-            return Err(RemoteError::Unsupported(
+            return Err(UpstreamError::Unsupported(
                 "a value that would leave its place in a path".into(),
             ));
         }
@@ -103,10 +104,10 @@ impl PathTemplate {
 }
 
 /// A value as a part of one segment, or as several with `:path` and `:2`.
-fn segment_of(hole: &Placeholder, scope: &dyn TemplateScope) -> Result<String, RemoteError> {
+fn segment_of(hole: &Placeholder, scope: &dyn TemplateScope) -> Result<String, UpstreamError> {
     let value = scope.value(hole, None)?.map(text_of);
     let value = value.filter(|value| !value.is_empty()).ok_or_else(|| {
-        RemoteError::Unsupported(format!("a path in which {hole} has no value").into())
+        UpstreamError::Unsupported(format!("a path in which {hole} has no value").into())
     })?;
     // A path as it was sent is escaped already.
     if hole.name == ValueName::Path {
@@ -240,7 +241,7 @@ mod tests {
     struct Always<'a>(&'a str);
 
     impl TemplateScope for Always<'_> {
-        fn value(&self, _: &Placeholder, _: Option<usize>) -> Result<Option<Value>, RemoteError> {
+        fn value(&self, _: &Placeholder, _: Option<usize>) -> Result<Option<Value>, UpstreamError> {
             Ok(Some(json!(self.0)))
         }
     }

@@ -1,15 +1,14 @@
 //! Parses an upstream's answers: the few values that matter, from wherever the dialect says that they are.
 //! Every text is bounded, and none reaches a client.
 
-use crate::servers::{ServerAnswer, shown};
 use kinora_contract::{Amount, FailureCode, Money};
 use serde_json::Value;
 
 use super::dialect::ServerDialect;
-use super::error::RemoteError;
 use super::pointer::text;
 use super::shape::UpstreamPhase;
 use super::template::text_of;
+use crate::servers::{ServerAnswer, UpstreamError, shown};
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;
@@ -91,6 +90,15 @@ impl TaskSnapshot {
             error_message: told.message,
             failure,
         })
+    }
+
+    /// The failure that the answer reports.
+    pub(crate) fn into_failure(self) -> UpstreamError {
+        let code = self.failure.unwrap_or(FailureCode::GenerationFailed);
+        UpstreamError::Failed {
+            code,
+            text: told(self.error_code.unwrap_or(self.word), self.error_message),
+        }
     }
 
     /// An answer without a word, of a server that works on the task.
@@ -182,30 +190,38 @@ impl Refusal {
 
     /// As the failure of a task, if the dialect knows its kind and `status` can be about a task: 401 and 402 are
     /// about the key and the account, 429 and 5xx about the server.
-    pub(crate) fn failure_at(self, status: u16, dialect: &ServerDialect) -> Option<RemoteError> {
+    pub(crate) fn failure_at(self, status: u16, dialect: &ServerDialect) -> Option<UpstreamError> {
         let is_about_task = matches!(status, 400 | 403..=428 | 430..=499);
         self.failure(dialect).filter(|_| is_about_task)
     }
 
     /// As the failure of a task, if the dialect knows its kind.
-    pub(crate) fn failure(self, dialect: &ServerDialect) -> Option<RemoteError> {
+    pub(crate) fn failure(self, dialect: &ServerDialect) -> Option<UpstreamError> {
         let by_rule = || dialect.answer.success.as_ref()?.failure(&self.sent);
         let kind = self.kind(dialect).or_else(by_rule)?;
         Some(self.with(kind))
     }
 
     /// As the failure of a task, of an unknown kind if the dialect does not know it.
-    pub(crate) fn failed(self, dialect: &ServerDialect) -> RemoteError {
+    pub(crate) fn failed(self, dialect: &ServerDialect) -> UpstreamError {
         let kind = self.kind(dialect);
         self.with(kind.unwrap_or(FailureCode::GenerationFailed))
     }
 
-    fn with(self, code: FailureCode) -> RemoteError {
-        RemoteError::Failed {
+    fn with(self, code: FailureCode) -> UpstreamError {
+        UpstreamError::Failed {
             code,
-            upstream_code: self.code.unwrap_or_default(),
-            text: self.message.unwrap_or_default(),
+            text: told(self.code.unwrap_or_default(), self.message),
         }
+    }
+}
+
+/// A server's code and words.
+fn told(code: String, message: Option<String>) -> String {
+    match message {
+        Some(message) if code.is_empty() => message,
+        Some(message) => format!("{code}: {message}"),
+        None => code,
     }
 }
 
@@ -215,16 +231,10 @@ impl ServerDialect {
         let Some(rule) = &self.answer.success else {
             return reply;
         };
-        let found = serde_json::from_slice::<Value>(&reply.body).ok();
-        let Some(value) = found
-            .as_ref()
-            .and_then(|sent| rule.pointer.find(sent, Some))
-        else {
+        let sent: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let Some(value) = rule.broken(&sent) else {
             return reply;
         };
-        if *value == rule.equals {
-            return reply;
-        }
         let code = text_of(value.clone());
         let status = match reply.status {
             _ if rule.busy.contains(&code) => 429,

@@ -284,31 +284,6 @@ impl ServerDialect {
         self.repeat() != RepeatRule::Freely && !self.failures.shares_codes
     }
 
-    /// Whether a job can be stopped at the server.
-    pub const fn can_cancel(&self) -> bool {
-        self.cancel.is_some()
-    }
-
-    /// Whether answers say how far a job is.
-    pub const fn tells_progress(&self) -> bool {
-        !self.answer.progress.is_empty()
-    }
-
-    /// Whether answers say what a job cost.
-    pub const fn tells_cost(&self) -> bool {
-        self.answer.cost.is_some()
-    }
-
-    /// Whether answers have the address of the film, which may be at another origin.
-    pub const fn tells_result(&self) -> bool {
-        !self.answer.result.is_empty()
-    }
-
-    /// The origins of films besides the server's own.
-    pub fn result_origins(&self) -> &[OriginPattern] {
-        &self.result.origins
-    }
-
     /// Whether a submit names the upstream's model; in a path, it must.
     pub(crate) fn names_model(&self) -> (bool, bool) {
         let is_named = InputKind::ALL

@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 use super::address::EncodedPath;
 use super::calls::{BodyForm, InputKind};
 use super::dialect::ServerDialect;
-use super::error::RemoteError;
 use super::template::{EachReference, Placeholder, TemplateScope, ValueForm, ValueName, text_of};
-use crate::servers::{EncodedBody, FormPart, PartContent, encode_form, file_ending, is_media_type};
+use crate::servers::{
+    EncodedBody, FormPart, PartContent, UpstreamError, encode_form, file_ending, is_media_type,
+};
 
 /// A request in a dialect, which can be sent repeatedly.
 #[derive(Clone, Debug)]
@@ -46,7 +47,7 @@ impl EncodedRequest {
     ///
     /// # Errors
     /// None that encoding the request did not have.
-    pub(crate) fn body_with(&self, addresses: &[String]) -> Result<EncodedBody, RemoteError> {
+    pub(crate) fn body_with(&self, addresses: &[String]) -> Result<EncodedBody, UpstreamError> {
         if addresses.is_empty() {
             return Ok(self.body.clone());
         }
@@ -91,7 +92,7 @@ pub(crate) async fn encode(
     request: &RemoteRequest,
     dialect: &Arc<ServerDialect>,
     bytes_max: u64,
-) -> Result<EncodedRequest, RemoteError> {
+) -> Result<EncodedRequest, UpstreamError> {
     let mut values = RequestValues::new(request, dialect)?;
     let mut reader = ReferenceReader {
         bytes_left: bytes_max,
@@ -107,7 +108,7 @@ pub(crate) async fn encode(
                 .all(|one| one == b'\t' || matches!(one, b' '..=b'~'))
             {
                 let what = format!("this value of the header {name}: only plain text of one line");
-                return Err(RemoteError::Unsupported(what.into()));
+                return Err(UpstreamError::Unsupported(what.into()));
             }
             headers.push((name.clone(), value));
         }
@@ -115,7 +116,7 @@ pub(crate) async fn encode(
     let path = dialect.submit.path(kind).expand(&values)?;
     let body = values.body()?;
     if body.body.len() as u64 > bytes_max {
-        return Err(RemoteError::RequestTooLarge(bytes_max));
+        return Err(UpstreamError::RequestTooLarge(bytes_max));
     }
     Ok(EncodedRequest {
         values,
@@ -157,8 +158,8 @@ struct LoadedReference {
 
 impl RequestValues {
     /// # Errors
-    /// [`RemoteError::Unsupported`] if the dialect cannot say all of `request`.
-    fn new(request: &RemoteRequest, dialect: &Arc<ServerDialect>) -> Result<Self, RemoteError> {
+    /// [`UpstreamError::Unsupported`] if the dialect cannot say all of `request`.
+    fn new(request: &RemoteRequest, dialect: &Arc<ServerDialect>) -> Result<Self, UpstreamError> {
         let spec = &request.spec;
         let kind = InputKind::of(&spec.inputs);
         check_said(request, dialect, kind)?;
@@ -167,7 +168,7 @@ impl RequestValues {
             VideoLength::Fixed(seconds) => json!(seconds),
             VideoLength::Auto => {
                 let auto = dialect.submit.auto_seconds.clone();
-                auto.ok_or(RemoteError::Unsupported("an automatic length".into()))?
+                auto.ok_or(UpstreamError::Unsupported("an automatic length".into()))?
             }
         };
         let size = spec.render_size();
@@ -176,7 +177,7 @@ impl RequestValues {
             kind,
             model: request.model.clone(),
             spec: spec.clone(),
-            size: size.ok_or(RemoteError::Unsupported("an undecided size".into()))?,
+            size: size.ok_or(UpstreamError::Unsupported("an undecided size".into()))?,
             seconds,
             audio: request.audio_switch.then_some(spec.generate_audio),
             key: request.key.clone(),
@@ -196,7 +197,7 @@ impl RequestValues {
     async fn load(
         &mut self,
         reader: &mut ReferenceReader,
-    ) -> Result<Vec<EncodedFile>, RemoteError> {
+    ) -> Result<Vec<EncodedFile>, UpstreamError> {
         let dialect = self.dialect.clone();
         let mut uploads: Vec<EncodedFile> = Vec::new();
         let mut forms: Vec<(ValueName, ValueForm)> = Vec::new();
@@ -218,7 +219,7 @@ impl RequestValues {
                             continue;
                         }
                         let Some(call) = &dialect.uploads else {
-                            return Err(RemoteError::Unsupported(
+                            return Err(UpstreamError::Unsupported(
                                 "an uploaded file as a URL".into(),
                             ));
                         };
@@ -269,7 +270,7 @@ impl RequestValues {
         }
     }
 
-    fn body(&self) -> Result<EncodedBody, RemoteError> {
+    fn body(&self) -> Result<EncodedBody, UpstreamError> {
         let template = self.dialect.submit.body(self.kind);
         let has_file = template.entries().iter().any(|(_, entry)| {
             let hole = entry.single().filter(|hole| hole.form == ValueForm::File);
@@ -287,7 +288,7 @@ impl RequestValues {
         Ok(EncodedBody::json(&body))
     }
 
-    fn form(&self) -> Result<EncodedBody, RemoteError> {
+    fn form(&self) -> Result<EncodedBody, UpstreamError> {
         let mut parts = Vec::new();
         for (name, template) in self.dialect.submit.body(self.kind).entries() {
             if let Some(hole) = template
@@ -365,7 +366,7 @@ impl TemplateScope for RequestValues {
         &self,
         placeholder: &Placeholder,
         item: Option<usize>,
-    ) -> Result<Option<Value>, RemoteError> {
+    ) -> Result<Option<Value>, UpstreamError> {
         let Placeholder { name, form, .. } = placeholder;
         if !name.is_reference() {
             return written(self.plain(*name), placeholder, &self.dialect);
@@ -393,7 +394,7 @@ pub(crate) fn written(
     value: Option<Value>,
     placeholder: &Placeholder,
     dialect: &ServerDialect,
-) -> Result<Option<Value>, RemoteError> {
+) -> Result<Option<Value>, UpstreamError> {
     let Some(value) = value else {
         return Ok(None);
     };
@@ -418,7 +419,7 @@ pub(crate) fn written(
             "{} {text}, which is not in its table {table}",
             placeholder.name.text()
         );
-        RemoteError::Unsupported(what.into())
+        UpstreamError::Unsupported(what.into())
     })?;
     Ok(Some(Value::String(found.clone())))
 }
@@ -447,11 +448,11 @@ impl LoadedReference {
 }
 
 /// The references of a request by their places: first and last frame, images, sounds.
-fn references_of(request: &RemoteRequest) -> Result<[Vec<LoadedReference>; 4], RemoteError> {
+fn references_of(request: &RemoteRequest) -> Result<[Vec<LoadedReference>; 4], UpstreamError> {
     let inputs = &request.spec.inputs;
     let named = inputs.references();
     if named.len() != request.references.len() {
-        return Err(RemoteError::Unsupported(
+        return Err(UpstreamError::Unsupported(
             "references without their files".into(),
         ));
     }
@@ -489,20 +490,20 @@ struct ReferenceReader {
 }
 
 impl ReferenceReader {
-    async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, RemoteError> {
+    async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, UpstreamError> {
         if !is_media_type(&file.media_type) {
-            return Err(RemoteError::Unsupported(
+            return Err(UpstreamError::Unsupported(
                 "a reference of unknown type".into(),
             ));
         }
         let metadata = tokio::fs::metadata(&file.path).await;
-        let length = metadata.map_err(RemoteError::Storage)?.len();
+        let length = metadata.map_err(UpstreamError::Storage)?.len();
         self.bytes_left = self
             .bytes_left
             .checked_sub(length)
-            .ok_or(RemoteError::RequestTooLarge(self.bytes_max))?;
+            .ok_or(UpstreamError::RequestTooLarge(self.bytes_max))?;
         let bytes = tokio::fs::read(&file.path).await;
-        Ok(bytes.map_err(RemoteError::Storage)?.into())
+        Ok(bytes.map_err(UpstreamError::Storage)?.into())
     }
 }
 
@@ -511,7 +512,7 @@ fn check_said(
     request: &RemoteRequest,
     dialect: &ServerDialect,
     kind: InputKind,
-) -> Result<(), RemoteError> {
+) -> Result<(), UpstreamError> {
     let (spec, names) = (&request.spec, |name| dialect.submit.names(kind, name));
     let (has_first, has_last, images, audios) = match &spec.inputs {
         VideoInputs::Text => (false, false, 0, 0),
@@ -547,7 +548,7 @@ fn check_said(
         ),
     ];
     match refusals.into_iter().find(|(is_refused, _)| *is_refused) {
-        Some((_, what)) => Err(RemoteError::Unsupported(what.into())),
+        Some((_, what)) => Err(UpstreamError::Unsupported(what.into())),
         None => Ok(()),
     }
 }

@@ -117,6 +117,13 @@ pub enum UpstreamPhase {
     Unknown,
 }
 
+impl UpstreamPhase {
+    /// Whether the task has ended, well or badly.
+    pub(crate) const fn has_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
 /// The words of a status. Others do not count as a sign of life.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -9,7 +9,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
-use super::error::RemoteError;
+use crate::servers::UpstreamError;
 
 /// The name of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ pub(crate) trait TemplateScope {
         &self,
         placeholder: &Placeholder,
         item: Option<usize>,
-    ) -> Result<Option<Value>, RemoteError>;
+    ) -> Result<Option<Value>, UpstreamError>;
 
     /// How often a table is repeated.
     fn count(&self, _each: EachReference) -> usize {
@@ -323,7 +323,7 @@ impl TextTemplate {
             Err(hole) => {
                 let value = scope.value(hole, item)?;
                 has_values |= value.is_some();
-                Ok::<_, RemoteError>(value.map_or_else(String::new, text_of))
+                Ok::<_, UpstreamError>(value.map_or_else(String::new, text_of))
             }
         })?;
         Ok(Filled {
@@ -337,7 +337,7 @@ impl TextTemplate {
     ///
     /// # Errors
     /// Those of the scope.
-    pub(crate) fn text(&self, scope: &dyn TemplateScope) -> Result<Option<String>, RemoteError> {
+    pub(crate) fn text(&self, scope: &dyn TemplateScope) -> Result<Option<String>, UpstreamError> {
         let filled = self.fill(scope, None)?;
         Ok((!filled.is_left_out()).then(|| text_of(filled.value)))
     }
@@ -384,7 +384,7 @@ struct Filled {
     has_values: bool,
 }
 
-type FilledResult = Result<Filled, RemoteError>;
+type FilledResult = Result<Filled, UpstreamError>;
 
 impl Filled {
     const fn is_left_out(&self) -> bool {
@@ -404,7 +404,7 @@ impl Template {
     ///
     /// # Errors
     /// Those of the scope.
-    pub(crate) fn value(&self, scope: &dyn TemplateScope) -> Result<Option<Value>, RemoteError> {
+    pub(crate) fn value(&self, scope: &dyn TemplateScope) -> Result<Option<Value>, UpstreamError> {
         let filled = self.fill(scope, None)?;
         Ok((!filled.is_left_out()).then_some(filled.value))
     }
@@ -619,7 +619,7 @@ mod tests {
             &self,
             hole: &Placeholder,
             item: Option<usize>,
-        ) -> Result<Option<Value>, RemoteError> {
+        ) -> Result<Option<Value>, UpstreamError> {
             let [prompt, seed, frame] = self.has;
             Ok(match hole.name {
                 ValueName::Prompt => prompt.then(|| json!("{seed}")),

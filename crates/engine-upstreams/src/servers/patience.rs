@@ -12,130 +12,107 @@ use hyper::HeaderMap;
 use kinora_contract::Clock;
 use tokio_util::sync::CancellationToken;
 
-use super::cause::CallError;
-use super::cause::chain;
+use super::cause::{CallError, chain};
+use super::error::UpstreamError;
+use super::pool::ServerPool;
 
 /// The shortest wait for a server without a change: one whose slots are taken says no time.
 const WAIT_MIN: Duration = Duration::from_millis(500);
 
-/// The limits of one task's run.
-#[derive(Clone, Copy, Debug)]
-pub struct PatienceLimits {
-    /// The first wait after a failure; later waits double.
-    pub backoff_first: Duration,
-    /// Maximum wait after a failure, unless the server requests a longer one.
-    pub backoff_max: Duration,
-    /// Maximum time without a sign of life.
-    pub silence_max: Duration,
-    /// Maximum time in all.
-    pub run_max: Duration,
-}
-
 /// The patience of one run.
 pub(crate) struct TaskPatience<'a> {
-    timer: &'a dyn WaitTimer,
+    pool: &'a ServerPool,
     cancel: &'a CancellationToken,
     backoff: SpreadBackoff,
-    limits: PatienceLimits,
     /// The time of the last sign of life.
     heard: Duration,
     ends: Duration,
 }
 
-/// Why a run waits no longer.
-#[derive(Debug)]
-pub(crate) enum PatienceError {
-    /// It was cancelled.
-    Cancelled,
-    /// No sign of life for the maximum time.
-    Silent {
-        /// The maximum time.
-        silence_max: Duration,
-        /// The last error.
-        cause: CallError,
-    },
-    /// It took longer than this in all.
-    Overdue(Duration),
-}
-
 impl<'a> TaskPatience<'a> {
     /// The patience of a run that starts now; its waits are spread by `key`.
-    pub(crate) fn new(
-        timer: &'a dyn WaitTimer,
-        cancel: &'a CancellationToken,
-        limits: PatienceLimits,
-        key: &str,
-    ) -> Self {
-        let now = timer.now();
+    pub(crate) fn new(pool: &'a ServerPool, cancel: &'a CancellationToken, key: &str) -> Self {
+        let (now, options) = (pool.timer.now(), &pool.options);
         Self {
-            timer,
+            pool,
             cancel,
-            backoff: SpreadBackoff::new(limits.backoff_first, limits.backoff_max, key),
-            limits,
+            backoff: SpreadBackoff::new(options.backoff_first, options.backoff_max, key),
             heard: now,
-            ends: now + limits.run_max,
+            ends: now + options.run_max,
         }
     }
 
     /// Records a sign of life.
     pub(crate) fn record_activity(&mut self) {
-        self.heard = self.timer.now();
+        self.heard = self.pool.timer.now();
     }
 
     /// Checks whether the run still has time.
     ///
     /// # Errors
-    /// [`PatienceError::Overdue`].
-    pub(crate) fn check_end(&self) -> Result<(), PatienceError> {
+    /// [`UpstreamError::Overdue`].
+    pub(crate) fn check_end(&self) -> Result<(), UpstreamError> {
         if self.time_left().is_zero() {
             return Err(self.overdue());
         }
         Ok(())
     }
 
+    /// Waits for `working` until the run has no more time, in real time like the limits of sockets.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Overdue`], and those of `working`.
+    pub(crate) async fn within_time<T>(
+        &self,
+        working: impl Future<Output = Result<T, UpstreamError>>,
+    ) -> Result<T, UpstreamError> {
+        let worked = tokio::time::timeout(self.time_left(), working).await;
+        worked.unwrap_or_else(|_| Err(self.overdue()))
+    }
+
     /// The time left before the silence is too long.
     ///
     /// # Errors
-    /// [`PatienceError::Silent`] with `cause` if there is none.
+    /// [`UpstreamError::Silent`] with `cause` if there is none.
     pub(crate) fn wait_left(
         &self,
         cause: CallError,
-    ) -> Result<(Duration, CallError), PatienceError> {
-        let silence_max = self.limits.silence_max;
-        let silent = self.timer.now().saturating_sub(self.heard);
+    ) -> Result<(Duration, CallError), UpstreamError> {
+        let silence_max = self.pool.options.silence_max;
+        let silent = self.pool.timer.now().saturating_sub(self.heard);
         let left = silence_max.saturating_sub(silent);
         if left.is_zero() {
-            return Err(PatienceError::Silent { silence_max, cause });
+            return Err(UpstreamError::Silent { silence_max, cause });
         }
         Ok((left, cause))
     }
 
     /// The time left in all.
-    pub(crate) fn time_left(&self) -> Duration {
-        self.ends.saturating_sub(self.timer.now())
+    fn time_left(&self) -> Duration {
+        self.ends.saturating_sub(self.pool.timer.now())
     }
 
     /// The error of a run that took too long in all.
-    pub(crate) const fn overdue(&self) -> PatienceError {
-        PatienceError::Overdue(self.limits.run_max)
+    const fn overdue(&self) -> UpstreamError {
+        UpstreamError::Overdue(self.pool.options.run_max)
     }
 
     /// Waits until `changed` completes, at most for `wish` and not beyond the silence limit.
     ///
     /// # Errors
-    /// [`PatienceError`], with `cause` if there has been no sign of life for too long.
+    /// [`UpstreamError`], with `cause` if there has been no sign of life for too long.
     pub(crate) async fn wait_for(
         &self,
         changed: impl Future<Output = ()>,
         wish: Duration,
         cause: CallError,
-    ) -> Result<(), PatienceError> {
+    ) -> Result<(), UpstreamError> {
         let (left, _) = self.wait_left(cause)?;
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(PatienceError::Cancelled),
+            () = self.cancel.cancelled() => Err(UpstreamError::Cancelled),
             () = changed => Ok(()),
-            () = self.timer.sleep(wish.max(WAIT_MIN).min(left)) => Ok(()),
+            () = self.pool.timer.sleep(wish.max(WAIT_MIN).min(left)) => Ok(()),
         }
     }
 
@@ -143,13 +120,13 @@ impl<'a> TaskPatience<'a> {
     /// beyond the silence limit, to allow a last attempt.
     ///
     /// # Errors
-    /// [`PatienceError`].
+    /// [`UpstreamError`].
     pub(crate) async fn wait_to_retry(
         &self,
         wish: Duration,
         cause: CallError,
         failures: u32,
-    ) -> Result<(), PatienceError> {
+    ) -> Result<(), UpstreamError> {
         let (left, cause) = self.wait_left(cause)?;
         let wait = wish.max(self.backoff.wait(failures)).min(left);
         tracing::warn!(
@@ -160,15 +137,40 @@ impl<'a> TaskPatience<'a> {
         self.sleep(wait).await
     }
 
+    /// Waits before the next attempt if `error` is one that passes, and counts the failure.
+    ///
+    /// # Errors
+    /// `error` itself if it is another, and those of [`Self::wait_to_retry`].
+    pub(crate) async fn retry(
+        &self,
+        error: UpstreamError,
+        failures: &mut u32,
+    ) -> Result<(), UpstreamError> {
+        let UpstreamError::Busy { after, cause } = error else {
+            return Err(error);
+        };
+        self.wait_to_retry(after, cause, *failures).await?;
+        *failures += 1;
+        Ok(())
+    }
+
+    /// Waits until the next poll is due.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Cancelled`], at once.
+    pub(crate) async fn wait_for_poll(&self) -> Result<(), UpstreamError> {
+        self.sleep(self.pool.options.poll_every).await
+    }
+
     /// Waits.
     ///
     /// # Errors
-    /// [`PatienceError::Cancelled`], at once.
-    pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), PatienceError> {
+    /// [`UpstreamError::Cancelled`], at once.
+    pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), UpstreamError> {
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(PatienceError::Cancelled),
-            () = self.timer.sleep(duration) => Ok(()),
+            () = self.cancel.cancelled() => Err(UpstreamError::Cancelled),
+            () = self.pool.timer.sleep(duration) => Ok(()),
         }
     }
 }

@@ -1,10 +1,7 @@
-//! One server: its base URL, its key, its headers, and bounded calls to it; the choice among several; and a
-//! result as a new file. Key and headers are sent only to the server's own origin. A `POST` always gets a new
+//! One server: its base URL, its key, its headers, and bounded calls to it. Key and headers are sent only to the server's own origin. A `POST` always gets a new
 //! connection, since an old one may break just then; polls share theirs.
 
-use std::io;
 use std::net::IpAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,24 +9,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
+use hyper::http::response::Parts;
 use hyper::{HeaderMap, Method, Request, Response};
 use kinora_contract::Clock;
-use kinora_engine::places::{PlaceRules, Places};
-use kinora_http::{
-    BoxError, ClientOptions, HttpClient, NameResolver, RootsError, TrustedRoots, read_body,
-};
-use kinora_http_fetch::{
-    AddressVerdict, ContentCoding, MinimumPace, SaveError, SaveTarget, SystemResolver, classify,
-    save,
-};
+use kinora_http::{BoxError, ClientOptions, HttpClient, NameResolver, RootsError, TrustedRoots};
+use kinora_http_fetch::{AddressVerdict, SystemResolver, classify};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::cause::CallError;
-use super::cause::shown;
+use super::cause::{CallError, shown};
+use super::error::UpstreamError;
 use super::key::ServerKey;
-use super::patience::SpreadBackoff;
-use super::patience::WaitTimer;
+use super::options::ServerOptions;
+use super::patience::retry_after;
 use super::watch::{ExchangeWatcher, WatchedExchange};
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
@@ -84,6 +76,25 @@ pub(crate) struct ServerCall<'a> {
     pub(crate) limit: Duration,
     /// Whether only public addresses may be dialled: the URL comes from an answer.
     pub(crate) is_public: bool,
+}
+
+impl<'a> ServerCall<'a> {
+    /// A call without a body, to a server that an operator configured.
+    pub(crate) fn new(method: Method, url: Url, limit: Duration) -> Self {
+        Self {
+            method,
+            url,
+            body: None,
+            headers: &[],
+            limit,
+            is_public: false,
+        }
+    }
+
+    /// The call with this body.
+    pub(crate) fn with_body(self, body: Option<&'a EncodedBody>) -> Self {
+        Self { body, ..self }
+    }
 }
 
 impl UpstreamServer {
@@ -262,8 +273,9 @@ pub(crate) struct ServerClient {
 /// A complete answer.
 #[derive(Debug)]
 pub(crate) struct ServerAnswer {
-    /// The HTTP status.
+    /// The HTTP status, or the one that the body means.
     pub(crate) status: u16,
+    pub(crate) http_status: u16,
     /// All headers.
     pub(crate) headers: HeaderMap,
     /// The whole body.
@@ -271,6 +283,16 @@ pub(crate) struct ServerAnswer {
 }
 
 impl ServerAnswer {
+    pub(crate) fn new(head: Parts, body: Bytes) -> Self {
+        let status = head.status.as_u16();
+        Self {
+            status,
+            http_status: status,
+            headers: head.headers,
+            body,
+        }
+    }
+
     /// Whether the status is one of success.
     pub(crate) const fn is_success(&self) -> bool {
         matches!(self.status, 200..=299)
@@ -283,17 +305,14 @@ impl ServerAnswer {
             text: shown(&self.body),
         }
     }
-}
 
-/// Limits and trust of a [`ServerClient`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ServerClientOptions<'a> {
-    /// Maximum time for a connection, without the TLS handshake.
-    pub(crate) connect_timeout: Duration,
-    /// Maximum size of an answer that is read whole.
-    pub(crate) answer_bytes_max: usize,
-    /// Additional trusted certificate authorities, as PEM.
-    pub(crate) extra_roots_pem: Option<&'a [u8]>,
+    /// Retry when the server wishes; it is not at fault.
+    pub(crate) fn busy(&self) -> UpstreamError {
+        UpstreamError::Busy {
+            after: retry_after(&self.headers).unwrap_or_default(),
+            cause: self.refusal(),
+        }
+    }
 }
 
 impl ServerClient {
@@ -301,12 +320,9 @@ impl ServerClient {
     ///
     /// # Errors
     /// [`RootsError`] if the additional certificate authorities are unusable.
-    pub(crate) fn new(
-        options: ServerClientOptions<'_>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, RootsError> {
+    pub(crate) fn new(options: &ServerOptions, clock: Arc<dyn Clock>) -> Result<Self, RootsError> {
         let connect_timeout = options.connect_timeout;
-        let roots = TrustedRoots::public().with_pem(options.extra_roots_pem)?;
+        let roots = TrustedRoots::public().with_pem(options.extra_roots_pem.as_deref())?;
         let tls = roots.client_config()?;
         let resolver = Arc::new(SystemResolver::new(connect_timeout, clock));
         let limits = ClientOptions {
@@ -343,11 +359,7 @@ impl ServerClient {
             .exchange(request, call.limit, self.answer_bytes_max)
             .await;
         let (head, body) = answer?.into_parts();
-        Ok(ServerAnswer {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body,
-        })
+        Ok(ServerAnswer::new(head, body))
     }
 
     /// Sends `request` of `call` and reads the head of the answer within its limit.
@@ -497,114 +509,6 @@ pub(crate) fn file_ending(media_type: &str) -> &'static str {
         "audio/webm" => "webm",
         "video/mp4" => "mp4",
         _ => "bin",
-    }
-}
-
-/// The places of `upstreams`, by the same indices. After `failures_max` failures in a row one is
-/// quarantined; the pauses after its failures are those of `backoff`.
-pub(crate) fn places_of(
-    upstreams: &[UpstreamServer],
-    failures_max: u32,
-    backoff: SpreadBackoff,
-    timer: Arc<dyn WaitTimer>,
-) -> Arc<Places> {
-    let rules = PlaceRules {
-        // A server queues its jobs itself.
-        jobs_max: None,
-        failures_max,
-        pause: Box::new(move |failures| backoff.wait(failures.saturating_sub(1))),
-        probes: true,
-        are_shared: true,
-    };
-    let names = upstreams.iter().map(|one| one.name.clone()).collect();
-    Places::new(names, rules, move || timer.now())
-}
-
-/// Maximum bytes read of a refusal in place of a result.
-const REFUSAL_BYTES_MAX: usize = 4096;
-
-/// Where and within which bounds a result is saved.
-#[derive(Clone, Copy)]
-pub(crate) struct ResultTarget<'a> {
-    /// The new file, which is not synced.
-    pub(crate) to: &'a Path,
-    /// Its maximum size.
-    pub(crate) bytes_max: u64,
-    /// Maximum time for the body of a refusal.
-    pub(crate) answer_timeout: Duration,
-    /// At least `rate_bytes_min` must arrive in each window of this length.
-    pub(crate) rate_window: Duration,
-    /// See `rate_window`; the last window may have fewer.
-    pub(crate) rate_bytes_min: u64,
-    /// Writes the file.
-    pub(crate) disk: &'a kinora_system::pool::BlockingPool,
-    /// Measures the pace.
-    pub(crate) clock: &'a Arc<dyn Clock>,
-}
-
-/// Why no result was saved.
-#[derive(Debug)]
-pub(crate) enum ResultError {
-    /// Another status than 200.
-    Refused(ServerAnswer),
-    /// The body cannot be used, or broke off.
-    Broken(CallError),
-    /// More than the maximum, declared or sent.
-    TooLarge,
-    /// The file could not be written.
-    Storage(io::Error),
-}
-
-/// Saves the body of `response` to a new file and returns its length in bytes; reports the length of
-/// each piece to `on_bytes`. Unless this returns `Ok` there is no such file, even if the future is
-/// dropped.
-///
-/// # Errors
-/// [`ResultError`].
-pub(crate) async fn save_result(
-    response: Response<Incoming>,
-    saved: ResultTarget<'_>,
-    on_bytes: &mut (dyn FnMut(u64) + Send),
-) -> Result<u64, ResultError> {
-    let (head, body) = response.into_parts();
-    if head.status.as_u16() != 200 {
-        let read = read_body(body, REFUSAL_BYTES_MAX);
-        let read = tokio::time::timeout(saved.answer_timeout, read).await;
-        let body = read.ok().and_then(Result::ok);
-        return Err(ResultError::Refused(ServerAnswer {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body: body.unwrap_or_default(),
-        }));
-    }
-    let (window, bytes_min) = (saved.rate_window, saved.rate_bytes_min);
-    let saving = SaveTarget {
-        to: saved.to,
-        bytes_max: saved.bytes_max,
-        coding: ContentCoding::of(&head.headers),
-        is_plain: |head| head.get(4..8) == Some(b"ftyp"),
-        pace: MinimumPace { window, bytes_min },
-        disk: saved.disk,
-        clock: saved.clock,
-    };
-    match save(body, saving, on_bytes).await {
-        Ok(0) => {
-            let removed = tokio::fs::remove_file(saved.to).await;
-            removed.map_err(ResultError::Storage)?;
-            Err(ResultError::Broken(CallError::Empty))
-        }
-        Ok(bytes) => Ok(bytes),
-        Err(SaveError::TooLarge) => Err(ResultError::TooLarge),
-        Err(SaveError::Encoded(name)) => Err(ResultError::Broken(CallError::Encoding(name))),
-        Err(SaveError::Damaged(error)) => Err(ResultError::Broken(CallError::Damaged(error))),
-        Err(SaveError::Storage(error)) => Err(ResultError::Storage(error)),
-        Err(SaveError::Broken(error)) => {
-            Err(ResultError::Broken(CallError::Exchange(error.into())))
-        }
-        Err(SaveError::TooSlow(pace)) => Err(ResultError::Broken(CallError::Rate {
-            bytes_min: pace.bytes_min,
-            window: pace.window,
-        })),
     }
 }
 

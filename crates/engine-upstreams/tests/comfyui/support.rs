@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use hyper::HeaderMap;
 use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{EngineError, FilmEngine, FilmJob, JobControl, ReferenceFile, TicketStore};
 use kinora_engine_upstreams::comfyui::{
-    ComfyEngine, ComfyOptions, ComfyServers, SystemTimer, WaitTimer, Workflow, WorkflowBindings,
-    WorkflowCard,
+    ComfyEngine, ComfyServers, NamedServer, ServerOptions, SystemTimer, WaitTimer, Workflow,
+    WorkflowBindings, WorkflowCard,
 };
 use kinora_testkit::comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
@@ -62,42 +63,52 @@ pub(crate) fn card(workflow: &serde_json::Value, bindings: &str) -> WorkflowCard
     WorkflowCard::new(workflow, bindings, toml::from_str(describe).unwrap()).unwrap()
 }
 
-fn with_timer(card: WorkflowCard, options: ComfyOptions, timer: Arc<dyn WaitTimer>) -> ComfyEngine {
-    let comfy = ComfyServers::new(card, options, timer, clock()).unwrap();
-    ComfyEngine::new(comfy, "wan")
+fn options(urls: Vec<String>) -> ServerOptions {
+    let servers = urls.into_iter().map(|url| NamedServer {
+        name: url.clone(),
+        base_url: url,
+    });
+    ServerOptions {
+        poll_every: Duration::from_secs(1),
+        answer_bytes_max: 16 << 20,
+        silence_max: Duration::from_mins(10),
+        ..ServerOptions::new(servers.collect())
+    }
+}
+
+fn jumping(card: WorkflowCard, options: ServerOptions) -> ComfyEngine {
+    let timer = Arc::new(JumpTimer::default());
+    let comfy = ComfyServers::new(card, options, &HeaderMap::new(), timer, clock());
+    ComfyEngine::new(comfy.unwrap(), "wan")
 }
 
 /// An engine whose waits are over at once.
 pub(crate) fn engine(card: WorkflowCard, servers: &[&TestComfy]) -> ComfyEngine {
     let urls = servers.iter().map(|server| server.base_url()).collect();
-    with_timer(
-        card,
-        ComfyOptions::new(urls),
-        Arc::new(JumpTimer::default()),
-    )
+    jumping(card, options(urls))
 }
 
 /// The same, which does not wait long for an answer when it frees memory.
 pub(crate) fn hasty(card: WorkflowCard, servers: &[&TestComfy]) -> ComfyEngine {
     let urls = servers.iter().map(|server| server.base_url()).collect();
-    let options = ComfyOptions {
+    let options = ServerOptions {
         probe_timeout: Duration::from_millis(200),
-        ..ComfyOptions::new(urls)
+        ..options(urls)
     };
-    with_timer(card, options, Arc::new(JumpTimer::default()))
+    jumping(card, options)
 }
 
 /// An engine that polls a few times a second, with these headers.
 pub(crate) fn patient(card: WorkflowCard, url: String, headers: &[(&str, &str)]) -> ComfyEngine {
     let headers = headers.iter();
-    let options = ComfyOptions {
-        headers: headers
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
+    let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+    let options = ServerOptions {
         poll_every: Duration::from_millis(50),
-        ..ComfyOptions::new(vec![url])
+        ..options(vec![url])
     };
-    with_timer(card, options, Arc::new(SystemTimer::new(clock())))
+    let timer = Arc::new(SystemTimer::new(clock()));
+    let comfy = ComfyServers::new(card, options, &headers.collect(), timer, clock());
+    ComfyEngine::new(comfy.unwrap(), "wan")
 }
 
 /// Keeps every ticket, with the number of jobs that `server` had begun at that moment.
