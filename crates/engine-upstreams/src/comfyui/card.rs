@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use kinora_contract::{Size, VideoInputs, VideoLength, VideoSpec};
-use kinora_engine::{FilmJob, ReferenceFile, RenderGrid};
+use kinora_engine::{FilmJob, KindError, ReferenceFile, RenderGrid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,11 +25,6 @@ pub struct WorkflowCard {
     describe: WorkflowDescription,
 }
 
-/// Why workflow and bindings do not fit: a sentence for an operator.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CardError(pub String);
-
 /// The names of uploaded files, as their nodes take them, by role and in order.
 pub(crate) type UploadedFiles = BTreeMap<InputRole, Vec<String>>;
 
@@ -42,12 +37,12 @@ impl WorkflowCard {
         workflow: Workflow,
         bindings: WorkflowBindings,
         describe: WorkflowDescription,
-    ) -> Result<Self, CardError> {
-        bindings.check().map_err(CardError)?;
-        describe.check().map_err(CardError)?;
+    ) -> Result<Self, KindError> {
+        bindings.check().map_err(KindError)?;
+        describe.check().map_err(KindError)?;
         if workflow.node(&bindings.output).is_none() {
             let known: Vec<String> = workflow.nodes().map(node_name).collect();
-            return Err(CardError(format!(
+            return Err(KindError(format!(
                 "bindings.output: the workflow has no node '{}'; it has {}",
                 bindings.output,
                 known.join(", ")
@@ -200,8 +195,8 @@ fn check(
     output: &str,
     name: &str,
     target: &BindingTarget,
-) -> Result<(), CardError> {
-    let wrong = |what: String| Err(CardError(format!("bindings.{name} = \"{target}\": {what}")));
+) -> Result<(), KindError> {
+    let wrong = |what: String| Err(KindError(format!("bindings.{name} = \"{target}\": {what}")));
     let Some(node) = needed.node(&target.node) else {
         return wrong(match whole.node(&target.node) {
             Some(_) => format!(

@@ -205,8 +205,7 @@ impl ComfyKind {
         }
         let bytes = std::fs::read(&self.workflow).map_err(|error| unusable(&error))?;
         let workflow = Workflow::read(&bytes).map_err(|error| unusable(&error))?;
-        let card = WorkflowCard::new(workflow, self.bindings.clone(), self.describe.clone());
-        card.map_err(|error| KindError(error.0))
+        WorkflowCard::new(workflow, self.bindings.clone(), self.describe.clone())
     }
 
     fn options(&self) -> Result<ServerOptions, KindError> {

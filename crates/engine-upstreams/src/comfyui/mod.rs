@@ -24,7 +24,7 @@ mod shared;
 mod workflow;
 
 pub use crate::servers::{NamedServer, ServerOptions, SystemTimer, UpstreamError, WaitTimer};
-pub use card::{CardError, WorkflowCard, WorkflowDescription};
+pub use card::{WorkflowCard, WorkflowDescription};
 pub use engine::{ComfyEngine, ComfyKind};
 pub use import::{BindingProposal, propose};
 pub use run::ComfyTicket;

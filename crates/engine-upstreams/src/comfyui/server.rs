@@ -11,8 +11,8 @@ use super::answer::{self, FilmLocation, JobAnswer};
 use super::card::FileUpload;
 use super::shared::ComfyShared;
 use crate::servers::{
-    CallError, EncodedBody, FormPart, PartContent, ServerAnswer, ServerCall, ServerOptions,
-    UpstreamError, UpstreamServer, encode_form, retry_after, shown,
+    CallError, EncodedBody, FormPart, ServerAnswer, ServerCall, ServerOptions, UpstreamError,
+    UpstreamServer, encode_form, retry_after, shown,
 };
 
 /// The name of no job.
@@ -106,24 +106,17 @@ impl<'a> ComfyServer<'a> {
         upload: &FileUpload,
         folder: &str,
     ) -> Result<String, UpstreamError> {
-        let text = |name: &str, value: &str| FormPart {
-            name: name.to_owned(),
-            content: PartContent::Text(value.to_owned()),
-        };
-        let file = FormPart {
-            name: "image".to_owned(),
-            content: PartContent::File {
-                file_name: upload.name.clone(),
-                media_type: upload.media_type.clone(),
-                bytes: upload.bytes.clone(),
-            },
-        };
-        // A later attempt at the same task replaces the file.
         let body = encode_form(&[
-            file,
-            text("subfolder", folder),
-            text("type", "input"),
-            text("overwrite", "true"),
+            FormPart::file(
+                "image",
+                &upload.name,
+                &upload.media_type,
+                upload.bytes.clone(),
+            ),
+            FormPart::text("subfolder", folder.to_owned()),
+            FormPart::text("type", "input".to_owned()),
+            // A later attempt at the same task replaces the file.
+            FormPart::text("overwrite", "true".to_owned()),
         ]);
         let limit = self.options().submit_timeout;
         let reply = self.post(&["upload", "image"], &body, limit).await;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kinora_contract::Features;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// Larger files are no workflows.
@@ -154,8 +154,8 @@ pub(crate) fn link(value: &Value) -> Option<&str> {
 }
 
 /// One input of one node: `"6.text"`. Identifiers of nodes have no full stop; names of inputs may.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct BindingTarget {
     /// The node's identifier.
     pub node: String,
@@ -244,12 +244,6 @@ impl TryFrom<String> for BindingTarget {
                 "'{text}' does not name an input of a node; write NODE.INPUT, such as \"6.text\""
             )),
         }
-    }
-}
-
-impl From<BindingTarget> for String {
-    fn from(target: BindingTarget) -> Self {
-        target.to_string()
     }
 }
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::calls::RepeatRule;
 use super::describe;
-use super::dialect::{DialectError, LookupTables, ServerDialect};
+use super::dialect::{LookupTables, ServerDialect};
 use super::encode::{RemoteRequest, RemoteTicket};
 use super::options::RemoteOptions;
 use super::remote::RemoteServers;
@@ -201,7 +201,7 @@ pub struct RemoteKind {
     retry_failed_jobs: bool,
     /// Read once, so that all parts of the service see the same dialect.
     #[serde(skip)]
-    opened: OnceLock<Result<OpenedDialect, DialectError>>,
+    opened: OnceLock<Result<OpenedDialect, KindError>>,
 }
 
 /// The dialect of an engine, with the servers that speak it.
@@ -297,9 +297,7 @@ impl RemoteKind {
             }
             Ok(OpenedDialect { dialect, base_urls })
         });
-        let opened = opened
-            .as_ref()
-            .map_err(|error| KindError(error.to_string()))?;
+        let opened = opened.as_ref().map_err(KindError::clone)?;
         if opened.base_urls.is_empty() {
             let dialect = &self.dialect;
             return Err(KindError(format!(
@@ -313,16 +311,13 @@ impl RemoteKind {
         Some(self.model.clone()).filter(|model| !model.is_empty())
     }
 
-    fn check_model(&self, dialect: &ServerDialect) -> Result<(), DialectError> {
-        let problem = match (dialect.names_model(), self.model.is_empty()) {
-            ((_, true), true) => "name it: the dialect has it in its paths",
-            ((false, _), false) => "remove it: the dialect never sends it",
-            _ => return Ok(()),
-        };
-        Err(DialectError::Value {
-            key: "model".to_owned(),
-            problem: problem.to_owned(),
-        })
+    fn check_model(&self, dialect: &ServerDialect) -> Result<(), KindError> {
+        match (dialect.names_model(), self.model.is_empty()) {
+            ((_, true), true) => Err("model: name it: the dialect has it in its paths"),
+            ((false, _), false) => Err("model: remove it: the dialect never sends it"),
+            _ => Ok(()),
+        }
+        .map_err(|problem| KindError(problem.to_owned()))
     }
 
     /// The engine, of which `watcher` is shown every exchange.

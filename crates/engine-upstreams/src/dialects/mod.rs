@@ -39,7 +39,7 @@ pub use address::OriginPattern;
 pub use answer::{AnswerError, TaskSnapshot};
 pub use calls::RepeatRule;
 pub use describe::describe_answer;
-pub use dialect::{DialectError, ServerDialect};
+pub use dialect::ServerDialect;
 pub use encode::{RemoteRequest, RemoteTicket};
 pub use engine::{RemoteEngine, RemoteKind};
 pub use job::RemoteJob;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::answer::{Refusal, TaskSnapshot, object, submitted_id};
 use super::calls::RepeatRule;
-use super::encode::{EncodedRequest, RemoteRequest, RemoteTicket, encode};
+use super::encode::{EncodedRequest, NO_UPLOADS, RemoteRequest, RemoteTicket, encode};
 use super::job::RemoteJob;
 use super::pointer::text;
 use super::remote::{NoJob, RemoteServers, RemoteShared};
@@ -470,9 +470,8 @@ impl RemoteShared {
         form: &EncodedBody,
         key: &str,
     ) -> Result<String, SubmitMiss> {
-        let Some(uploads) = &self.dialect().uploads else {
-            return Err(UpstreamError::Unsupported("an uploaded file as a URL".into()).into());
-        };
+        let uploads = self.dialect().uploads.as_ref();
+        let uploads = uploads.ok_or(UpstreamError::Unsupported(NO_UPLOADS.into()))?;
         let path = uploads.path.expand(&NoJob { model: None })?;
         let header = self.dialect().submit.idempotency_header.as_deref();
         let headers: Vec<(&str, &str)> = header.map(|name| (name, key)).into_iter().collect();

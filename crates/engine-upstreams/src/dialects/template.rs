@@ -71,16 +71,10 @@ impl ValueName {
         (Self::Path, "path", ValueKind::Slashed),
     ];
 
-    /// Its name in a template.
-    pub(crate) fn text(self) -> &'static str {
-        let row = Self::ALL.iter().find(|(name, _, _)| *name == self);
-        row.map_or("", |(_, text, _)| text)
-    }
-
     /// Whether it is a picture or a sound.
     pub(crate) fn is_reference(self) -> bool {
-        let row = Self::ALL.iter().find(|(name, _, _)| *name == self);
-        row.is_some_and(|(_, _, kind)| *kind == ValueKind::Reference)
+        let mut rows = Self::ALL.iter();
+        rows.any(|(name, _, kind)| *name == self && *kind == ValueKind::Reference)
     }
 }
 
@@ -118,6 +112,8 @@ pub(crate) struct Placeholder {
     pub(crate) form: ValueForm,
     /// The table of `[lookup]` that translates the value.
     pub(crate) table: Option<String>,
+    /// As the file has it, without braces.
+    text: String,
 }
 
 impl FromStr for Placeholder {
@@ -173,30 +169,14 @@ impl FromStr for Placeholder {
             name: *name,
             form,
             table,
+            text: text.to_owned(),
         })
     }
 }
 
 impl fmt::Display for Placeholder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{}", self.name.text())?;
-        match self.form {
-            ValueForm::Plain => {}
-            ValueForm::Text => f.write_str(":text")?,
-            ValueForm::Bits31 => f.write_str(":31")?,
-            ValueForm::Upper => f.write_str(":upper")?,
-            ValueForm::Path => f.write_str(":path")?,
-            ValueForm::Segments(count) => write!(f, ":{count}")?,
-            ValueForm::Url => f.write_str(":url")?,
-            ValueForm::DataUrl => f.write_str(":data_url")?,
-            ValueForm::Base64 => f.write_str(":base64")?,
-            ValueForm::MediaType => f.write_str(":media_type")?,
-            ValueForm::File => f.write_str(":file")?,
-        }
-        match &self.table {
-            Some(table) => write!(f, "@{table}}}"),
-            None => f.write_str("}"),
-        }
+        write!(f, "{{{}}}", self.text)
     }
 }
 
@@ -378,6 +358,7 @@ pub(crate) struct ListItem {
 /// The key that repeats a table of a list.
 const FOR_EACH: &str = "for_each";
 
+#[derive(Default)]
 struct Filled {
     value: Value,
     has_holes: bool,
@@ -426,11 +407,7 @@ impl Template {
     }
 
     fn fill(&self, scope: &dyn TemplateScope, item: Option<usize>) -> FilledResult {
-        let mut whole = Filled {
-            value: Value::Null,
-            has_holes: false,
-            has_values: false,
-        };
+        let mut whole = Filled::default();
         match self {
             Self::Constant(value) => whole.value = value.clone(),
             Self::Text(text) => return text.fill(scope, item),

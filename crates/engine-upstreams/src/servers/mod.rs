@@ -31,7 +31,7 @@ pub(crate) use patience::{SpreadBackoff, TaskPatience, poll_after, retry_after};
 pub use patience::{SystemTimer, WaitTimer};
 pub(crate) use pool::{DISK_THREADS, ServerPool};
 pub(crate) use upstream::{
-    EncodedBody, FormPart, PartContent, ServerAnswer, ServerCall, UpstreamServer, base_url,
-    encode_form, file_ending, is_media_type, origin,
+    EncodedBody, FormPart, ServerAnswer, ServerCall, UpstreamServer, base_url, encode_form,
+    file_ending, is_media_type, origin,
 };
 pub use watch::{ExchangeWatcher, WatchedAnswer, WatchedExchange};

@@ -406,51 +406,28 @@ impl NameResolver for PublicResolver {
     }
 }
 
-/// One part. The caller has checked names and media types: no quotes, no line breaks.
+/// One part of a form. The caller has checked names and media types: no quotes, no line breaks.
 pub(crate) struct FormPart {
-    /// The name of the field.
-    pub(crate) name: String,
-    /// Its value.
-    pub(crate) content: PartContent,
-}
-
-/// The value of a [`FormPart`].
-pub(crate) enum PartContent {
-    /// A field of text.
-    Text(String),
-    /// A file.
-    File {
-        /// Its name, for the server.
-        file_name: String,
-        /// Its media type.
-        media_type: String,
-        /// Its content.
-        bytes: Bytes,
-    },
+    head: String,
+    bytes: Bytes,
 }
 
 impl FormPart {
-    fn head(&self) -> String {
-        let name = &self.name;
-        match &self.content {
-            PartContent::Text(_) => {
-                format!("content-disposition: form-data; name=\"{name}\"\r\n\r\n")
-            }
-            PartContent::File {
-                file_name,
-                media_type,
-                ..
-            } => format!(
-                "content-disposition: form-data; name=\"{name}\"; filename=\"{file_name}\"\r\n\
-                 content-type: {media_type}\r\n\r\n"
-            ),
+    /// A field of text.
+    pub(crate) fn text(name: &str, text: String) -> Self {
+        Self {
+            head: format!("name=\"{name}\""),
+            bytes: text.into(),
         }
     }
 
-    fn bytes(&self) -> &[u8] {
-        match &self.content {
-            PartContent::Text(text) => text.as_bytes(),
-            PartContent::File { bytes, .. } => bytes,
+    /// A file.
+    pub(crate) fn file(name: &str, file_name: &str, media_type: &str, bytes: Bytes) -> Self {
+        Self {
+            head: format!(
+                "name=\"{name}\"; filename=\"{file_name}\"\r\ncontent-type: {media_type}"
+            ),
+            bytes,
         }
     }
 }
@@ -459,8 +436,8 @@ impl FormPart {
 pub(crate) fn encode_form(parts: &[FormPart]) -> EncodedBody {
     let mut hash = Sha256::new();
     for part in parts {
-        hash.update(part.name.as_bytes());
-        hash.update(part.bytes());
+        hash.update(&part.head);
+        hash.update(&part.bytes);
     }
     let boundary: String = hash.finalize()[..16]
         .iter()
@@ -468,9 +445,10 @@ pub(crate) fn encode_form(parts: &[FormPart]) -> EncodedBody {
         .collect();
     let mut body = Vec::new();
     for part in parts {
-        body.extend_from_slice(format!("--{boundary}\r\n").as_bytes());
-        body.extend_from_slice(part.head().as_bytes());
-        body.extend_from_slice(part.bytes());
+        let head = &part.head;
+        let head = format!("--{boundary}\r\ncontent-disposition: form-data; {head}\r\n\r\n");
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(&part.bytes);
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
