@@ -20,9 +20,10 @@ const FOLDER: &str = "kinora";
 /// A workflow that takes requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowCard {
-    workflow: Workflow,
-    bindings: WorkflowBindings,
-    describe: WorkflowDescription,
+    /// The nodes that a run needs.
+    pub(crate) workflow: Workflow,
+    pub(crate) bindings: WorkflowBindings,
+    pub(crate) describe: WorkflowDescription,
 }
 
 /// The names of uploaded files, as their nodes take them, by role and in order.
@@ -38,8 +39,8 @@ impl WorkflowCard {
         bindings: WorkflowBindings,
         describe: WorkflowDescription,
     ) -> Result<Self, KindError> {
-        bindings.check().map_err(KindError)?;
-        describe.check().map_err(KindError)?;
+        bindings.check()?;
+        describe.check()?;
         if workflow.node(&bindings.output).is_none() {
             let known: Vec<String> = workflow.nodes().map(node_name).collect();
             return Err(KindError(format!(
@@ -60,26 +61,8 @@ impl WorkflowCard {
         })
     }
 
-    /// Its bindings.
-    pub fn bindings(&self) -> &WorkflowBindings {
-        &self.bindings
-    }
-
-    /// Its rate, grid and version.
-    pub fn describe(&self) -> &WorkflowDescription {
-        &self.describe
-    }
-
-    /// The nodes that a run needs.
-    pub(crate) fn workflow(&self) -> &Workflow {
-        &self.workflow
-    }
-
     /// The graph of one request. `prompt_id` makes the output's name unique: from an identical graph a
     /// server would not save a film again.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Unsupported`] for a request beyond the bindings.
     pub(crate) fn fill(
         &self,
         spec: &VideoSpec,
@@ -291,8 +274,8 @@ impl WorkflowDescription {
     ///
     /// # Errors
     /// A sentence for an operator.
-    pub fn check(&self) -> Result<(), String> {
-        let wrong = |what: &str| Err(format!("describe.{what}"));
+    pub fn check(&self) -> Result<(), KindError> {
+        let wrong = |what: &str| Err(KindError(format!("describe.{what}")));
         if !(1..=SIZE_MULTIPLE_MAX).contains(&self.size_multiple) {
             return wrong(
                 "size_multiple must be between 1 and 62: results are off by half of it, and may be by 31 pixels",

@@ -23,7 +23,7 @@ use super::shared::ComfyServers;
 use super::workflow::{WORKFLOW_BYTES_MAX, Workflow, WorkflowBindings};
 use crate::servers::{
     DISK_THREADS, LAST_CALL_MAX, ServerOptions, SystemTimer, UpstreamError, check_positive,
-    key_source, milliseconds, seconds,
+    key_source, milliseconds, read_ticket, seconds,
 };
 
 /// An engine whose films a workflow makes.
@@ -39,9 +39,9 @@ impl ComfyEngine {
         let card = &comfy.0.card;
         let description = EngineDescription {
             name: name.to_owned(),
-            version: card.describe().version.clone(),
-            features: card.bindings().features(),
-            is_trained: card.describe().is_trained,
+            version: card.describe.version.clone(),
+            features: card.bindings.features(),
+            is_trained: card.describe.is_trained,
             final_from_video: false,
         };
         Self { comfy, description }
@@ -59,7 +59,7 @@ impl FilmEngine for ComfyEngine {
     }
 
     fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
-        if self.comfy.0.card.bindings().seed.is_empty() {
+        if self.comfy.0.card.bindings.seed.is_empty() {
             vec![WarningCode::SeedIgnored.into()]
         } else {
             Vec::new()
@@ -78,7 +78,7 @@ impl FilmEngine for ComfyEngine {
     }
 
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
-        let Some(ticket) = ComfyTicket::read(ticket) else {
+        let Some(ticket) = read_ticket::<ComfyTicket>(ticket) else {
             return Ok(());
         };
         match self.comfy.call_off(&ticket).await {
@@ -149,8 +149,8 @@ impl EngineKind for ComfyKind {
         ])?;
         self.options()?;
         self.headers()?;
-        self.describe.check().map_err(KindError)?;
-        self.bindings.check().map_err(KindError)
+        self.describe.check()?;
+        self.bindings.check()
     }
 
     fn output(&self) -> EngineOutput<'_> {

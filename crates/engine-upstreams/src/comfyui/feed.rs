@@ -66,8 +66,7 @@ async fn listen(
     id: String,
     events: mpsc::Sender<ComfyEvent>,
 ) {
-    let options = &shared.pool.options;
-    let backoff = SpreadBackoff::new(options.backoff_first, options.backoff_max, &id);
+    let backoff = SpreadBackoff::new(&shared.pool.options, &id);
     for attempt in 0..CONNECTS_MAX {
         let ended = match connect(&shared, index, &id).await {
             Ok(socket) => read(socket, &id, &events).await,
@@ -88,7 +87,7 @@ async fn read(
     events: &mpsc::Sender<ComfyEvent>,
 ) -> Result<(), CallError> {
     while let Some(message) = socket.next().await {
-        let event = match message.map_err(|error| CallError::Exchange(error.into()))? {
+        let event = match message.map_err(CallError::broken)? {
             Message::Text(text) => read_text(&text, id),
             Message::Binary(bytes) => read_binary(&bytes),
             _ => None,
@@ -133,7 +132,7 @@ async fn connect(
         });
     }
     let upgraded = hyper::upgrade::on(response).await;
-    let upgraded = upgraded.map_err(|error| CallError::Exchange(error.into()))?;
+    let upgraded = upgraded.map_err(CallError::broken)?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));

@@ -14,21 +14,16 @@ use crate::servers::{UpstreamError, chain, shown};
 /// Longer lists of choices are cut.
 const CHOICES_SHOWN_MAX: usize = 12;
 
+/// Where a class has its inputs.
+const SECTIONS: [&str; 2] = ["required", "optional"];
+
 /// What a server says of classes; `None` for one that it does not have.
 type NodeClasses = BTreeMap<String, Option<Value>>;
-
-/// The classes of a workflow, each once.
-pub(crate) fn classes(card: &WorkflowCard) -> BTreeSet<&str> {
-    card.workflow()
-        .nodes()
-        .map(|(_, node)| &*node.class)
-        .collect()
-}
 
 /// Everything that keeps a server from running the workflow.
 fn find_problems(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
     let mut problems = Vec::new();
-    for (id, node) in card.workflow().nodes() {
+    for (id, node) in card.workflow.nodes() {
         let named = node_name((id, node));
         match known.get(&node.class).and_then(Option::as_ref) {
             Some(info) => problems.extend(of_node(card, &named, (id, node), info)),
@@ -50,18 +45,17 @@ fn of_node(
     info: &Value,
 ) -> Vec<String> {
     let mut problems = Vec::new();
-    let bound: Vec<_> = bound(card.bindings());
+    let bound = bound(&card.bindings);
     for name in inputs(info, "required") {
         let is_there = node.inputs.contains_key(name);
-        if !is_there && !is_dynamic(info, "required", name) {
+        if !is_there && !is_dynamic(info, name) {
             problems.push(format!(
                 "node {named}: the server's version needs an input '{name}', which the workflow lacks; export the workflow again from this server"
             ));
         }
     }
     for (binding, target) in bound.iter().filter(|(_, target)| target.node == *id) {
-        let sections = ["required", "optional"];
-        let mut names = sections
+        let mut names = SECTIONS
             .into_iter()
             .flat_map(|section| inputs(info, section));
         // Names with a full stop belong to inputs that grow others.
@@ -83,7 +77,7 @@ fn of_node(
         if let Some(choices) = choices.filter(|choices| !choices.contains(value)) {
             problems.push(format!(
                 "node {named}: '{name}' is {value}, which the server does not have; put the file into its models folder, or export the workflow with one of: {}",
-                listed(&choices)
+                listed(choices)
             ));
         }
     }
@@ -92,26 +86,23 @@ fn of_node(
 
 /// Names of a class's inputs in one section.
 fn inputs<'a>(info: &'a Value, section: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    let found = info.get("input").and_then(|input| input.get(section));
-    let found = found.and_then(Value::as_object);
+    let found = info["input"][section].as_object();
     found.into_iter().flatten().map(|(name, _)| name.as_str())
 }
 
-/// Whether an input takes a form of its own, under other names.
-fn is_dynamic(info: &Value, section: &str, name: &str) -> bool {
-    let kind = info
-        .get("input")
-        .and_then(|input| input.get(section)?.get(name)?.get(0)?.as_str());
+/// Whether a required input takes a form of its own, under other names.
+fn is_dynamic(info: &Value, name: &str) -> bool {
+    let kind = info["input"]["required"][name][0].as_str();
     kind.is_some_and(|kind| kind.starts_with("COMFY_"))
 }
 
 /// The values that an input may have: a list in place of its type, or options beside `COMBO`.
-fn choices(info: &Value, name: &str) -> Option<Vec<Value>> {
-    let mut sections = ["required", "optional"].into_iter();
-    let spec = sections.find_map(|section| info.get("input")?.get(section)?.get(name))?;
-    match spec.get(0)? {
-        Value::Array(choices) => Some(choices.clone()),
-        Value::String(kind) if kind == "COMBO" => spec.get(1)?.get("options")?.as_array().cloned(),
+fn choices<'a>(info: &'a Value, name: &str) -> Option<&'a Vec<Value>> {
+    let mut sections = SECTIONS.into_iter();
+    let spec = sections.find_map(|section| info["input"][section].get(name))?;
+    match &spec[0] {
+        Value::Array(choices) => Some(choices),
+        Value::String(kind) if kind == "COMBO" => spec[1]["options"].as_array(),
         _ => None,
     }
 }
@@ -133,8 +124,8 @@ fn listed(choices: &[Value]) -> String {
 
 /// A node that is no output is not run by itself.
 fn of_output(card: &WorkflowCard, known: &NodeClasses) -> Option<String> {
-    let output = &card.bindings().output;
-    let node = card.workflow().node(output)?;
+    let output = &card.bindings.output;
+    let node = card.workflow.node(output)?;
     let info = known.get(&node.class)?.as_ref()?;
     let is_output = info.get("output_node").and_then(Value::as_bool);
     (is_output == Some(false)).then(|| {
@@ -147,15 +138,15 @@ fn of_output(card: &WorkflowCard, known: &NodeClasses) -> Option<String> {
 
 /// Nodes of files that a request may lack must feed only inputs that may be empty.
 fn of_optional(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
-    let bindings = card.bindings();
+    let bindings = &card.bindings;
     let roles = InputRole::ALL
         .into_iter()
         .filter(|role| bindings.is_optional(*role));
     let slots = roles.flat_map(|role| bindings.slots(role).iter().map(move |slot| (role, slot)));
     let mut problems = Vec::new();
     for (role, slot) in slots {
-        for (consumer, input) in card.workflow().fed_by(&slot.node) {
-            let node = card.workflow().node(consumer);
+        for (consumer, input) in card.workflow.fed_by(&slot.node) {
+            let node = card.workflow.node(consumer);
             let info = node.and_then(|node| known.get(&node.class)?.as_ref());
             if let (Some(node), Some(info)) = (node, info)
                 && inputs(info, "required").any(|name| name == input)
@@ -222,6 +213,12 @@ impl ComfyShared {
         }
     }
 
+    /// The classes of the workflow, each once.
+    fn classes(&self) -> BTreeSet<&str> {
+        let nodes = self.card.workflow.nodes();
+        nodes.map(|(_, node)| &*node.class).collect()
+    }
+
     async fn version(&self, index: usize) -> Result<String, UpstreamError> {
         let stats = self.server(index).status(&["system_stats"]).await?;
         let version = stats
@@ -238,7 +235,7 @@ impl ComfyShared {
         if !self.server(index).tells_jobs().await? {
             return Ok(Some(OLD.to_owned()));
         }
-        for class in classes(&self.card) {
+        for class in self.classes() {
             if self.server(index).class(class).await?.is_none() {
                 return Ok(Some(format!("it has no node class {class}")));
             }
@@ -255,7 +252,7 @@ impl ComfyShared {
             problems.push(format!("it is ComfyUI {version}: {OLD}"));
         }
         let mut known = NodeClasses::new();
-        for class in classes(&self.card) {
+        for class in self.classes() {
             let info = self.server(index).class(class).await?;
             known.insert(class.to_owned(), info);
         }

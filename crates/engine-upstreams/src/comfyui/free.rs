@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::servers::{CallError, UpstreamError, chain};
 use futures_util::future::join_all;
+use kinora_http::ExchangeError;
 use serde_json::json;
 
 use super::server::ComfyServer;
@@ -166,7 +167,7 @@ fn is_gone(error: &UpstreamError) -> bool {
     matches!(
         error,
         UpstreamError::Busy {
-            cause: CallError::Connect(_),
+            cause: CallError::Exchange(ExchangeError::Connect(_)),
             ..
         }
     )

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use kinora_contract::Size;
 use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish};
 use kinora_engine::{FilmJob, JobControl, RgbPicture, WorkStage};
+use kinora_http::ExchangeError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -21,7 +22,7 @@ use super::card::{FileUpload, UploadedFiles, read_files};
 use super::feed::{ComfyEvent, EventFeed, NodeProgress};
 use super::server::{ComfyServer, SubmitAnswer};
 use super::shared::{ComfyServers, ComfyShared};
-use crate::servers::{CallError, TaskPatience, UpstreamError, chain};
+use crate::servers::{CallError, TaskPatience, UpstreamError, chain, read_ticket};
 
 impl ComfyServers {
     /// Makes the film of `job`, or follows its ticket, and writes it to the new file `job.to`, which is
@@ -40,13 +41,13 @@ impl ComfyServers {
             patience: TaskPatience::new(&self.0.pool, job.cancel, job.key),
             view: ProgressView {
                 control: job.control,
-                progress: NodeProgress::of(self.0.card.workflow()),
+                progress: NodeProgress::of(&self.0.card.workflow),
                 fraction: 0.0,
             },
             at: None,
             unfit: BTreeMap::new(),
         };
-        let (mut ticket, mut resubmits) = (job.ticket.and_then(ComfyTicket::read), 0);
+        let (mut ticket, mut resubmits) = (job.ticket.and_then(read_ticket), 0);
         loop {
             let entered = match ticket.take() {
                 Some(ticket) => attempt.resume(ticket),
@@ -87,7 +88,7 @@ impl ComfyServers {
         let server = self.0.server(self.0.pool.index_of(&ticket.comfyui)?);
         let limit = self.0.pool.options.cancel_timeout;
         let stopped = timeout(limit, server.cancel(&ticket.prompt_id)).await;
-        stopped.unwrap_or_else(|_| Err(UpstreamError::later(CallError::Timeout(limit))))
+        stopped.unwrap_or_else(|_| Err(UpstreamError::later(ExchangeError::Timeout(limit).into())))
     }
 }
 
@@ -101,17 +102,6 @@ pub struct ComfyTicket {
     pub prompt_id: String,
 }
 
-impl ComfyTicket {
-    /// The ticket of an earlier attempt, unless another kind of engine made it.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        let ticket = serde_json::from_str(text);
-        if let Err(error) = &ticket {
-            tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
-        }
-        ticket.ok()
-    }
-}
-
 /// A UUID of version 8 (RFC 9562, 5.8) in lower case, as ComfyUI demands.
 pub(crate) fn prompt_id(key: &str) -> String {
     let mut hash = Sha256::new();
@@ -121,14 +111,15 @@ pub(crate) fn prompt_id(key: &str) -> String {
     bytes.copy_from_slice(&hash.finalize()[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let mut id = String::with_capacity(36);
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            id.push('-');
-        }
-        id.push_str(&format!("{byte:02x}"));
-    }
-    id
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-")
 }
 
 /// Larger previews are not shown.
@@ -520,7 +511,7 @@ impl JobAttempt<'_> {
         server: ComfyServer<'_>,
         mut outputs: Value,
     ) -> Result<FilmLocation, UpstreamError> {
-        let output = &self.shared.card.bindings().output;
+        let output = &self.shared.card.bindings.output;
         let (mut polls, mut failures) = (0, 0);
         loop {
             match film_of(&outputs, output) {

@@ -11,8 +11,8 @@ use super::answer::{self, FilmLocation, JobAnswer};
 use super::card::FileUpload;
 use super::shared::ComfyShared;
 use crate::servers::{
-    CallError, EncodedBody, FormPart, ServerAnswer, ServerCall, ServerOptions, UpstreamError,
-    UpstreamServer, encode_form, retry_after, shown,
+    AnswerError, CallError, EncodedBody, FormPart, ServerAnswer, ServerCall, ServerOptions,
+    UpstreamError, UpstreamServer, encode_form, retry_after, shown,
 };
 
 /// The name of no job.
@@ -59,7 +59,7 @@ impl<'a> ComfyServer<'a> {
             _ => return Err(self.refused(&reply)),
         };
         // The answer is about one job.
-        let seen = seen.map_err(|error| UpstreamError::later(CallError::Answer(error.into())))?;
+        let seen = seen.map_err(|error| UpstreamError::later(error.into()))?;
         self.shared.pool.places.record_answer(self.index);
         Ok(seen)
     }
@@ -195,7 +195,7 @@ impl<'a> ComfyServer<'a> {
                 )
             }
             Err(error) => {
-                let cause = CallError::Answer(error.into());
+                let cause = error.into();
                 self.shared.pool.record_outage(self.index, &cause);
                 SubmitAnswer::Unclear(cause)
             }
@@ -290,7 +290,7 @@ impl<'a> ComfyServer<'a> {
 
     fn json(&self, reply: &ServerAnswer) -> Result<Value, UpstreamError> {
         let sent = serde_json::from_slice(&reply.body);
-        sent.map_err(|error| self.unreachable(CallError::Answer(error.into())))
+        sent.map_err(|error| self.unreachable(AnswerError::Json(error).into()))
     }
 
     fn unreachable(&self, cause: CallError) -> UpstreamError {

@@ -6,8 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kinora_contract::Features;
+use kinora_engine::KindError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+
+use crate::servers::OneOrMany;
 
 /// Larger files are no workflows.
 pub(crate) const WORKFLOW_BYTES_MAX: u64 = 8 << 20;
@@ -165,15 +168,8 @@ pub struct BindingTarget {
 
 /// Inputs that take the same value: one, or a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "OneOrMany")]
+#[serde(from = "OneOrMany<BindingTarget>")]
 pub struct BindingTargets(pub Vec<BindingTarget>);
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(BindingTarget),
-    Many(Vec<BindingTarget>),
-}
 
 /// A file of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -253,12 +249,9 @@ impl fmt::Display for BindingTarget {
     }
 }
 
-impl From<OneOrMany> for BindingTargets {
-    fn from(given: OneOrMany) -> Self {
-        match given {
-            OneOrMany::One(one) => Self(vec![one]),
-            OneOrMany::Many(many) => Self(many),
-        }
+impl From<OneOrMany<BindingTarget>> for BindingTargets {
+    fn from(given: OneOrMany<BindingTarget>) -> Self {
+        Self(given.into())
     }
 }
 
@@ -374,8 +367,8 @@ impl WorkflowBindings {
     ///
     /// # Errors
     /// A sentence for an operator.
-    pub fn check(&self) -> Result<(), String> {
-        let wrong = |what: &str| Err(format!("bindings.{what}"));
+    pub fn check(&self) -> Result<(), KindError> {
+        let wrong = |what: &str| Err(KindError(format!("bindings.{what}")));
         if self.prompt.is_empty() {
             return wrong("prompt must name the input that takes the prompt, such as \"6.text\"");
         }
@@ -494,13 +487,14 @@ mod tests {
             ("optional = [\"first_frame\"]", "not bound"),
         ] {
             let error = bindings(text).check().unwrap_err();
-            assert!(error.contains(word), "{error}");
+            assert!(error.0.contains(word), "{error}");
         }
         assert!(toml::from_str::<WorkflowBindings>("prompt = \"text\"").is_err());
         assert!(
             WorkflowBindings::default()
                 .check()
                 .unwrap_err()
+                .0
                 .contains("prompt")
         );
     }

@@ -1,19 +1,16 @@
 //! Where a call goes and where a result may come from: paths with placeholders, of which no value can leave its
 //! segment, and the origins of results as patterns.
 
-use std::fmt;
-use std::str::FromStr;
-
 use kinora_http_fetch::{AddressVerdict, classify};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use url::{Host, Url};
 
 use super::template::{Placeholder, TemplateScope, TextTemplate, ValueForm, ValueName, text_of};
 use crate::servers::{UpstreamError, origin};
 
 /// A path with placeholders, relative to the base URL, such as `tasks/{id}?verbose=1`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct PathTemplate {
     segments: Vec<TextTemplate>,
     query: Vec<(String, TextTemplate)>,
@@ -26,11 +23,11 @@ pub(crate) struct EncodedPath {
     pub(crate) query: Option<String>,
 }
 
-impl FromStr for PathTemplate {
-    type Err = String;
+impl TryFrom<String> for PathTemplate {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    fn try_from(text: String) -> Result<Self, String> {
+        let (path, query) = text.split_once('?').unwrap_or((&text, ""));
         if path.contains('#') || query.contains('#') {
             return Err("a path has no fragment (#)".to_owned());
         }
@@ -41,24 +38,17 @@ impl FromStr for PathTemplate {
                      its ends and without empty, '.' or '..' segments"
                 ));
             }
-            segment.parse()
+            TextTemplate::try_from(segment.to_owned())
         });
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Ok::<_, String>((name.to_owned(), value.parse()?))
+            Ok::<_, String>((name.to_owned(), value.to_owned().try_into()?))
         });
         Ok(Self {
             segments: segments.collect::<Result<_, _>>()?,
             query: pairs.collect::<Result<_, _>>()?,
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for PathTemplate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
     }
 }
 
@@ -147,8 +137,9 @@ fn escape(text: &str) -> String {
 }
 
 /// Origins of results: one origin, `https://*.example.com` or `https://*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OriginPattern {
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) enum OriginPattern {
     /// Exactly this origin, in ASCII form.
     Exact(String),
     /// Every `https` host that ends with this domain, and has one label more at least.
@@ -157,10 +148,10 @@ pub enum OriginPattern {
     Any,
 }
 
-impl FromStr for OriginPattern {
-    type Err = String;
+impl TryFrom<String> for OriginPattern {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, String> {
         let wrong = || {
             format!(
                 "{text:?} is not an origin such as https://bucket.example.com, https://*.example.com or https://*"
@@ -170,7 +161,7 @@ impl FromStr for OriginPattern {
             return Ok(Self::Any);
         }
         let Some(domain) = text.strip_prefix("https://*.") else {
-            let exact = origin(text).filter(|origin| !origin.contains('*'));
+            let exact = origin(&text).filter(|origin| !origin.contains('*'));
             return exact.map(Self::Exact).ok_or_else(wrong);
         };
         let host = origin(&format!("https://{domain}"));
@@ -185,23 +176,6 @@ impl FromStr for OriginPattern {
             }
             _ => Err(wrong()),
         }
-    }
-}
-
-impl fmt::Display for OriginPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact(origin) => f.write_str(origin),
-            Self::Below(domain) => write!(f, "https://*{domain}"),
-            Self::Any => f.write_str("https://*"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for OriginPattern {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
     }
 }
 
@@ -247,8 +221,7 @@ mod tests {
     }
 
     fn expand(path: &str, value: &str) -> Option<String> {
-        let expanded = path
-            .parse::<PathTemplate>()
+        let expanded = PathTemplate::try_from(path.to_owned())
             .unwrap()
             .expand(&Always(value))
             .ok()?;
@@ -282,8 +255,7 @@ mod tests {
     #[test]
     fn an_origin_is_exact_or_below_a_domain() {
         let covers = |pattern: &str, url: &str| {
-            pattern
-                .parse::<OriginPattern>()
+            OriginPattern::try_from(pattern.to_owned())
                 .unwrap()
                 .covers(&Url::parse(url).unwrap())
         };
@@ -313,7 +285,10 @@ mod tests {
             "e.org",
             "https://*.e.org:8443",
         ] {
-            assert!(wrong.parse::<OriginPattern>().is_err(), "{wrong}");
+            assert!(
+                OriginPattern::try_from(wrong.to_owned()).is_err(),
+                "{wrong}"
+            );
         }
         assert!(is_private_address(
             &Url::parse("https://127.0.0.1/").unwrap()
@@ -332,7 +307,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_identifier_leaves_its_path(id in "\\PC{0,30}", form in "(:path)?") {
-            let path: PathTemplate = format!("tasks/{{id{form}}}/content").parse().unwrap();
+            let path: PathTemplate = format!("tasks/{{id{form}}}/content").try_into().unwrap();
             if let Ok(expanded) = path.expand(&Always(&id)) {
                 let base = Url::parse("https://e.org/v1").unwrap();
                 let mut url = base.clone();

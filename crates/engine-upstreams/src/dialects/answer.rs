@@ -8,13 +8,13 @@ use super::dialect::ServerDialect;
 use super::pointer::text;
 use super::shape::UpstreamPhase;
 use super::template::text_of;
-use crate::servers::{ServerAnswer, UpstreamError, shown};
+use crate::servers::{AnswerError, ServerAnswer, UpstreamError, shown};
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;
 
 /// A task as its upstream describes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskSnapshot {
     /// The upstream's identifier of the task, if the answer has it.
     pub id: Option<String>,
@@ -34,26 +34,6 @@ pub struct TaskSnapshot {
     pub failure: Option<FailureCode>,
     /// What the upstream says that it charged.
     pub cost: Option<Money>,
-}
-
-/// Why an answer is unusable.
-#[derive(Debug, thiserror::Error)]
-pub enum AnswerError {
-    /// Not JSON, or nested too deeply.
-    #[error("the answer is not JSON")]
-    Json(#[from] serde_json::Error),
-    /// JSON, but not an object.
-    #[error("the answer is not a JSON object")]
-    NotAnObject,
-    /// No identifier that fits into a URL.
-    #[error("the answer has no usable id")]
-    Id,
-    /// No status.
-    #[error("the answer has no status")]
-    Status,
-    /// The answer is about another task.
-    #[error("the answer is about another task")]
-    OtherTask,
 }
 
 impl TaskSnapshot {
@@ -100,27 +80,9 @@ impl TaskSnapshot {
             text: told(self.error_code.unwrap_or(self.word), self.error_message),
         }
     }
-
-    /// An answer without a word, of a server that works on the task.
-    pub(crate) fn silent() -> Self {
-        Self {
-            id: None,
-            phase: UpstreamPhase::Running,
-            word: String::new(),
-            progress: None,
-            url: None,
-            error_code: None,
-            error_message: None,
-            failure: None,
-            cost: None,
-        }
-    }
 }
 
-/// The identifier in the answer to a submit.
-///
-/// # Errors
-/// [`AnswerError`] without one that fits into a URL.
+/// The identifier in the answer to a submit, if it fits into a URL.
 pub(crate) fn submitted_id(body: &[u8], dialect: &ServerDialect) -> Result<String, AnswerError> {
     dialect
         .answer

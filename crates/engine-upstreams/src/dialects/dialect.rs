@@ -97,7 +97,7 @@ impl Default for AuthRule {
     fn default() -> Self {
         Self {
             header: "authorization".to_owned(),
-            value: "Bearer {key}".parse().unwrap_or_default(),
+            value: "Bearer {key}".to_owned().try_into().unwrap_or_default(),
             signer: None,
         }
     }

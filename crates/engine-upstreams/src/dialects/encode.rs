@@ -48,9 +48,6 @@ pub(crate) struct EncodedFile {
 
 impl EncodedRequest {
     /// The body for a server that has the files at these addresses.
-    ///
-    /// # Errors
-    /// None that encoding the request did not have.
     pub(crate) fn body_with(&self, addresses: &[String]) -> Result<EncodedBody, UpstreamError> {
         if addresses.is_empty() {
             return Ok(self.body.clone());
@@ -74,7 +71,10 @@ impl EncodedRequest {
 
     /// The ticket of the task `id` that this request became at `upstream`.
     pub(crate) fn ticket(&self, upstream: &str, id: String) -> RemoteTicket {
-        let (dialect, path, model) = (&self.values.dialect, &self.path.path, &self.values.model);
+        let RequestValues {
+            dialect, request, ..
+        } = &self.values;
+        let (path, model) = (&self.path.path, &request.model);
         let needs = |name| dialect.needs_later(name);
         RemoteTicket {
             path: needs(ValueName::Path).then(|| path.clone()),
@@ -107,6 +107,9 @@ pub(crate) async fn encode(
             headers.push((name.clone(), value));
         }
     }
+    if let Some(name) = &dialect.submit.idempotency_header {
+        headers.push((name.clone(), request.key.clone()));
+    }
     let path = dialect.submit.path(kind).expand(&values)?;
     let body = values.body()?;
     if body.body.len() as u64 > bytes_max {
@@ -126,12 +129,9 @@ pub(crate) async fn encode(
 struct RequestValues {
     dialect: Arc<ServerDialect>,
     kind: InputKind,
-    model: Option<String>,
-    spec: VideoSpec,
+    request: RemoteRequest,
     size: Size,
     seconds: Value,
-    audio: Option<bool>,
-    key: String,
     references: ReferenceLists,
 }
 
@@ -162,8 +162,6 @@ struct LoadedReference {
 }
 
 impl RequestValues {
-    /// # Errors
-    /// [`UpstreamError::Unsupported`] if the dialect cannot say all of `request`.
     fn new(request: &RemoteRequest, dialect: &Arc<ServerDialect>) -> Result<Self, UpstreamError> {
         let spec = &request.spec;
         let kind = InputKind::of(&spec.inputs);
@@ -180,12 +178,9 @@ impl RequestValues {
         Ok(Self {
             dialect: dialect.clone(),
             kind,
-            model: request.model.clone(),
-            spec: spec.clone(),
+            request: request.clone(),
             size: size.ok_or(UpstreamError::Unsupported("an undecided size".into()))?,
             seconds,
-            audio: request.audio_switch.then_some(spec.generate_audio),
-            key: request.key.clone(),
             references,
         })
     }
@@ -292,9 +287,9 @@ impl RequestValues {
     }
 
     fn plain(&self, name: ValueName) -> Option<Value> {
-        let (spec, size) = (&self.spec, self.size);
+        let (request, spec, size) = (&self.request, &self.request.spec, self.size);
         Some(match name {
-            ValueName::Model => json!(self.model.as_ref()?),
+            ValueName::Model => json!(request.model.as_ref()?),
             ValueName::Prompt => json!(spec.prompt),
             ValueName::NegativePrompt => json!(spec.negative_prompt.as_ref()?),
             ValueName::Seed => json!(spec.seed),
@@ -304,8 +299,8 @@ impl RequestValues {
             ValueName::Height => json!(size.height),
             ValueName::Ratio => json!(names_of(size).1.name()),
             ValueName::Tier => json!(names_of(size).0.name()),
-            ValueName::Audio => json!(self.audio?),
-            ValueName::Key => json!(self.key),
+            ValueName::Audio if request.audio_switch => json!(spec.generate_audio),
+            ValueName::Key => json!(request.key),
             _ => return None,
         })
     }

@@ -23,7 +23,7 @@ use super::remote::RemoteServers;
 use super::template::Template;
 use crate::servers::{
     DISK_THREADS, ExchangeWatcher, LAST_CALL_MAX, ServerOptions, SystemTimer, UpstreamError,
-    check_positive, key_source, milliseconds, seconds,
+    check_positive, key_source, milliseconds, read_ticket, seconds,
 };
 
 /// An engine whose films come from upstreams.
@@ -100,7 +100,7 @@ impl FilmEngine for RemoteEngine {
             avoid: job.control.place.avoided(),
             ..self.request(job.spec, job.key)
         };
-        let ticket = job.ticket.and_then(read);
+        let ticket = job.ticket.and_then(read_ticket);
         let bytes = self.remote.run(&request, ticket, job).await?;
         tracing::debug!(bytes, "film received");
         Ok(())
@@ -117,7 +117,7 @@ impl FilmEngine for RemoteEngine {
     }
 
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
-        let Some(ticket) = read(ticket) else {
+        let Some(ticket) = read_ticket::<RemoteTicket>(ticket) else {
             return Ok(());
         };
         match self.remote.call_off(&ticket).await {
@@ -138,23 +138,8 @@ impl FilmEngine for RemoteEngine {
     }
 
     async fn ask_servers(&self) -> Vec<ServerReport> {
-        let asked = self.remote.ask_all().await.into_iter();
-        asked
-            .map(|(server, answer)| ServerReport {
-                server,
-                refusal: answer.err().map(|cause| cause.to_string()),
-            })
-            .collect()
+        self.remote.ask_all().await
     }
-}
-
-/// The ticket of an earlier attempt, unless another kind of engine made it.
-fn read(text: &str) -> Option<RemoteTicket> {
-    let ticket = serde_json::from_str(text);
-    if let Err(error) = &ticket {
-        tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
-    }
-    ticket.ok()
 }
 
 /// An engine that other servers provide.

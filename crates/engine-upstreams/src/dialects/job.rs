@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::address::{OriginPattern, PathTemplate, is_path, is_private_address};
-use super::answer::{AnswerError, Refusal, TaskSnapshot, object, result_url};
+use super::answer::{Refusal, TaskSnapshot, object, result_url};
 use super::dialect::ServerDialect;
 use super::encode::{RemoteTicket, written};
 use super::identity;
@@ -22,8 +22,8 @@ use super::remote::RemoteShared;
 use super::shape::UpstreamPhase;
 use super::template::{Placeholder, Template, TemplateScope, ValueName};
 use crate::servers::{
-    CallError, EncodedBody, ServerAnswer, ServerCall, UpstreamError, UpstreamServer, poll_after,
-    retry_after,
+    AnswerError, CallError, EncodedBody, ServerAnswer, ServerCall, UpstreamError, UpstreamServer,
+    poll_after, retry_after,
 };
 
 /// Maximum number of redirects of a result.
@@ -31,9 +31,10 @@ const REDIRECTS_MAX: usize = 5;
 
 /// A task at its upstream.
 pub struct RemoteJob {
-    shared: Arc<RemoteShared>,
-    visit: PlaceVisit,
-    ticket: RemoteTicket,
+    pub(crate) shared: Arc<RemoteShared>,
+    /// The slot at the upstream.
+    pub(crate) visit: PlaceVisit,
+    pub(crate) ticket: RemoteTicket,
 }
 
 impl fmt::Debug for RemoteJob {
@@ -43,18 +44,6 @@ impl fmt::Debug for RemoteJob {
 }
 
 impl RemoteJob {
-    pub(crate) const fn new(
-        shared: Arc<RemoteShared>,
-        visit: PlaceVisit,
-        ticket: RemoteTicket,
-    ) -> Self {
-        Self {
-            shared,
-            visit,
-            ticket,
-        }
-    }
-
     /// The ticket to save, so that polling continues after a restart.
     pub const fn ticket(&self) -> &RemoteTicket {
         &self.ticket
@@ -101,7 +90,7 @@ impl RemoteJob {
         let reply = called.map_err(|cause| self.shared.pool.unreachable(index, cause))?;
         let seen = TaskSnapshot::read(&reply.body, dialect);
         let seen = seen.and_then(|seen| match &seen.id {
-            Some(id) if !identity::is_same(&self.ticket.id, id) => Err(AnswerError::OtherTask),
+            Some(id) if !identity::is_same(&self.ticket.id, id) => Err(AnswerError::OtherJob),
             _ => Ok(seen),
         });
         match seen {
@@ -119,10 +108,15 @@ impl RemoteJob {
                 Ok(self.seen(snapshot, &reply))
             }
             // Accepted, and nothing to say yet.
-            Err(_) if reply.status == 202 => Ok(self.seen(TaskSnapshot::silent(), &reply)),
-            Err(error) if reply.is_success() => {
-                Err(UpstreamError::later(CallError::Answer(error.into())))
+            Err(_) if reply.status == 202 => {
+                let phase = UpstreamPhase::Running;
+                let silent = TaskSnapshot {
+                    phase,
+                    ..TaskSnapshot::default()
+                };
+                Ok(self.seen(silent, &reply))
             }
+            Err(error) if reply.is_success() => Err(UpstreamError::later(error.into())),
             seen => match (self.poll_refused(&reply), seen) {
                 // A film that was made and is withheld is charged.
                 (UpstreamError::Failed { code, .. }, Ok(snapshot)) if snapshot.cost.is_some() => {
@@ -163,11 +157,6 @@ impl RemoteJob {
 
     fn forgotten(&self) -> UpstreamError {
         UpstreamError::Forgotten(self.ticket.upstream.clone())
-    }
-
-    /// The upstream's place, by its index.
-    pub(crate) const fn place(&self) -> usize {
-        self.visit.index
     }
 
     /// Asks the upstream to stop. A finished or deleted task counts as stopped.
@@ -256,8 +245,8 @@ impl RemoteJob {
         };
         match (address, &place.path) {
             (Some(address), _) => {
-                let url = self.upstream().join(&address);
-                self.permitted(url.map_err(UpstreamError::Refused)?)
+                let url = self.upstream().base.join(&address);
+                self.permitted(url.map_err(|error| UpstreamError::Refused(error.into()))?)
             }
             (None, Some(path)) => Ok(ResultUrl {
                 url: self.url(path)?,
@@ -275,7 +264,7 @@ impl RemoteJob {
         let reply = called.map_err(|cause| self.unusable(cause))?;
         if reply.is_success() {
             let sent = object(&reply.body);
-            let sent = sent.map_err(|error| UpstreamError::later(CallError::Answer(error.into())));
+            let sent = sent.map_err(|error| UpstreamError::later(error.into()));
             return Ok(result_url(&sent?, self.dialect()));
         }
         let told = Refusal::read(&reply, self.dialect()).failure_at(reply.status, self.dialect());

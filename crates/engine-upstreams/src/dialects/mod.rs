@@ -32,11 +32,10 @@ mod shape;
 mod template;
 
 pub use crate::servers::{
-    CallError, ExchangeWatcher, KeySource, NamedServer, ServerOptions, SystemTimer, UpstreamError,
-    WaitTimer, WatchedAnswer, WatchedExchange,
+    AnswerError, CallError, ExchangeWatcher, KeySource, NamedServer, ServerOptions, SystemTimer,
+    UpstreamError, WaitTimer, WatchedAnswer, WatchedExchange,
 };
-pub use address::OriginPattern;
-pub use answer::{AnswerError, TaskSnapshot};
+pub use answer::TaskSnapshot;
 pub use calls::RepeatRule;
 pub use describe::describe_answer;
 pub use dialect::ServerDialect;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyper::Method;
 use kinora_contract::Clock;
-use kinora_engine::KindError;
+use kinora_engine::{KindError, ServerReport};
 use serde_json::Value;
 
 use super::address::{EncodedPath, OriginPattern};
@@ -45,7 +45,7 @@ impl RemoteServers {
         let scheme = dialect.auth().unwrap_or_default();
         let headers = dialect.headers().collect();
         let pool = ServerPool::open(options.servers.clone(), &scheme, &headers, timer, clock)?;
-        let result_origins = origins.map(|text| text.parse().map_err(KindError));
+        let result_origins = origins.map(|text| text.clone().try_into().map_err(KindError));
         Ok(Self(Arc::new(RemoteShared {
             result_origins: result_origins.collect::<Result<_, _>>()?,
             options,
@@ -59,8 +59,11 @@ impl RemoteServers {
     /// [`UpstreamError::Forgotten`] if its upstream is no longer configured.
     pub fn resume(&self, ticket: &RemoteTicket) -> Result<RemoteJob, UpstreamError> {
         let index = self.0.pool.index_of(&ticket.upstream)?;
-        let visit = self.0.pool.places.record_visit(index);
-        Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket.clone()))
+        Ok(RemoteJob {
+            shared: Arc::clone(&self.0),
+            visit: self.0.pool.places.record_visit(index),
+            ticket: ticket.clone(),
+        })
     }
 
     /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.
@@ -72,16 +75,17 @@ impl RemoteServers {
         self.resume(ticket)?.cancel().await
     }
 
-    /// Probes every upstream in turn; returns each name with the result.
-    pub async fn ask_all(&self) -> Vec<(String, Result<(), CallError>)> {
+    /// Probes every upstream in turn.
+    pub async fn ask_all(&self) -> Vec<ServerReport> {
         let mut asked = Vec::new();
         for (index, upstream) in self.0.pool.servers.iter().enumerate() {
-            let answer = match self.0.ask(index).await {
-                Ok(reply) if is_welcoming(&reply) || reply.status == 429 => Ok(()),
-                Ok(reply) => Err(reply.refusal()),
-                Err(cause) => Err(cause),
+            let refusal = match self.0.ask(index).await {
+                Ok(reply) if is_welcoming(&reply) || reply.status == 429 => None,
+                Ok(reply) => Some(reply.refusal().to_string()),
+                Err(cause) => Some(cause.to_string()),
             };
-            asked.push((upstream.name.clone(), answer));
+            let server = upstream.name.clone();
+            asked.push(ServerReport { server, refusal });
         }
         asked
     }

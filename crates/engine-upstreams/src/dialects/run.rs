@@ -66,7 +66,7 @@ impl RemoteServers {
             };
             let ended = match entered {
                 Ok(task) => {
-                    job.control.place.set_chosen(&pool.places, task.place());
+                    job.control.place.set_chosen(&pool.places, task.visit.index);
                     run.follow(&task).await
                 }
                 Err(error) => Err(error),
@@ -310,7 +310,7 @@ impl RemoteRun<'_> {
 
     async fn pass_cancel_on(&self, task: &RemoteJob) {
         let pool = &self.shared().pool;
-        pool.pass_cancel_on(task.place(), task.cancel()).await;
+        pool.pass_cancel_on(task.visit.index, task.cancel()).await;
     }
 }
 
@@ -392,7 +392,7 @@ impl RemoteServers {
         let (shared, index) = (&self.0, visit.index);
         let body = shared.upload_files(index, encoded, key).await?;
         let upstream = &shared.pool.servers[index].name;
-        let submitted = shared.submit_body(index, encoded, &body, key).await;
+        let submitted = shared.submit_body(index, encoded, &body).await;
         let id = submitted.map_err(|miss| match miss {
             SubmitMiss::Next(cause)
                 if cause.is_ambiguous() && shared.dialect().repeat() != RepeatRule::Freely =>
@@ -404,8 +404,11 @@ impl RemoteServers {
             }
             miss => miss,
         })?;
-        let ticket = encoded.ticket(upstream, id);
-        Ok(RemoteJob::new(Arc::clone(shared), visit, ticket))
+        Ok(RemoteJob {
+            shared: Arc::clone(shared),
+            visit,
+            ticket: encoded.ticket(upstream, id),
+        })
     }
 }
 
@@ -416,17 +419,14 @@ impl RemoteShared {
         index: usize,
         encoded: &EncodedRequest,
         body: &EncodedBody,
-        key: &str,
     ) -> Result<String, SubmitMiss> {
-        let submit = &self.dialect().submit;
-        let mut headers = encoded.headers();
-        let key_header = submit.idempotency_header.as_deref();
-        headers.extend(key_header.map(|name| (name, key)));
-        let limit = self.pool.options.submit_timeout;
-        let call = ServerCall::new(submit.method.into(), self.url(index, &encoded.path), limit);
-        let call = call.with_body(Some(body));
-        let headers = &headers[..];
-        let mut reply = self.send(index, &ServerCall { headers, ..call }).await?;
+        let (method, url) = (self.dialect().submit.method, self.url(index, &encoded.path));
+        let call = ServerCall {
+            body: Some(body),
+            headers: &encoded.headers(),
+            ..ServerCall::new(method.into(), url, self.pool.options.submit_timeout)
+        };
+        let mut reply = self.send(index, &call).await?;
         if !reply.is_success() {
             return Err(self.refused(index, &reply));
         }
@@ -440,7 +440,7 @@ impl RemoteShared {
                 self.pool.servers[index].conceal(&mut reply);
                 match Refusal::read(&reply, self.dialect()).failure(self.dialect()) {
                     Some(failure) => Err(failure.into()),
-                    None => Err(self.missed(index, CallError::Answer(error.into()))),
+                    None => Err(self.missed(index, error.into())),
                 }
             }
         }
@@ -475,11 +475,13 @@ impl RemoteShared {
         let path = uploads.path.expand(&NoJob { model: None })?;
         let header = self.dialect().submit.idempotency_header.as_deref();
         let headers: Vec<(&str, &str)> = header.map(|name| (name, key)).into_iter().collect();
-        let limit = self.pool.options.submit_timeout;
-        let call = ServerCall::new(Method::POST, self.url(index, &path), limit);
-        let call = call.with_body(Some(form));
-        let headers = &headers[..];
-        let mut reply = self.send(index, &ServerCall { headers, ..call }).await?;
+        let (url, limit) = (self.url(index, &path), self.pool.options.submit_timeout);
+        let call = ServerCall {
+            body: Some(form),
+            headers: &headers,
+            ..ServerCall::new(Method::POST, url, limit)
+        };
+        let mut reply = self.send(index, &call).await?;
         match reply.status {
             200..=299 => {
                 let sent = object(&reply.body).ok();

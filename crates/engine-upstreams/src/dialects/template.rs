@@ -206,7 +206,8 @@ pub(crate) enum EachReference {
 }
 
 /// A text with placeholders.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct TextTemplate(Vec<TextPiece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,11 +216,11 @@ enum TextPiece {
     Hole(Placeholder),
 }
 
-impl FromStr for TextTemplate {
-    type Err = String;
+impl TryFrom<String> for TextTemplate {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
+    fn try_from(text: String) -> Result<Self, String> {
+        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), &*text);
         while let Some(at) = rest.find(['{', '}']) {
             literal.push_str(&rest[..at]);
             let (brace, after) = rest[at..].split_at(1);
@@ -274,9 +275,6 @@ impl TextTemplate {
     }
 
     /// Joins the literal pieces and the values, each as `write` writes it.
-    ///
-    /// # Errors
-    /// Those of `write`.
     pub(crate) fn join<E>(
         &self,
         mut write: impl FnMut(Result<&str, &Placeholder>) -> Result<String, E>,
@@ -314,19 +312,9 @@ impl TextTemplate {
     }
 
     /// The text for `scope`; `None` if none of its placeholders has a value.
-    ///
-    /// # Errors
-    /// Those of the scope.
     pub(crate) fn text(&self, scope: &dyn TemplateScope) -> Result<Option<String>, UpstreamError> {
         let filled = self.fill(scope, None)?;
         Ok((!filled.is_left_out()).then(|| text_of(filled.value)))
-    }
-}
-
-impl<'de> Deserialize<'de> for TextTemplate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
     }
 }
 
@@ -382,9 +370,6 @@ impl Filled {
 
 impl Template {
     /// The value for `scope`. `None`: it is left out.
-    ///
-    /// # Errors
-    /// Those of the scope.
     pub(crate) fn value(&self, scope: &dyn TemplateScope) -> Result<Option<Value>, UpstreamError> {
         let filled = self.fill(scope, None)?;
         Ok((!filled.is_left_out()).then_some(filled.value))
@@ -515,7 +500,8 @@ impl<'de> Visitor<'de> for TemplateVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Template, E> {
-        text.parse().map(Template::Text).map_err(E::custom)
+        let text = TextTemplate::try_from(text.to_owned());
+        text.map(Template::Text).map_err(E::custom)
     }
 
     fn visit_bool<E: Error>(self, flag: bool) -> Result<Template, E> {
@@ -523,10 +509,6 @@ impl<'de> Visitor<'de> for TemplateVisitor {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Template, E> {
-        Ok(Template::Constant(number.into()))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Template, E> {
         Ok(Template::Constant(number.into()))
     }
 
@@ -719,7 +701,7 @@ mod tests {
 
         #[test]
         fn a_placeholder_is_shown_as_it_is_written(text in "\\{[a-z_]{2,15}(:[a-z0-9_]{1,10})?(@[a-z]{1,5})?\\}") {
-            if let Ok(template) = text.parse::<TextTemplate>() {
+            if let Ok(template) = TextTemplate::try_from(text.clone()) {
                 prop_assert_eq!(template.single().unwrap().to_string(), text);
             }
         }

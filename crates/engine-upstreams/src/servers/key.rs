@@ -1,11 +1,12 @@
 //! The key for a server, from a file or a variable. It is never logged or shown by `Debug`, and reloaded when the server rejects it.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::{fmt, io};
 
 use hyper::header::{HeaderName, HeaderValue};
 use kinora_contract::Clock;
+use kinora_engine::KindError;
 
 use super::auth::AuthScheme;
 
@@ -22,31 +23,6 @@ pub enum KeySource {
     File(PathBuf),
     /// This environment variable.
     Variable(String),
-}
-
-/// Why a key is unusable.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum KeyError {
-    /// The file cannot be read.
-    #[error("the key file {path} cannot be read")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The variable is not set.
-    #[error("the environment variable {0} is not set")]
-    Variable(String),
-    /// Empty, too long, or with characters that a header cannot contain.
-    #[error("the key is empty, longer than 8 KiB, or not plain ASCII")]
-    Form,
-    /// Not of the form that its signer needs.
-    #[error(
-        "the key must be ACCESS:SECRET, the two keys of the provider with a colon between them"
-    )]
-    Pair,
 }
 
 /// A loaded key.
@@ -67,17 +43,19 @@ impl ServerKey {
     /// Loads the key. Blocks while reading a small file.
     ///
     /// # Errors
-    /// [`KeyError`] if there is none, or it fits into no header.
+    /// If there is none, or it fits into no header.
     pub(crate) fn open(
         source: KeySource,
         scheme: AuthScheme,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, KeyError> {
+    ) -> Result<Self, KindError> {
         let key = read(&source)?;
         if let Some(key) = &key
             && scheme.header(key, clock.now_ms()).is_none()
         {
-            return Err(KeyError::Pair);
+            return Err(KindError(
+                "the key must be ACCESS:SECRET, the two keys of the provider with a colon between them".to_owned(),
+            ));
         }
         Ok(Self {
             source,
@@ -141,26 +119,30 @@ fn without_tokens(text: &str) -> String {
         .collect()
 }
 
-fn read(source: &KeySource) -> Result<Option<String>, KeyError> {
+fn unusable() -> KindError {
+    KindError("the key is empty, longer than 8 KiB, or not plain ASCII".to_owned())
+}
+
+fn read(source: &KeySource) -> Result<Option<String>, KindError> {
     let text = match source {
         KeySource::None => return Ok(None),
         KeySource::Variable(name) => {
-            std::env::var(name).map_err(|_| KeyError::Variable(name.clone()))?
+            let unset = |_| KindError(format!("the environment variable {name} is not set"));
+            std::env::var(name).map_err(unset)?
         }
         KeySource::File(path) => {
-            let unreadable = |source| KeyError::File {
-                path: path.clone(),
-                source,
-            };
+            let shown = path.display();
+            let unreadable =
+                |error| KindError(format!("the key file {shown} cannot be read: {error}"));
             if std::fs::metadata(path).map_err(unreadable)?.len() > KEY_BYTES_MAX {
-                return Err(KeyError::Form);
+                return Err(unusable());
             }
             std::fs::read_to_string(path).map_err(unreadable)?
         }
     };
     let key = text.lines().next().unwrap_or_default().trim();
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(KeyError::Form);
+        return Err(unusable());
     }
     Ok(Some(key.to_owned()))
 }
@@ -169,7 +151,7 @@ fn read(source: &KeySource) -> Result<Option<String>, KeyError> {
 mod tests {
     use super::*;
 
-    fn open(source: KeySource) -> Result<ServerKey, KeyError> {
+    fn open(source: KeySource) -> Result<ServerKey, KindError> {
         let clock = kinora_contract::RunningClock::at(0, || std::time::Duration::ZERO);
         ServerKey::open(source, AuthScheme::default(), Arc::new(clock))
     }
@@ -210,10 +192,10 @@ mod tests {
         for wrong in ["", "\n", "two words", "gr\u{fc}n", &"x".repeat(9_000)] {
             std::fs::write(&path, wrong).unwrap();
             let opened = open(KeySource::File(path.clone()));
-            assert!(matches!(opened, Err(KeyError::Form)), "{wrong:.20}");
+            assert_eq!(opened.unwrap_err(), unusable(), "{wrong:.20}");
         }
         let unset = KeySource::Variable("KINORA_TEST_NO_SUCH_VARIABLE".to_owned());
-        assert!(matches!(open(unset), Err(KeyError::Variable(_))));
+        assert!(open(unset).unwrap_err().0.contains("is not set"));
         assert!(open(KeySource::None).unwrap().header().is_none());
     }
 }

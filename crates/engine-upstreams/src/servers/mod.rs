@@ -21,11 +21,13 @@ mod upstream;
 mod watch;
 
 pub(crate) use auth::{AuthScheme, KeySigner};
-pub use cause::CallError;
+pub use cause::{AnswerError, CallError};
 pub(crate) use cause::{chain, shown};
 pub use error::UpstreamError;
 pub use key::KeySource;
-pub(crate) use options::{LAST_CALL_MAX, check_positive, key_source, milliseconds, seconds};
+pub(crate) use options::{
+    LAST_CALL_MAX, OneOrMany, check_positive, key_source, milliseconds, read_ticket, seconds,
+};
 pub use options::{NamedServer, ServerOptions};
 pub(crate) use patience::{SpreadBackoff, TaskPatience, poll_after, retry_after};
 pub use patience::{SystemTimer, WaitTimer};

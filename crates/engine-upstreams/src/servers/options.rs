@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_engine::KindError;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::key::KeySource;
 use super::upstream::base_url;
@@ -128,10 +130,7 @@ pub(crate) fn not_a_server(url: &str) -> KindError {
     ))
 }
 
-/// The place of the key that `key_file` and `key_variable` name; empty ones name none.
-///
-/// # Errors
-/// If both do.
+/// The place of the key that `key_file` or `key_variable` names; empty ones name none.
 pub(crate) fn key_source(file: &Path, variable: &str) -> Result<KeySource, KindError> {
     match (file.as_os_str().is_empty(), variable.is_empty()) {
         (true, true) => Ok(KeySource::None),
@@ -143,14 +142,40 @@ pub(crate) fn key_source(file: &Path, variable: &str) -> Result<KeySource, KindE
     }
 }
 
-/// Checks settings that no run could use.
-///
-/// # Errors
-/// If one of them is 0.
+/// Refuses settings of 0, which no run could use.
 pub(crate) fn check_positive(settings: &[(&str, u32)]) -> Result<(), KindError> {
     match settings.iter().find(|(_, value)| *value == 0) {
         Some((name, _)) => Err(KindError(format!("{name} must be at least 1"))),
         None => Ok(()),
+    }
+}
+
+/// The ticket of an earlier attempt, unless another kind of engine made it.
+pub(crate) fn read_ticket<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let ticket = serde_json::from_str(text);
+    if let Err(error) = &ticket {
+        tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
+    }
+    ticket.ok()
+}
+
+/// A value of a file, or a list of them.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "must be a text of the right form, or a list of them"
+)]
+pub(crate) enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T> From<OneOrMany<T>> for Vec<T> {
+    fn from(given: OneOrMany<T>) -> Self {
+        match given {
+            OneOrMany::One(one) => vec![one],
+            OneOrMany::Many(many) => many,
+        }
     }
 }
 

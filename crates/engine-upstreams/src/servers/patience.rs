@@ -10,10 +10,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper::HeaderMap;
 use kinora_contract::Clock;
+use kinora_http::Backoff;
 use tokio_util::sync::CancellationToken;
 
 use super::cause::{CallError, chain};
 use super::error::UpstreamError;
+use super::options::ServerOptions;
 use super::pool::ServerPool;
 
 /// The shortest wait for a server without a change: one whose slots are taken says no time.
@@ -36,7 +38,7 @@ impl<'a> TaskPatience<'a> {
         Self {
             pool,
             cancel,
-            backoff: SpreadBackoff::new(options.backoff_first, options.backoff_max, key),
+            backoff: SpreadBackoff::new(options, key),
             heard: now,
             ends: now + options.run_max,
         }
@@ -48,9 +50,6 @@ impl<'a> TaskPatience<'a> {
     }
 
     /// Checks whether the run still has time.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Overdue`].
     pub(crate) fn check_end(&self) -> Result<(), UpstreamError> {
         if self.time_left().is_zero() {
             return Err(self.overdue());
@@ -59,9 +58,6 @@ impl<'a> TaskPatience<'a> {
     }
 
     /// Waits for `working` until the run has no more time, in real time like the limits of sockets.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Overdue`], and those of `working`.
     pub(crate) async fn within_time<T>(
         &self,
         working: impl Future<Output = Result<T, UpstreamError>>,
@@ -70,10 +66,7 @@ impl<'a> TaskPatience<'a> {
         worked.unwrap_or_else(|_| Err(self.overdue()))
     }
 
-    /// The time left before the silence is too long.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Silent`] with `cause` if there is none.
+    /// The time left before the silence is too long; an error with `cause` if there is none.
     pub(crate) fn wait_left(
         &self,
         cause: CallError,
@@ -98,9 +91,6 @@ impl<'a> TaskPatience<'a> {
     }
 
     /// Waits until `changed` completes, at most for `wish` and not beyond the silence limit.
-    ///
-    /// # Errors
-    /// [`UpstreamError`], with `cause` if there has been no sign of life for too long.
     pub(crate) async fn wait_for(
         &self,
         changed: impl Future<Output = ()>,
@@ -118,9 +108,6 @@ impl<'a> TaskPatience<'a> {
 
     /// Waits before the next attempt: as long as the server requests and back-off demands, but not
     /// beyond the silence limit, to allow a last attempt.
-    ///
-    /// # Errors
-    /// [`UpstreamError`].
     pub(crate) async fn wait_to_retry(
         &self,
         wish: Duration,
@@ -137,10 +124,7 @@ impl<'a> TaskPatience<'a> {
         self.sleep(wait).await
     }
 
-    /// Waits before the next attempt if `error` is one that passes, and counts the failure.
-    ///
-    /// # Errors
-    /// `error` itself if it is another, and those of [`Self::wait_to_retry`].
+    /// Waits before the next attempt if `error` is one that passes, and counts the failure; otherwise returns it.
     pub(crate) async fn retry(
         &self,
         error: UpstreamError,
@@ -155,17 +139,11 @@ impl<'a> TaskPatience<'a> {
     }
 
     /// Waits until the next poll is due.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Cancelled`], at once.
     pub(crate) async fn wait_for_poll(&self) -> Result<(), UpstreamError> {
         self.sleep(self.pool.options.poll_every).await
     }
 
     /// Waits.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Cancelled`], at once.
     pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), UpstreamError> {
         tokio::select! {
             biased;
@@ -178,15 +156,18 @@ impl<'a> TaskPatience<'a> {
 /// Waits of one series of attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpreadBackoff {
-    waits: kinora_http::Backoff,
+    waits: Backoff,
     salt: u64,
 }
 
 impl SpreadBackoff {
-    /// Waits from `first` to `max`, spread by `salt`.
-    pub(crate) fn new(first: Duration, max: Duration, salt: &str) -> Self {
+    /// The waits of these options, spread by `salt`.
+    pub(crate) fn new(options: &ServerOptions, salt: &str) -> Self {
         Self {
-            waits: kinora_http::Backoff { first, max },
+            waits: Backoff {
+                first: options.backoff_first,
+                max: options.backoff_max,
+            },
             salt: hash(salt),
         }
     }
@@ -266,7 +247,11 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_bound_and_differ_between_tasks() {
-        let of = |salt| SpreadBackoff::new(Duration::from_secs(1), Duration::from_secs(30), salt);
+        let options = ServerOptions {
+            backoff_max: Duration::from_secs(30),
+            ..ServerOptions::new(Vec::new())
+        };
+        let of = |salt| SpreadBackoff::new(&options, salt);
         for attempt in 0..40 {
             let wait = of("a").wait(attempt).as_secs_f64();
             let middle = f64::from(1 << attempt.min(20)).min(30.0);

@@ -10,7 +10,7 @@ use hyper::{HeaderMap, Response};
 use kinora_contract::Clock;
 use kinora_engine::KindError;
 use kinora_engine::places::{PlaceRules, Places};
-use kinora_http::read_body;
+use kinora_http::{ExchangeError, read_body};
 use kinora_http_fetch::{ContentCoding, MinimumPace, SaveError, SaveTarget, save};
 use kinora_system::pool::BlockingPool;
 use tokio::time::timeout;
@@ -71,13 +71,13 @@ impl ServerPool {
             servers.push(UpstreamServer {
                 name: server.name.clone(),
                 base: base_url(&server.base_url).ok_or_else(|| not_a_server(&server.base_url))?,
-                key: key.map_err(|error| KindError(chain(&error)))?,
+                key: key?,
                 headers: headers.clone(),
                 http: http.clone(),
                 watcher: options.watcher.clone(),
             });
         }
-        let backoff = SpreadBackoff::new(options.backoff_first, options.backoff_max, "servers");
+        let backoff = SpreadBackoff::new(&options, "servers");
         let rules = PlaceRules {
             // A server queues its jobs itself.
             jobs_max: None,
@@ -98,10 +98,7 @@ impl ServerPool {
         })
     }
 
-    /// The index of the server with this name.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Forgotten`] if it is no longer configured.
+    /// The index of the server with this name, unless it is no longer configured.
     pub(crate) fn index_of(&self, name: &str) -> Result<usize, UpstreamError> {
         let index = self.servers.iter().position(|one| one.name == name);
         index.ok_or_else(|| UpstreamError::Forgotten(name.to_owned()))
@@ -122,7 +119,7 @@ impl ServerPool {
     /// No answer about one job. Its content may be at fault, so the server is only if it cannot be connected to.
     pub(crate) fn unusable(&self, index: usize, cause: CallError) -> UpstreamError {
         match cause {
-            CallError::Connect(_) => self.unreachable(index, cause),
+            CallError::Exchange(ExchangeError::Connect(_)) => self.unreachable(index, cause),
             cause => UpstreamError::later(cause),
         }
     }
@@ -194,9 +191,7 @@ impl ServerPool {
             Err(SaveError::Encoded(name)) => UpstreamError::NoResult(CallError::Encoding(name)),
             Err(SaveError::Damaged(error)) => UpstreamError::later(CallError::Damaged(error)),
             Err(SaveError::Storage(error)) => UpstreamError::Storage(error),
-            Err(SaveError::Broken(error)) => {
-                UpstreamError::later(CallError::Exchange(error.into()))
-            }
+            Err(SaveError::Broken(error)) => UpstreamError::later(CallError::broken(error)),
             Err(SaveError::TooSlow(pace)) => UpstreamError::later(CallError::Rate {
                 bytes_min: pace.bytes_min,
                 window: pace.window,

@@ -22,7 +22,7 @@ use super::error::UpstreamError;
 use super::key::ServerKey;
 use super::options::ServerOptions;
 use super::patience::retry_after;
-use super::watch::{ExchangeWatcher, WatchedExchange};
+use super::watch::{ExchangeWatcher, WatchedExchange, cut_text};
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
@@ -33,11 +33,9 @@ pub(crate) struct UpstreamServer {
     pub(crate) name: String,
     /// Its base URL, of [`base_url`].
     pub(crate) base: Url,
-    /// Its key.
     pub(crate) key: ServerKey,
     /// Further headers of every call.
     pub(crate) headers: HeaderMap,
-    /// The client to call it with.
     pub(crate) http: ServerClient,
     /// Is shown every exchange.
     pub(crate) watcher: Option<Arc<dyn ExchangeWatcher>>,
@@ -48,25 +46,24 @@ pub(crate) struct UpstreamServer {
 pub(crate) struct EncodedBody {
     /// The value of `content-type`.
     pub(crate) content_type: String,
-    /// The whole body.
     pub(crate) body: Bytes,
+    /// For an operator: each part of a form in a line, by its text or the number of its bytes.
+    form: Option<String>,
 }
 
 impl EncodedBody {
-    /// A body of JSON.
     pub(crate) fn json(value: &serde_json::Value) -> Self {
         Self {
             content_type: "application/json".to_owned(),
             body: value.to_string().into(),
+            form: None,
         }
     }
 }
 
 /// One call to an upstream.
 pub(crate) struct ServerCall<'a> {
-    /// The method.
     pub(crate) method: Method,
-    /// The whole URL.
     pub(crate) url: Url,
     /// The body; `None` is an empty one.
     pub(crate) body: Option<&'a EncodedBody>,
@@ -117,23 +114,13 @@ impl UpstreamServer {
         url
     }
 
-    /// Resolves a URL from an answer, which may be relative.
-    ///
-    /// # Errors
-    /// [`CallError::Url`] if it is none.
-    pub(crate) fn join(&self, address: &str) -> Result<Url, CallError> {
-        Ok(self.base.join(address)?)
-    }
-
     /// Whether `url` has this server's origin.
     pub(crate) fn is_own(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }
 
-    /// Makes the call; repeats it if the key was rejected and has changed in the meantime.
-    ///
-    /// # Errors
-    /// [`CallError`] without a complete answer. Any status is an answer.
+    /// Makes the call; repeats it if the key was rejected and has changed in the meantime. Any status is
+    /// an answer.
     pub(crate) async fn call(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
         let mut reply = self.exchange(call).await?;
         if reply.status == 401 && self.key.reload() {
@@ -155,26 +142,40 @@ impl UpstreamServer {
 
     async fn exchange(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
         let request = self.request(call)?;
-        let Some(watcher) = &self.watcher else {
-            return self.http.exchange(request, call).await;
-        };
-        let watched = WatchedExchange::begin(&request);
-        let replied = self.http.exchange(request, call).await;
+        let watched = self.begin(&request, call);
+        let (http, bytes_max) = (self.http.client_for(call), self.http.answer_bytes_max);
+        let exchanged = http.exchange(request, call.limit, bytes_max).await;
+        let replied = exchanged.map_err(CallError::from).map(|answer| {
+            let (head, body) = answer.into_parts();
+            ServerAnswer::new(head, body)
+        });
         let shown = replied.as_ref();
-        let shown = shown.map(|reply| (reply.status, &reply.headers, &*reply.body));
-        self.show(watcher, watched.end(shown));
+        self.show(
+            watched,
+            shown.map(|reply| (reply.status, &reply.headers, &*reply.body)),
+        );
         replied
     }
 
-    fn show(&self, watcher: &Arc<dyn ExchangeWatcher>, mut watched: WatchedExchange) {
-        watched.texts_mut().for_each(|text| self.key.conceal(text));
-        watcher.exchanged(&watched);
+    fn begin(&self, request: &Request<Bytes>, call: &ServerCall<'_>) -> Option<WatchedExchange> {
+        let form = call.body.and_then(|body| body.form.as_deref());
+        let watcher = self.watcher.as_ref();
+        watcher.map(|_| WatchedExchange::begin(request, form))
+    }
+
+    fn show(
+        &self,
+        watched: Option<WatchedExchange>,
+        answer: Result<(u16, &HeaderMap, &[u8]), &CallError>,
+    ) {
+        if let (Some(watcher), Some(watched)) = (&self.watcher, watched) {
+            let mut watched = watched.end(answer);
+            watched.texts_mut().for_each(|text| self.key.conceal(text));
+            watcher.exchanged(&watched);
+        }
     }
 
     /// Makes the call, and leaves the body of the answer unread.
-    ///
-    /// # Errors
-    /// [`CallError`] without a head in time.
     pub(crate) async fn open(
         &self,
         call: &ServerCall<'_>,
@@ -188,16 +189,14 @@ impl UpstreamServer {
 
     async fn open_once(&self, call: &ServerCall<'_>) -> Result<Response<Incoming>, CallError> {
         let request = self.request(call)?;
-        let watched = self
-            .watcher
-            .as_ref()
-            .map(|watcher| (watcher, WatchedExchange::begin(&request)));
-        let response = self.http.open(request, call).await;
-        if let Some((watcher, watched)) = watched {
-            let shown = response.as_ref();
-            let shown = shown.map(|one| (one.status().as_u16(), one.headers(), &[][..]));
-            self.show(watcher, watched.end(shown));
-        }
+        let watched = self.begin(&request, call);
+        let opened = self.http.client_for(call).open(request, call.limit).await;
+        let response = opened.map_err(CallError::from);
+        let shown = response.as_ref();
+        self.show(
+            watched,
+            shown.map(|one| (one.status().as_u16(), one.headers(), &[][..])),
+        );
         response
     }
 
@@ -276,9 +275,7 @@ pub(crate) struct ServerAnswer {
     /// The HTTP status, or the one that the body means.
     pub(crate) status: u16,
     pub(crate) http_status: u16,
-    /// All headers.
     pub(crate) headers: HeaderMap,
-    /// The whole body.
     pub(crate) body: Bytes,
 }
 
@@ -293,7 +290,6 @@ impl ServerAnswer {
         }
     }
 
-    /// Whether the status is one of success.
     pub(crate) const fn is_success(&self) -> bool {
         matches!(self.status, 200..=299)
     }
@@ -317,9 +313,6 @@ impl ServerAnswer {
 
 impl ServerClient {
     /// A client with its own connections. Makes none yet.
-    ///
-    /// # Errors
-    /// [`RootsError`] if the additional certificate authorities are unusable.
     pub(crate) fn new(options: &ServerOptions, clock: Arc<dyn Clock>) -> Result<Self, RootsError> {
         let connect_timeout = options.connect_timeout;
         let roots = TrustedRoots::public().with_pem(options.extra_roots_pem.as_deref())?;
@@ -343,35 +336,6 @@ impl ServerClient {
             fresh: HttpClient::new(tls, fresh, Some(resolver)),
             answer_bytes_max: options.answer_bytes_max,
         })
-    }
-
-    /// Sends `request` of `call` and reads the complete answer within its limit.
-    ///
-    /// # Errors
-    /// [`CallError`] without a complete answer. Any status is an answer.
-    pub(crate) async fn exchange(
-        &self,
-        request: Request<Bytes>,
-        call: &ServerCall<'_>,
-    ) -> Result<ServerAnswer, CallError> {
-        let client = self.client_for(call);
-        let answer = client
-            .exchange(request, call.limit, self.answer_bytes_max)
-            .await;
-        let (head, body) = answer?.into_parts();
-        Ok(ServerAnswer::new(head, body))
-    }
-
-    /// Sends `request` of `call` and reads the head of the answer within its limit.
-    ///
-    /// # Errors
-    /// [`CallError`] without a head in time.
-    pub(crate) async fn open(
-        &self,
-        request: Request<Bytes>,
-        call: &ServerCall<'_>,
-    ) -> Result<Response<Incoming>, CallError> {
-        Ok(self.client_for(call).open(request, call.limit).await?)
     }
 
     fn client_for(&self, call: &ServerCall<'_>) -> &HttpClient {
@@ -410,23 +374,29 @@ impl NameResolver for PublicResolver {
 pub(crate) struct FormPart {
     head: String,
     bytes: Bytes,
+    shown: String,
 }
 
 impl FormPart {
     /// A field of text.
     pub(crate) fn text(name: &str, text: String) -> Self {
+        let head = format!("name=\"{name}\"");
         Self {
-            head: format!("name=\"{name}\""),
+            shown: format!("{head}: {}", cut_text(&text)),
+            head,
             bytes: text.into(),
         }
     }
 
     /// A file.
     pub(crate) fn file(name: &str, file_name: &str, media_type: &str, bytes: Bytes) -> Self {
+        let head = format!("name=\"{name}\"; filename=\"{file_name}\"");
         Self {
-            head: format!(
-                "name=\"{name}\"; filename=\"{file_name}\"\r\ncontent-type: {media_type}"
+            shown: format!(
+                "{head}; content-type: {media_type}: ({} bytes)",
+                bytes.len()
             ),
+            head: format!("{head}\r\ncontent-type: {media_type}"),
             bytes,
         }
     }
@@ -455,6 +425,13 @@ pub(crate) fn encode_form(parts: &[FormPart]) -> EncodedBody {
     EncodedBody {
         content_type: format!("multipart/form-data; boundary={boundary}"),
         body: body.into(),
+        form: Some(
+            parts
+                .iter()
+                .map(|part| &*part.shown)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        ),
     }
 }
 

@@ -169,7 +169,7 @@ async fn each_server_is_asked_whether_it_would_serve_us() {
     let asked = remote.ask_all().await;
     let served: Vec<_> = asked
         .iter()
-        .map(|(name, found)| (&**name, found.is_ok()))
+        .map(|one| (&*one.server, one.refusal.is_none()))
         .collect();
     assert_eq!(served, [("a", true), ("b", false), ("c", false)]);
 }

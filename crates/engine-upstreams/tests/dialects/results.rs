@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::{CallError, UpstreamError};
+use kinora_http::ExchangeError;
 
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{Stage, is_absent};
@@ -65,13 +66,15 @@ async fn a_result_that_broke_off_is_read_again() {
 async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
     let rate = |cause: &CallError| matches!(cause, CallError::Rate { .. });
     let cases: [(Vec<Step>, Judge); 7] = [
-        (truncated(), |cause| matches!(cause, CallError::Exchange(_))),
+        (truncated(), |cause| {
+            matches!(cause, CallError::Exchange(ExchangeError::Broken(_)))
+        }),
         (
             vec![
                 send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"),
                 Step::Close,
             ],
-            |cause| matches!(cause, CallError::Exchange(_)),
+            |cause| matches!(cause, CallError::Exchange(ExchangeError::Broken(_))),
         ),
         (
             vec![
@@ -81,7 +84,7 @@ async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
             rate,
         ),
         (vec![Step::Hold], |cause| {
-            matches!(cause, CallError::Timeout(_))
+            matches!(cause, CallError::Exchange(ExchangeError::Timeout(_)))
         }),
         (answer(200, "", ""), |cause| {
             matches!(cause, CallError::Empty)

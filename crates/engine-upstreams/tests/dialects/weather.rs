@@ -8,6 +8,7 @@ use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::{
     CallError, KeySource, NamedServer, RemoteOptions, RemoteServers, ServerOptions, UpstreamError,
 };
+use kinora_http::ExchangeError;
 
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{JumpTimer, Stage, built_in, request};
@@ -144,7 +145,7 @@ async fn a_submit_that_is_never_answered_is_given_up_in_time() {
     });
     let error = stage.run().await.unwrap_err();
     let UpstreamError::Unsettled {
-        cause: CallError::Timeout(_),
+        cause: CallError::Exchange(ExchangeError::Timeout(_)),
         ..
     } = error
     else {
@@ -322,7 +323,7 @@ async fn https_is_spoken_to_a_trusted_authority_only() {
     let distrusting = Stage::new("openai", &[&server]);
     let error = distrusting.remote.submit(&request()).await.unwrap_err();
     let UpstreamError::Busy {
-        cause: CallError::Connect(_),
+        cause: CallError::Exchange(ExchangeError::Connect(_)),
         ..
     } = error
     else {
