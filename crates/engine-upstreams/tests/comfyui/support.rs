@@ -1,4 +1,4 @@
-//! An engine on servers, a timer that moves by itself, and a shelf for tickets.
+//! An engine on servers, and a shelf for tickets.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use hyper::HeaderMap;
-use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoSpec};
 use kinora_engine::{EngineError, FilmEngine, FilmJob, JobControl, ReferenceFile, TicketStore};
 use kinora_engine_upstreams::comfyui::{
-    ComfyEngine, ComfyServers, NamedServer, ServerOptions, SystemTimer, WaitTimer, Workflow,
-    WorkflowBindings, WorkflowCard,
+    ComfyEngine, ComfyServers, NamedServer, ServerOptions, SystemTimer, Workflow, WorkflowBindings,
+    WorkflowCard,
 };
 use kinora_testkit::comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
+
+use crate::common::{JumpTimer, clock, frames};
 
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,30 +33,6 @@ first_frame = "10.image"
 output = "9"
 optional = ["first_frame"]
 "#;
-
-/// A timer on which every wait is over at once.
-#[derive(Debug, Default)]
-struct JumpTimer(Mutex<Duration>);
-
-#[async_trait]
-impl WaitTimer for JumpTimer {
-    fn now(&self) -> Duration {
-        *self.0.lock().unwrap()
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        *self.0.lock().unwrap() += duration;
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Passes in real time.
-fn clock() -> Arc<dyn kinora_contract::Clock> {
-    let begun = Instant::now();
-    Arc::new(kinora_contract::RunningClock::at(0, move || {
-        begun.elapsed()
-    }))
-}
 
 pub(crate) fn card(workflow: &serde_json::Value, bindings: &str) -> WorkflowCard {
     let workflow = Workflow::read(workflow.to_string().as_bytes()).unwrap();
@@ -217,26 +195,14 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
+/// A request in the size of a usual workflow.
 pub(crate) fn spec() -> VideoSpec {
     VideoSpec {
-        version: SPEC_VERSION,
-        model: "wan".to_owned(),
-        prompt: "A boat \"on\" a lake".to_owned(),
-        negative_prompt: None,
-        seconds: VideoLength::Fixed(5),
         frame: FrameSize::Fixed(Size::new(854, 480)),
-        seed: 7,
-        generate_audio: false,
-        inputs: VideoInputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
+        ..crate::common::spec(VideoInputs::Text)
     }
 }
 
 pub(crate) fn first_frame() -> VideoInputs {
-    VideoInputs::Frames {
-        first: "https://host/a.png".to_owned(),
-        last: None,
-    }
+    frames("https://host/a.png", None)
 }

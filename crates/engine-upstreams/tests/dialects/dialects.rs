@@ -1,13 +1,12 @@
 //! What each kind of server is sent, byte for byte where it matters, and what its answers lead to.
 
-use kinora_contract::{EditSpec, FailureCode, TaskId, VideoInputs, VideoLength};
+use kinora_contract::{EditSpec, FailureCode, TaskId, VideoLength};
 use kinora_engine_upstreams::dialects::{KeySource, UpstreamError};
 use serde_json::json;
 
+use crate::common::{MP4, frames, references};
 use crate::server::{Server, answer, task, well};
 use crate::support::{Stage, is_absent, request};
-
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 
 #[tokio::test]
 async fn kinora_is_sent_json_with_an_idempotency_key_and_gives_its_own_poll_interval() {
@@ -24,10 +23,7 @@ async fn kinora_is_sent_json_with_an_idempotency_key_and_gives_its_own_poll_inte
     let stage = Stage::new("kinora", &[&server]);
     let mut request = request();
     request.spec.negative_prompt = Some("rain".to_owned());
-    request.spec.inputs = VideoInputs::Frames {
-        first: "https://e.org/1.png".to_owned(),
-        last: Some("https://e.org/2.png".to_owned()),
-    };
+    request.spec.inputs = frames("https://e.org/1.png", Some("https://e.org/2.png"));
     request.audio_switch = true;
     let file = stage.reference("1.png", "image/png", b"png");
     request.references = vec![file.clone(), file];
@@ -63,14 +59,7 @@ async fn kinora_is_sent_uploaded_files_first_and_then_their_addresses() {
     let stage = Stage::new("kinora", &[&server]);
     let mut request = request();
     let own = "upload:uploads/file_01k3v8r2n8p5c1w9g7d4x6m2ta";
-    request.spec.inputs = VideoInputs::References {
-        images: vec![
-            own.to_owned(),
-            "https://e.org/2.png".to_owned(),
-            own.to_owned(),
-        ],
-        audios: Vec::new(),
-    };
+    request.spec.inputs = references(&[own, "https://e.org/2.png", own], &[]);
     let file = stage.reference("1.png", "image/png", b"png");
     request.references = vec![file.clone(), file.clone(), file];
     let _job = stage.remote.submit(&request).await.unwrap();
@@ -103,10 +92,7 @@ async fn vllm_omni_is_sent_a_form_with_uploads_and_data_urls() {
     let server = Server::well("video_gen_1", MP4).await;
     let stage = Stage::new("vllm-omni", &[&server]);
     let mut first = request();
-    first.spec.inputs = VideoInputs::Frames {
-        first: "https://e.org/1.jpg".to_owned(),
-        last: None,
-    };
+    first.spec.inputs = frames("https://e.org/1.jpg", None);
     first.spec.generate_audio = true;
     first.audio_switch = true;
     first.references = vec![stage.reference("1", "image/jpeg", b"\xff\xd8\r\n--x\xff")];
@@ -134,10 +120,7 @@ async fn vllm_omni_is_sent_a_form_with_uploads_and_data_urls() {
     );
 
     let mut speech = request();
-    speech.spec.inputs = VideoInputs::References {
-        images: vec!["https://e.org/face.png".to_owned()],
-        audios: vec!["https://e.org/speech.mp3".to_owned()],
-    };
+    speech.spec.inputs = references(&["https://e.org/face.png"], &["https://e.org/speech.mp3"]);
     speech.references = vec![
         stage.reference("2", "image/png", b"face"),
         stage.reference("3", "audio/mpeg", b"speech"),
@@ -193,10 +176,7 @@ async fn sglang_is_sent_json_without_and_a_form_with_an_upload() {
         })
     );
     let mut framed = request();
-    framed.spec.inputs = VideoInputs::Frames {
-        first: "https://e.org/1.webp".to_owned(),
-        last: None,
-    };
+    framed.spec.inputs = frames("https://e.org/1.webp", None);
     framed.references = vec![stage.reference("1", "image/webp", b"webp")];
     let _job = stage.remote.submit(&framed).await.unwrap();
     let parts = server.seen().last().unwrap().form_texts();
@@ -350,19 +330,11 @@ async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
         })
         .await,
         ask("vllm-omni", &|one| {
-            let images = vec!["https://e.org/1".to_owned(); 2];
-            one.spec.inputs = VideoInputs::References {
-                images,
-                audios: Vec::new(),
-            };
+            one.spec.inputs = references(&["https://e.org/1"; 2], &[]);
         })
         .await,
         ask("sglang", &|one| {
-            let last = Some("https://e.org/2".to_owned());
-            one.spec.inputs = VideoInputs::Frames {
-                first: "https://e.org/1".to_owned(),
-                last,
-            };
+            one.spec.inputs = frames("https://e.org/1", Some("https://e.org/2"));
         })
         .await,
     ];
@@ -379,10 +351,7 @@ async fn references_beyond_the_bound_of_a_request_are_refused_unread() {
         options.servers.request_bytes_max = 2_000;
     });
     let mut framed = request();
-    framed.spec.inputs = VideoInputs::Frames {
-        first: "https://e.org/1".to_owned(),
-        last: None,
-    };
+    framed.spec.inputs = frames("https://e.org/1", None);
     for (bytes, fits) in [(500, true), (1_999, false), (2_001, false)] {
         framed.references = vec![stage.reference("x", "image/png", &vec![7; bytes])];
         let submitted = stage.remote.submit(&framed).await;

@@ -11,10 +11,10 @@ use kinora_engine_upstreams::dialects::{
     RemoteEngine, RemoteOptions, RemoteServers, RepeatRule, ServerDialect, ServerOptions,
 };
 
+use crate::common::{JumpTimer, MP4, clock};
 use crate::server::{Seen, Server, Step, answer, task, well};
-use crate::support::{JumpTimer, built_in, clock, request};
+use crate::support::{built_in, request};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
 const LOOK: &str = "GET /v1/videos/t";
 

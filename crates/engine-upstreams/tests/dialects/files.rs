@@ -3,17 +3,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use kinora_contract::{FailureCode, Size, VideoInputs};
+use kinora_contract::{FailureCode, Size};
 use kinora_engine_upstreams::dialects::{
     CallError, ExchangeWatcher, KeySource, RemoteOptions, ServerDialect, UpstreamError,
     WatchedExchange,
 };
 use serde_json::{Value, json};
 
+use crate::common::{MP4, frames, references};
 use crate::server::{Seen, Server, Step, answer};
 use crate::support::{Stage, is_absent, request};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const OWN: &str = "upload:uploads/file_01k3v8r2n8p5c1w9g7d4x6m2ta";
 
 pub(crate) const TASKS: &str = r#"
@@ -173,19 +173,16 @@ async fn a_template_says_what_the_request_has_and_nothing_else() {
     assert!((fraction - (0.05 + 0.25 * 0.93)).abs() < 1e-6);
     assert_eq!(charged(&stage).as_deref(), Some("0.25 USD"));
 
-    let mut references = request();
-    references.audio_switch = true;
-    references.spec.negative_prompt = Some("rain".to_owned());
-    references.spec.inputs = VideoInputs::References {
-        images: vec!["https://e.org/1.png".to_owned(), OWN.to_owned()],
-        audios: vec!["https://e.org/2.wav".to_owned()],
-    };
-    references.references = vec![
+    let mut several = request();
+    several.audio_switch = true;
+    several.spec.negative_prompt = Some("rain".to_owned());
+    several.spec.inputs = references(&["https://e.org/1.png", OWN], &["https://e.org/2.wav"]);
+    several.references = vec![
         stage.reference("1", "image/png", b"one"),
         stage.reference("2", "image/png", b"two"),
         stage.reference("3", "audio/wav", b"sound"),
     ];
-    let _job = stage.remote.submit(&references).await.unwrap();
+    let _job = stage.remote.submit(&several).await.unwrap();
     let sent = server.seen().last().unwrap().json();
     assert_eq!(
         sent["content"].as_array().unwrap()[1..],
@@ -204,10 +201,7 @@ async fn a_kind_of_input_has_a_path_and_a_body_of_its_own_and_a_table_that_refus
     let stage = stage(TASKS, &server);
     let mut framed = request();
     framed.model = Some("a/b c/d".to_owned());
-    framed.spec.inputs = VideoInputs::Frames {
-        first: "https://e.org/1.png".to_owned(),
-        last: None,
-    };
+    framed.spec.inputs = frames("https://e.org/1.png", None);
     framed.references = vec![stage.reference("1", "image/png", b"one")];
     stage.run_request(&framed, None).await.unwrap();
     let submit = &server.seen()[0];
@@ -485,10 +479,7 @@ async fn an_operation_is_polled_by_its_path_and_its_film_is_asked_for_and_moves(
     let server = operations(film_at("/v1/moved".to_owned())).await;
     let stage = with_key(OPERATIONS, &server, "sk-marked", |_| {});
     let mut framed = request();
-    framed.spec.inputs = VideoInputs::Frames {
-        first: "https://e.org/1.png".to_owned(),
-        last: None,
-    };
+    framed.spec.inputs = frames("https://e.org/1.png", None);
     framed.references = vec![stage.reference("1", "image/png", b"one")];
     stage.run_request(&framed, None).await.unwrap();
     assert_eq!(std::fs::read(stage.result()).unwrap(), MP4);
@@ -698,10 +689,7 @@ async fn every_exchange_is_shown_without_the_key_and_without_the_bytes_of_media(
         options.servers.watcher = Some(shown);
     });
     let mut framed = request();
-    framed.spec.inputs = VideoInputs::Frames {
-        first: OWN.to_owned(),
-        last: None,
-    };
+    framed.spec.inputs = frames(OWN, None);
     framed.references = vec![stage.reference("1", "image/png", &[7; 3_000])];
     stage.run_request(&framed, None).await.unwrap();
     let all = watcher.0.lock().unwrap().clone();

@@ -7,10 +7,10 @@ use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::{CallError, UpstreamError};
 use kinora_http::ExchangeError;
 
+use crate::common::MP4;
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{Stage, is_absent};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const CONTENT: &str = "GET /v1/videos/t/content";
 
 /// Whether a cause is the expected one.

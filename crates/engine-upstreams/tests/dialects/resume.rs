@@ -6,10 +6,10 @@ use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::{RemoteTicket, UpstreamError};
 use tokio::sync::Notify;
 
+use crate::common::MP4;
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{Stage, is_absent, request};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
 
 fn ticket(upstream: &str, id: &str) -> RemoteTicket {

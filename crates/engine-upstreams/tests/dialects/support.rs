@@ -1,59 +1,21 @@
-//! A timer that moves by itself, a shelf for tickets, and a run's surroundings. Nothing here
+//! A shelf for tickets, and a run's surroundings. Nothing here
 //! sleeps to be right.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::VideoInputs;
 use kinora_engine::{FilmJob, JobControl, TicketStore};
 use kinora_engine_upstreams::dialects::{
     ReferenceFile, RemoteOptions, RemoteRequest, RemoteServers, RemoteTicket, ServerDialect,
-    ServerOptions, UpstreamError, WaitTimer,
+    ServerOptions, UpstreamError,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::common::{JumpTimer, clock, spec};
 use crate::server::Server;
-
-/// A timer on which every wait is over at once, and noted.
-#[derive(Debug, Default)]
-pub(crate) struct JumpTimer(Mutex<(Duration, Vec<Duration>)>);
-
-/// Passes in real time.
-pub(crate) fn clock() -> Arc<dyn kinora_contract::Clock> {
-    let begun = std::time::Instant::now();
-    Arc::new(kinora_contract::RunningClock::at(0, move || {
-        begun.elapsed()
-    }))
-}
-
-impl JumpTimer {
-    pub(crate) fn waits(&self) -> Vec<Duration> {
-        self.0.lock().unwrap().1.clone()
-    }
-
-    pub(crate) fn advance(&self, by: Duration) {
-        self.0.lock().unwrap().0 += by;
-    }
-}
-
-#[async_trait]
-impl WaitTimer for JumpTimer {
-    fn now(&self) -> Duration {
-        self.0.lock().unwrap().0
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        {
-            let mut state = self.0.lock().unwrap();
-            state.0 += duration;
-            state.1.push(duration);
-        }
-        tokio::task::yield_now().await;
-    }
-}
 
 /// Keeps tickets, unless it `refuses` those of accepted tasks.
 #[derive(Debug, Default)]
@@ -201,20 +163,7 @@ pub(crate) fn is_absent(path: &Path) -> bool {
 pub(crate) fn request() -> RemoteRequest {
     RemoteRequest {
         model: Some("wan-2.2".to_owned()),
-        spec: VideoSpec {
-            version: SPEC_VERSION,
-            model: "kinora-a1".to_owned(),
-            prompt: "A boat \"on\" a lake".to_owned(),
-            negative_prompt: None,
-            seconds: VideoLength::Fixed(5),
-            frame: FrameSize::Fixed(Size::new(1280, 720)),
-            seed: 7,
-            generate_audio: false,
-            inputs: VideoInputs::Text,
-            draft: false,
-            final_of: None,
-            edit: None,
-        },
+        spec: spec(VideoInputs::Text),
         references: Vec::new(),
         audio_switch: false,
         key: "video_0001".to_owned(),

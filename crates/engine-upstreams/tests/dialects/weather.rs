@@ -10,10 +10,10 @@ use kinora_engine_upstreams::dialects::{
 };
 use kinora_http::ExchangeError;
 
+use crate::common::{JumpTimer, MP4, clock};
 use crate::server::{Server, Step, answer, task, well};
-use crate::support::{JumpTimer, Stage, built_in, request};
+use crate::support::{Stage, built_in, request};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
 
 #[tokio::test]
@@ -360,6 +360,6 @@ fn options_that_cannot_work_are_refused_at_the_start() {
     };
     let options = RemoteOptions::new(built_in("openai"), ServerOptions::new(vec![upstream]));
     let timer = Arc::new(JumpTimer::default());
-    let error = RemoteServers::new(options, timer, crate::support::clock()).unwrap_err();
+    let error = RemoteServers::new(options, timer, clock()).unwrap_err();
     assert!(error.to_string().contains("ftp://h/v1"));
 }
