@@ -41,8 +41,8 @@ impl WorkflowCard {
     ) -> Result<Self, KindError> {
         bindings.check()?;
         describe.check()?;
-        if workflow.node(&bindings.output).is_none() {
-            let known: Vec<String> = workflow.nodes().map(node_name).collect();
+        if !workflow.nodes.contains_key(&bindings.output) {
+            let known: Vec<String> = workflow.nodes.iter().map(node_name).collect();
             return Err(KindError(format!(
                 "bindings.output: the workflow has no node '{}'; it has {}",
                 bindings.output,
@@ -180,8 +180,8 @@ fn check(
     target: &BindingTarget,
 ) -> Result<(), KindError> {
     let wrong = |what: String| Err(KindError(format!("bindings.{name} = \"{target}\": {what}")));
-    let Some(node) = needed.node(&target.node) else {
-        return wrong(match whole.node(&target.node) {
+    let Some(node) = needed.nodes.get(&target.node) else {
+        return wrong(match whole.nodes.get(&target.node) {
             Some(_) => format!(
                 "node {} does not lead to the output, node {output}",
                 target.node

@@ -218,7 +218,8 @@ impl NodeProgress {
     pub(crate) fn of(workflow: &Workflow) -> Self {
         Self {
             weights: workflow
-                .nodes()
+                .nodes
+                .iter()
                 .map(|(id, node)| {
                     let steps = node.inputs.get("steps").and_then(Value::as_f64);
                     (id.clone(), steps.unwrap_or(1.0).clamp(1.0, 1_000.0))

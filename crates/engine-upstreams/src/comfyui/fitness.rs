@@ -23,7 +23,7 @@ type NodeClasses = BTreeMap<String, Option<Value>>;
 /// Everything that keeps a server from running the workflow.
 fn find_problems(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
     let mut problems = Vec::new();
-    for (id, node) in card.workflow.nodes() {
+    for (id, node) in &card.workflow.nodes {
         let named = node_name((id, node));
         match known.get(&node.class).and_then(Option::as_ref) {
             Some(info) => problems.extend(of_node(card, &named, (id, node), info)),
@@ -125,7 +125,7 @@ fn listed(choices: &[Value]) -> String {
 /// A node that is no output is not run by itself.
 fn of_output(card: &WorkflowCard, known: &NodeClasses) -> Option<String> {
     let output = &card.bindings.output;
-    let node = card.workflow.node(output)?;
+    let node = card.workflow.nodes.get(output)?;
     let info = known.get(&node.class)?.as_ref()?;
     let is_output = info.get("output_node").and_then(Value::as_bool);
     (is_output == Some(false)).then(|| {
@@ -146,7 +146,7 @@ fn of_optional(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
     let mut problems = Vec::new();
     for (role, slot) in slots {
         for (consumer, input) in card.workflow.fed_by(&slot.node) {
-            let node = card.workflow.node(consumer);
+            let node = card.workflow.nodes.get(consumer);
             let info = node.and_then(|node| known.get(&node.class)?.as_ref());
             if let (Some(node), Some(info)) = (node, info)
                 && inputs(info, "required").any(|name| name == input)
@@ -215,8 +215,8 @@ impl ComfyShared {
 
     /// The classes of the workflow, each once.
     fn classes(&self) -> BTreeSet<&str> {
-        let nodes = self.card.workflow.nodes();
-        nodes.map(|(_, node)| &*node.class).collect()
+        let nodes = self.card.workflow.nodes.values();
+        nodes.map(|node| &*node.class).collect()
     }
 
     async fn version(&self, index: usize) -> Result<String, UpstreamError> {

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::answer::{FilmLocation, FilmSearch, JobState, film_of};
 use super::card::{FileUpload, UploadedFiles, read_files};
 use super::feed::{ComfyEvent, EventFeed, NodeProgress};
-use super::server::{ComfyServer, SubmitAnswer};
+use super::server::{ComfyServer, SubmitMiss};
 use super::shared::{ComfyServers, ComfyShared};
 use crate::servers::{CallError, TaskPatience, UpstreamError, chain, read_ticket};
 
@@ -202,25 +202,6 @@ const LAG_POLLS_MAX: u32 = 10;
 /// Where files are uploaded to, in a server's input folder; the task's own folder is in it.
 const FOLDER: &str = "kinora";
 
-/// Why a server does not have the job.
-enum EntryMiss {
-    /// Nothing is wrong with the request: try the next.
-    Next(CallError),
-    /// This server cannot run the workflow.
-    Lacks(String),
-    /// No other server may be tried.
-    Final(UpstreamError),
-}
-
-impl From<UpstreamError> for EntryMiss {
-    fn from(error: UpstreamError) -> Self {
-        match error {
-            UpstreamError::Busy { cause, .. } => Self::Next(cause),
-            other => Self::Final(other),
-        }
-    }
-}
-
 impl JobAttempt<'_> {
     /// Goes back to the job of an earlier attempt.
     fn resume(&mut self, ticket: ComfyTicket) -> Result<PlaceVisit, UpstreamError> {
@@ -294,13 +275,13 @@ impl JobAttempt<'_> {
                 }
                 PlaceChoice::Take(visit) => match self.enter_at(visit.index, &uploads).await {
                     Ok(()) => return Ok(visit),
-                    Err(EntryMiss::Next(cause)) => last = cause,
-                    Err(EntryMiss::Lacks(what)) => {
+                    Err(SubmitMiss::Next(cause) | SubmitMiss::Unclear(cause)) => last = cause,
+                    Err(SubmitMiss::Lacks(what)) => {
                         let server = &pool.servers[visit.index].name;
                         tracing::warn!(server, what, "server cannot run the workflow");
                         self.unfit.insert(visit.index, what);
                     }
-                    Err(EntryMiss::Final(error)) => return Err(error),
+                    Err(SubmitMiss::Final(error)) => return Err(error),
                 },
             }
         }
@@ -315,11 +296,11 @@ impl JobAttempt<'_> {
         told.collect::<Vec<_>>().join("; ")
     }
 
-    async fn enter_at(&mut self, index: usize, uploads: &[FileUpload]) -> Result<(), EntryMiss> {
+    async fn enter_at(&mut self, index: usize, uploads: &[FileUpload]) -> Result<(), SubmitMiss> {
         let server = self.shared.server(index);
         let missing = self.unless_cancelled(self.shared.missing(index)).await?;
         if let Some(what) = missing {
-            return Err(EntryMiss::Lacks(what));
+            return Err(SubmitMiss::Lacks(what));
         }
         // An attempt whose ticket was lost may have brought it here.
         if self
@@ -335,27 +316,23 @@ impl JobAttempt<'_> {
         let graph = card.fill(self.job.spec, &self.id, &uploaded)?;
         // Before the submit: a process that dies now asks there first.
         self.keep(index).await?;
-        let submitted = self.submit(server, &graph).await?;
-        let miss = match submitted {
-            SubmitAnswer::Accepted => {
-                tracing::info!(
-                    server = server.upstream().name,
-                    id = self.id,
-                    "job submitted"
-                );
+        let miss = match self.submit(server, &graph).await {
+            Ok(()) => {
+                let server = &server.upstream().name;
+                tracing::info!(server, id = self.id, "job submitted");
                 return Ok(());
             }
-            SubmitAnswer::Unclear(cause) => match self.settle(server, cause).await? {
+            Err(SubmitMiss::Unclear(cause)) => match self.settle(server, cause).await? {
                 None => return Ok(()),
-                Some(cause) => EntryMiss::Next(cause),
+                Some(cause) => SubmitMiss::Next(cause),
             },
-            SubmitAnswer::NotTaken(cause) => EntryMiss::Next(cause),
-            SubmitAnswer::Lacks(what) => {
-                self.shared.set_fit(index, false);
-                EntryMiss::Lacks(what)
-            }
-            SubmitAnswer::Refused(cause) => EntryMiss::Final(UpstreamError::Refused(cause)),
+            // Cancelled: the server may have taken the job.
+            Err(miss @ SubmitMiss::Final(UpstreamError::Cancelled)) => return Err(miss),
+            Err(miss) => miss,
         };
+        if let SubmitMiss::Lacks(_) = miss {
+            self.shared.set_fit(index, false);
+        }
         self.at = None;
         Err(miss)
     }
@@ -388,13 +365,9 @@ impl JobAttempt<'_> {
     }
 
     /// Submits once. A cancel waits briefly for the answer, so that an accepted job can be stopped.
-    async fn submit(
-        &self,
-        server: ComfyServer<'_>,
-        graph: &Value,
-    ) -> Result<SubmitAnswer, UpstreamError> {
+    async fn submit(&self, server: ComfyServer<'_>, graph: &Value) -> Result<(), SubmitMiss> {
         if self.job.cancel.is_cancelled() {
-            return Err(UpstreamError::Cancelled);
+            return Err(UpstreamError::Cancelled.into());
         }
         let submitting = server.submit(&self.id, graph);
         tokio::pin!(submitting);
@@ -403,9 +376,9 @@ impl JobAttempt<'_> {
             () = self.job.cancel.cancelled() => {
                 let limit = self.shared.pool.options.cancel_timeout;
                 let _ = timeout(limit, submitting).await;
-                Err(UpstreamError::Cancelled)
+                Err(UpstreamError::Cancelled.into())
             }
-            submitted = &mut submitting => Ok(submitted),
+            submitted = &mut submitting => submitted,
         }
     }
 

@@ -25,19 +25,26 @@ pub(crate) struct ComfyServer<'a> {
     pub(crate) index: usize,
 }
 
-/// What became of a submit.
+/// Why a server does not have a job.
 #[derive(Debug)]
-pub(crate) enum SubmitAnswer {
-    /// The server has the job.
-    Accepted,
-    /// This server lacks something; another may have it.
-    Lacks(String),
-    /// Every server would refuse it.
-    Refused(CallError),
-    /// The server certainly has not taken the job.
-    NotTaken(CallError),
-    /// The server may have taken the job.
+pub(crate) enum SubmitMiss {
+    /// It certainly has not taken the job, and nothing is wrong with the request: try the next.
+    Next(CallError),
+    /// It may have taken the job.
     Unclear(CallError),
+    /// It cannot run the workflow; another may.
+    Lacks(String),
+    /// No other server may be tried.
+    Final(UpstreamError),
+}
+
+impl From<UpstreamError> for SubmitMiss {
+    fn from(error: UpstreamError) -> Self {
+        match error {
+            UpstreamError::Busy { cause, .. } => Self::Next(cause),
+            other => Self::Final(other),
+        }
+    }
 }
 
 impl<'a> ComfyServer<'a> {
@@ -139,65 +146,57 @@ impl<'a> ComfyServer<'a> {
     }
 
     /// Submits a graph as the job `id`, whose events go to the websocket of the same name.
-    pub(crate) async fn submit(&self, id: &str, graph: &Value) -> SubmitAnswer {
+    pub(crate) async fn submit(&self, id: &str, graph: &Value) -> Result<(), SubmitMiss> {
         let body = json!({"prompt": graph, "prompt_id": id, "client_id": id});
-        let limit = self.options().submit_timeout;
-        let reply = match self
-            .post(&["prompt"], &EncodedBody::json(&body), limit)
-            .await
-        {
-            Ok(reply) => reply,
-            Err(cause) => {
-                self.shared.pool.record_outage(self.index, &cause);
-                return if cause.is_ambiguous() {
-                    SubmitAnswer::Unclear(cause)
-                } else {
-                    SubmitAnswer::NotTaken(cause)
-                };
+        let (body, limit) = (EncodedBody::json(&body), self.options().submit_timeout);
+        let reply = self.post(&["prompt"], &body, limit).await;
+        let reply = reply.map_err(|cause| {
+            self.shared.pool.record_outage(self.index, &cause);
+            match cause.is_ambiguous() {
+                true => SubmitMiss::Unclear(cause),
+                false => SubmitMiss::Next(cause),
             }
-        };
+        })?;
+        let refused = || SubmitMiss::Final(UpstreamError::Refused(reply.refusal()));
         match reply.status {
             200..=299 => self.accepted(id, &reply).await,
             // The server has a job of this name, which can only be ours.
-            409 => SubmitAnswer::Accepted,
-            400 => match answer::lacks(&reply.body) {
-                Some(what) => SubmitAnswer::Lacks(what),
-                None => SubmitAnswer::Refused(reply.refusal()),
-            },
-            404 | 405 => {
-                SubmitAnswer::Lacks("it takes no workflows: is it a ComfyUI server?".to_owned())
-            }
+            409 => Ok(()),
+            400 => Err(answer::lacks(&reply.body).map_or_else(refused, SubmitMiss::Lacks)),
+            404 | 405 => Err(SubmitMiss::Lacks(
+                "it takes no workflows: is it a ComfyUI server?".to_owned(),
+            )),
             300..=399 | 401..=403 | 429 => {
                 self.note(&reply);
-                SubmitAnswer::NotTaken(reply.refusal())
+                Err(SubmitMiss::Next(reply.refusal()))
             }
             408 | 500..=599 => {
                 self.note(&reply);
-                SubmitAnswer::Unclear(reply.refusal())
+                Err(SubmitMiss::Unclear(reply.refusal()))
             }
-            _ => SubmitAnswer::Refused(reply.refusal()),
+            _ => Err(refused()),
         }
     }
 
-    async fn accepted(&self, id: &str, reply: &ServerAnswer) -> SubmitAnswer {
+    async fn accepted(&self, id: &str, reply: &ServerAnswer) -> Result<(), SubmitMiss> {
         match answer::accepted(&reply.body) {
             Ok(other) if other == id => {
                 self.shared.pool.places.record_answer(self.index);
-                SubmitAnswer::Accepted
+                Ok(())
             }
             // We could not find the job again: it must not run.
             Ok(other) => {
                 if let Err(error) = self.cancel(&other).await {
                     tracing::warn!(%error, "a job with a foreign name was not cancelled");
                 }
-                SubmitAnswer::Lacks(
+                Err(SubmitMiss::Lacks(
                     "it gives jobs names of its own; update it to 0.6.0 or later".to_owned(),
-                )
+                ))
             }
             Err(error) => {
-                let cause = error.into();
+                let cause = CallError::from(error);
                 self.shared.pool.record_outage(self.index, &cause);
-                SubmitAnswer::Unclear(cause)
+                Err(SubmitMiss::Unclear(cause))
             }
         }
     }

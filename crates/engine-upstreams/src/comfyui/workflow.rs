@@ -18,7 +18,7 @@ pub(crate) const WORKFLOW_BYTES_MAX: u64 = 8 << 20;
 /// The nodes of a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workflow {
-    nodes: BTreeMap<String, WorkflowNode>,
+    pub(crate) nodes: BTreeMap<String, WorkflowNode>,
 }
 
 /// One node.
@@ -81,15 +81,6 @@ impl Workflow {
             return Err(WorkflowError::Form("it has no nodes".to_owned()));
         }
         Ok(Self { nodes })
-    }
-
-    /// The nodes.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&String, &WorkflowNode)> {
-        self.nodes.iter()
-    }
-
-    pub(crate) fn node(&self, id: &str) -> Option<&WorkflowNode> {
-        self.nodes.get(id)
     }
 
     /// Only the nodes that `output` needs, itself included: other outputs would cost time, and their
@@ -425,9 +416,9 @@ mod tests {
     #[test]
     fn only_what_the_output_needs_is_left() {
         let graph = Workflow::read(GRAPH.as_bytes()).unwrap().only_for("3");
-        let left: Vec<&String> = graph.nodes().map(|(id, _)| id).collect();
+        let left: Vec<&String> = graph.nodes.keys().collect();
         assert_eq!(left, ["1", "2", "3"]);
-        assert_eq!(graph.node("3").unwrap().title, "Save");
+        assert_eq!(graph.nodes.get("3").unwrap().title, "Save");
         assert_eq!(graph.fed_by("1").collect::<Vec<_>>(), [("2", "start")]);
     }
 

@@ -250,21 +250,21 @@ fn is_usable(id: &str) -> bool {
         && id != ".."
 }
 
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::String(text) => text.trim().trim_end_matches('%').parse().ok(),
+        value => value.as_f64(),
+    }
+}
+
 fn fraction(value: &Value, whole: f64) -> Option<f64> {
-    let number = match value {
-        Value::String(text) => text.trim().trim_end_matches('%').parse().ok()?,
-        value => value.as_f64()?,
-    };
-    let fraction = number / whole;
+    let fraction = number(value)? / whole;
     fraction.is_finite().then(|| fraction.clamp(0.0, 1.0))
 }
 
 fn cost(sent: &Value, dialect: &ServerDialect) -> Option<Money> {
     let rule = dialect.answer.cost.as_ref()?;
-    let units = rule.pointer.find(sent, |value| match value {
-        Value::String(text) => text.trim().parse().ok(),
-        value => value.as_f64(),
-    })?;
+    let units = rule.pointer.find(sent, number)?;
     Some(Money {
         amount: Amount::from_units(units * rule.per_unit)?,
         currency: rule.currency,

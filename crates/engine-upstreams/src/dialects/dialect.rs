@@ -350,12 +350,15 @@ impl ServerDialect {
 
     /// How the key is sent.
     pub(crate) fn auth(&self) -> Option<AuthScheme> {
-        let name = HeaderName::try_from(self.auth.header.as_str()).ok()?;
         let value = self.auth.value.join(|piece| match piece {
             Ok(literal) => Ok::<_, ()>(literal.to_owned()),
             Err(_) => Ok(AuthScheme::KEY.to_owned()),
         });
-        Some(AuthScheme::new(name, value.ok()?, self.auth.signer))
+        Some(AuthScheme {
+            header: self.auth.header.parse().ok()?,
+            value: value.ok()?,
+            signer: self.auth.signer,
+        })
     }
 
     /// The headers of every call.

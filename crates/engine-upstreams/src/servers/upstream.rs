@@ -170,7 +170,7 @@ impl UpstreamServer {
     ) {
         if let (Some(watcher), Some(watched)) = (&self.watcher, watched) {
             let mut watched = watched.end(answer);
-            watched.texts_mut().for_each(|text| self.key.conceal(text));
+            watched.conceal(&self.key);
             watcher.exchanged(&watched);
         }
     }

@@ -9,6 +9,7 @@ use hyper::header::HeaderMap;
 use serde_json::Value;
 
 use super::cause::{CallError, chain};
+use super::key::ServerKey;
 
 /// Longer answers are cut.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
@@ -61,20 +62,18 @@ impl WatchedExchange {
         }
     }
 
-    /// Every text that a server or a client wrote.
-    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let (answer, error) = match &mut self.answer {
-            Ok(answer) => (Some(answer), None),
-            Err(error) => (None, Some(error)),
-        };
-        let answer = answer.into_iter().flat_map(|answer| {
-            let headers = answer.headers.iter_mut().map(|(_, value)| value);
-            headers.chain([&mut answer.body])
-        });
-        [&mut self.url, &mut self.body]
-            .into_iter()
-            .chain(answer)
-            .chain(error)
+    /// Removes the key from every text that a server or a client wrote.
+    pub(crate) fn conceal(&mut self, key: &ServerKey) {
+        key.conceal(&mut self.url);
+        key.conceal(&mut self.body);
+        match &mut self.answer {
+            Ok(answer) => {
+                let headers = answer.headers.iter_mut();
+                headers.for_each(|(_, value)| key.conceal(value));
+                key.conceal(&mut answer.body);
+            }
+            Err(error) => key.conceal(error),
+        }
     }
 
     /// The same with its answer.
