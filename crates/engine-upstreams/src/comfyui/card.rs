@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use kinora_contract::{Size, VideoInputs, VideoLength, VideoSpec};
-use kinora_engine::{FilmJob, KindError, ReferenceFile, RenderGrid};
+use kinora_engine::{FilmJob, KindError, RenderGrid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::workflow::{
     BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings, WorkflowNode, link,
 };
-use crate::servers::{UpstreamError, file_ending, is_media_type};
+use crate::servers::{ReferenceReader, UpstreamError, file_ending, is_media_type, setting};
 
 /// Where films are saved in a server's output folder.
 const FOLDER: &str = "kinora";
@@ -227,7 +227,7 @@ pub struct WorkflowDescription {
     /// Frames per second of the films.
     pub fps: u32,
     /// Sides are multiples of this.
-    #[serde(default = "one")]
+    #[serde(default = "setting::<1>")]
     pub size_multiple: u32,
     /// The lengths that the model makes.
     #[serde(default)]
@@ -255,10 +255,6 @@ impl Default for LengthSteps {
     fn default() -> Self {
         Self { step: 1, offset: 0 }
     }
-}
-
-const fn one() -> u32 {
-    1
 }
 
 const fn yes() -> bool {
@@ -345,19 +341,10 @@ pub(crate) async fn read_files(
             } else {
                 "application/octet-stream".to_owned()
             },
-            bytes: bytes_of(file, bytes_max).await?,
+            bytes: ReferenceReader::new(bytes_max).read(file).await?,
         });
     }
     Ok(uploads)
-}
-
-async fn bytes_of(file: &ReferenceFile, bytes_max: u64) -> Result<Bytes, UpstreamError> {
-    let metadata = tokio::fs::metadata(&file.path).await;
-    if metadata.map_err(UpstreamError::Storage)?.len() > bytes_max {
-        return Err(UpstreamError::RequestTooLarge(bytes_max));
-    }
-    let bytes = tokio::fs::read(&file.path).await;
-    Ok(bytes.map_err(UpstreamError::Storage)?.into())
 }
 
 #[cfg(test)]

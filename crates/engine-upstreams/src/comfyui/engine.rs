@@ -23,7 +23,7 @@ use super::shared::ComfyServers;
 use super::workflow::{WORKFLOW_BYTES_MAX, Workflow, WorkflowBindings};
 use crate::servers::{
     DISK_THREADS, LAST_CALL_MAX, ServerOptions, SystemTimer, UpstreamError, check_positive,
-    key_source, milliseconds, read_ticket, seconds,
+    key_source, milliseconds, read_small, read_ticket, seconds, setting,
 };
 
 /// An engine whose films a workflow makes.
@@ -113,26 +113,14 @@ pub struct ComfyKind {
     /// Empty: none.
     #[serde(default)]
     key_variable: String,
-    #[serde(default = "poll_milliseconds")]
+    #[serde(default = "setting::<1_000>")]
     poll_milliseconds: u32,
-    #[serde(default = "silence_seconds")]
+    #[serde(default = "setting::<600>")]
     silence_seconds: u32,
-    #[serde(default = "run_seconds")]
+    #[serde(default = "setting::<7_200>")]
     run_seconds: u32,
     bindings: WorkflowBindings,
     describe: WorkflowDescription,
-}
-
-const fn poll_milliseconds() -> u32 {
-    1_000
-}
-
-const fn silence_seconds() -> u32 {
-    600
-}
-
-const fn run_seconds() -> u32 {
-    7_200
 }
 
 impl EngineKind for ComfyKind {
@@ -196,15 +184,10 @@ impl ComfyKind {
     /// Reads the workflow.
     fn card(&self) -> Result<WorkflowCard, KindError> {
         let path = self.workflow.display();
-        let unusable = |error: &dyn fmt::Display| KindError(format!("workflow {path}: {error}"));
-        let length = std::fs::metadata(&self.workflow)
-            .map_err(|error| unusable(&error))?
-            .len();
-        if length > WORKFLOW_BYTES_MAX {
-            return Err(unusable(&"it is larger than any workflow"));
-        }
-        let bytes = std::fs::read(&self.workflow).map_err(|error| unusable(&error))?;
-        let workflow = Workflow::read(&bytes).map_err(|error| unusable(&error))?;
+        let text = read_small(&self.workflow, WORKFLOW_BYTES_MAX)
+            .map_err(|error| KindError(format!("workflow {path} {error}")))?;
+        let workflow = Workflow::read(text.as_bytes())
+            .map_err(|error| KindError(format!("workflow {path}: {error}")))?;
         WorkflowCard::new(workflow, self.bindings.clone(), self.describe.clone())
     }
 

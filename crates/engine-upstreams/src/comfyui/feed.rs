@@ -155,10 +155,10 @@ pub(crate) enum ComfyEvent {
 fn read_text(message: &str, id: &str) -> Option<ComfyEvent> {
     let sent: Value = serde_json::from_str(message).ok()?;
     let data = sent.get("data")?;
-    if data.get("prompt_id").and_then(Value::as_str) != Some(id) {
+    if data["prompt_id"].as_str() != Some(id) {
         return None;
     }
-    match sent.get("type")?.as_str()? {
+    match sent["type"].as_str()? {
         "execution_cached" => {
             let nodes = data.get("nodes")?.as_array()?.iter();
             let done = nodes.filter_map(|node| Some((node.as_str()?.to_owned(), 1.0)));

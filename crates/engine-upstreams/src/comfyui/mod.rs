@@ -29,6 +29,4 @@ pub use engine::{ComfyEngine, ComfyKind};
 pub use import::{BindingProposal, propose};
 pub use run::ComfyTicket;
 pub use shared::ComfyServers;
-pub use workflow::{
-    BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings, WorkflowError,
-};
+pub use workflow::{BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings};

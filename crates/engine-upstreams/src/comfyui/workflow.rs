@@ -32,42 +32,35 @@ pub(crate) struct WorkflowNode {
     pub(crate) inputs: Map<String, Value>,
 }
 
-/// Why a file is no usable workflow.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkflowError {
-    /// Not JSON.
-    #[error("it is not JSON: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The editor's own format.
-    #[error(
-        "it is a workflow as the editor saves it; in ComfyUI choose Workflow > Export (API), and use that file"
-    )]
-    OfTheEditor,
-    /// Not an object of nodes.
-    #[error("not a workflow in ComfyUI's API format: {0}")]
-    Form(String),
+/// A file that is JSON, but no usable workflow.
+fn unusable(what: &str) -> KindError {
+    KindError(format!("not a workflow in ComfyUI's API format: {what}"))
 }
 
 impl Workflow {
     /// Parses an exported workflow.
     ///
     /// # Errors
-    /// [`WorkflowError`], with what to do.
-    pub fn read(bytes: &[u8]) -> Result<Self, WorkflowError> {
-        let Value::Object(sent) = serde_json::from_slice(bytes)? else {
-            return Err(WorkflowError::Form("it is not a JSON object".to_owned()));
+    /// What is wrong with it, and what to do.
+    pub fn read(bytes: &[u8]) -> Result<Self, KindError> {
+        let sent = serde_json::from_slice(bytes);
+        let sent = sent.map_err(|error| KindError(format!("it is not JSON: {error}")))?;
+        let Value::Object(sent) = sent else {
+            return Err(unusable("it is not a JSON object"));
         };
         if sent.get("nodes").is_some_and(Value::is_array) {
-            return Err(WorkflowError::OfTheEditor);
+            return Err(KindError(
+                "it is a workflow as the editor saves it; in ComfyUI choose Workflow > Export (API), and use that file"
+                    .to_owned(),
+            ));
         }
         let mut nodes = BTreeMap::new();
         for (id, node) in sent {
             let class = node.get("class_type").and_then(Value::as_str);
             let inputs = node.get("inputs").and_then(Value::as_object);
             let (Some(class), Some(inputs)) = (class, inputs) else {
-                return Err(WorkflowError::Form(format!(
-                    "node '{id}' has no class_type or no inputs"
-                )));
+                let what = format!("node '{id}' has no class_type or no inputs");
+                return Err(unusable(&what));
             };
             let title = node.pointer("/_meta/title").and_then(Value::as_str);
             let node = WorkflowNode {
@@ -78,7 +71,7 @@ impl Workflow {
             nodes.insert(id, node);
         }
         if nodes.is_empty() {
-            return Err(WorkflowError::Form("it has no nodes".to_owned()));
+            return Err(unusable("it has no nodes"));
         }
         Ok(Self { nodes })
     }

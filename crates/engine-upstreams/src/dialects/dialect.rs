@@ -16,7 +16,7 @@ use super::calls::{
 };
 use super::shape::{AnswerShape, FailureWords, StatusWords};
 use super::template::{EachReference, Placeholder, Template, TextTemplate, ValueName};
-use crate::servers::{AuthScheme, KeySigner};
+use crate::servers::{AuthScheme, KeySigner, read_small};
 
 /// Larger files are not dialects.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -158,11 +158,7 @@ impl ServerDialect {
         if path.components().any(|part| part == Component::ParentDir) {
             return Err(wrong("write the path without '..'".to_owned()));
         }
-        let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
-        if std::fs::metadata(path).map_err(unreadable)?.len() > FILE_BYTES_MAX {
-            return Err(wrong("is larger than any dialect".to_owned()));
-        }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = read_small(path, FILE_BYTES_MAX).map_err(wrong)?;
         let mut dialect = Self::read(&text).map_err(|error| wrong(error.0))?;
         dialect.name = name;
         Ok(Arc::new(dialect))
@@ -562,7 +558,7 @@ answer = { result = "/url" }
         std::fs::write(&file, [0xff; 8]).unwrap();
         assert!(told(&file).contains("cannot be read"));
         std::fs::write(&file, vec![b'#'; 300 * 1024]).unwrap();
-        assert!(told(&file).contains("larger than any dialect"));
+        assert!(told(&file).contains("is larger than 262144 bytes"));
     }
 
     #[test]

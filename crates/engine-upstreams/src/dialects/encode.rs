@@ -19,7 +19,7 @@ use super::calls::{BodyForm, InputKind};
 use super::dialect::ServerDialect;
 use super::template::{EachReference, Placeholder, TemplateScope, ValueForm, ValueName, text_of};
 use crate::servers::{
-    EncodedBody, FormPart, UpstreamError, encode_form, file_ending, is_media_type,
+    EncodedBody, FormPart, ReferenceReader, UpstreamError, encode_form, file_ending, is_media_type,
 };
 
 /// What a dialect without uploads cannot say.
@@ -91,11 +91,7 @@ pub(crate) async fn encode(
     bytes_max: u64,
 ) -> Result<EncodedRequest, UpstreamError> {
     let mut values = RequestValues::new(request, dialect)?;
-    let mut reader = ReferenceReader {
-        bytes_left: bytes_max,
-        bytes_max,
-    };
-    let files = values.load(&mut reader).await?;
+    let files = values.load(ReferenceReader::new(bytes_max)).await?;
     let kind = values.kind;
     let mut headers = Vec::new();
     for (name, value) in &dialect.submit.headers {
@@ -188,7 +184,7 @@ impl RequestValues {
     /// Reads the bytes that the template needs; returns the files to upload.
     async fn load(
         &mut self,
-        reader: &mut ReferenceReader,
+        mut reader: ReferenceReader,
     ) -> Result<Vec<EncodedFile>, UpstreamError> {
         let dialect = self.dialect.clone();
         let mut uploads: Vec<EncodedFile> = Vec::new();
@@ -212,7 +208,7 @@ impl RequestValues {
                         }
                         let call = dialect.uploads.as_ref();
                         let call = call.ok_or(UpstreamError::Unsupported(NO_UPLOADS.into()))?;
-                        let bytes = reader.read(&reference.file).await?;
+                        let bytes = read_typed(&mut reader, &reference.file).await?;
                         let part = file_part(&call.field, &reference.file, bytes);
                         uploads.push(EncodedFile {
                             reference: reference.reference.clone(),
@@ -220,7 +216,7 @@ impl RequestValues {
                         });
                     }
                     _ if reference.bytes.is_some() => {}
-                    _ => reference.bytes = Some(reader.read(&reference.file).await?),
+                    _ => reference.bytes = Some(read_typed(&mut reader, &reference.file).await?),
                 }
             }
         }
@@ -427,6 +423,18 @@ fn references_of(request: &RemoteRequest) -> Result<ReferenceLists, UpstreamErro
     Ok(counts(inputs).map(|count| all.by_ref().take(count).collect()))
 }
 
+/// The bytes of a reference, whose type is a part of what is sent.
+async fn read_typed(
+    reader: &mut ReferenceReader,
+    file: &ReferenceFile,
+) -> Result<Bytes, UpstreamError> {
+    if !is_media_type(&file.media_type) {
+        let what = "a reference of unknown type";
+        return Err(UpstreamError::Unsupported(what.into()));
+    }
+    reader.read(file).await
+}
+
 /// How many references a request has at each of their places.
 fn counts(inputs: &VideoInputs) -> [usize; 4] {
     match inputs {
@@ -439,30 +447,6 @@ fn counts(inputs: &VideoInputs) -> [usize; 4] {
 fn file_part(name: &str, file: &ReferenceFile, bytes: Bytes) -> FormPart {
     let file_name = format!("reference.{}", file_ending(&file.media_type));
     FormPart::file(name, &file_name, &file.media_type, bytes)
-}
-
-/// Reads references within the maximum size of a body.
-struct ReferenceReader {
-    bytes_left: u64,
-    bytes_max: u64,
-}
-
-impl ReferenceReader {
-    async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, UpstreamError> {
-        if !is_media_type(&file.media_type) {
-            return Err(UpstreamError::Unsupported(
-                "a reference of unknown type".into(),
-            ));
-        }
-        let metadata = tokio::fs::metadata(&file.path).await;
-        let length = metadata.map_err(UpstreamError::Storage)?.len();
-        self.bytes_left = self
-            .bytes_left
-            .checked_sub(length)
-            .ok_or(UpstreamError::RequestTooLarge(self.bytes_max))?;
-        let bytes = tokio::fs::read(&file.path).await;
-        Ok(bytes.map_err(UpstreamError::Storage)?.into())
-    }
 }
 
 /// Refuses what the submit of this kind does not name, and references to earlier tasks, which upstreams do not have.

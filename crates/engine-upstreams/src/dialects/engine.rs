@@ -23,7 +23,7 @@ use super::remote::RemoteServers;
 use super::template::Template;
 use crate::servers::{
     DISK_THREADS, ExchangeWatcher, LAST_CALL_MAX, ServerOptions, SystemTimer, UpstreamError,
-    check_positive, key_source, milliseconds, read_ticket, seconds,
+    check_positive, key_source, milliseconds, read_ticket, seconds, setting,
 };
 
 /// An engine whose films come from upstreams.
@@ -174,13 +174,13 @@ pub struct RemoteKind {
     mismatched: Option<UnfitFilm>,
     #[serde(default)]
     result_origins: Vec<String>,
-    #[serde(default = "poll_milliseconds")]
+    #[serde(default = "setting::<2_000>")]
     poll_milliseconds: u32,
-    #[serde(default = "poll_milliseconds_max")]
+    #[serde(default = "setting::<30_000>")]
     poll_milliseconds_max: u32,
-    #[serde(default = "silence_seconds")]
+    #[serde(default = "setting::<300>")]
     silence_seconds: u32,
-    #[serde(default = "run_seconds")]
+    #[serde(default = "setting::<7_200>")]
     run_seconds: u32,
     #[serde(default)]
     retry_failed_jobs: bool,
@@ -205,22 +205,6 @@ enum UnfitFilm {
     Refuse,
     /// Serve it all the same.
     Keep,
-}
-
-const fn poll_milliseconds() -> u32 {
-    2_000
-}
-
-const fn poll_milliseconds_max() -> u32 {
-    30_000
-}
-
-const fn silence_seconds() -> u32 {
-    300
-}
-
-const fn run_seconds() -> u32 {
-    7_200
 }
 
 impl EngineKind for RemoteKind {

@@ -26,7 +26,8 @@ pub(crate) use cause::{chain, shown};
 pub use error::UpstreamError;
 pub use key::KeySource;
 pub(crate) use options::{
-    LAST_CALL_MAX, OneOrMany, check_positive, key_source, milliseconds, read_ticket, seconds,
+    LAST_CALL_MAX, OneOrMany, ReferenceReader, check_positive, key_source, milliseconds,
+    read_small, read_ticket, seconds, setting,
 };
 pub use options::{NamedServer, ServerOptions};
 pub(crate) use patience::{SpreadBackoff, TaskPatience, poll_after, retry_after};

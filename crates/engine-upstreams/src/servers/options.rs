@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
-use kinora_engine::KindError;
+use bytes::Bytes;
+use kinora_engine::{KindError, ReferenceFile};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::error::UpstreamError;
 use super::key::KeySource;
 use super::upstream::base_url;
 use super::watch::ExchangeWatcher;
@@ -176,6 +179,49 @@ impl<T> From<OneOrMany<T>> for Vec<T> {
             OneOrMany::One(one) => vec![one],
             OneOrMany::Many(many) => many,
         }
+    }
+}
+
+/// The default of a setting, beside its field.
+pub(crate) const fn setting<const N: u32>() -> u32 {
+    N
+}
+
+/// Reads a small file of settings. Blocks.
+///
+/// # Errors
+/// What is wrong with the file, without its path.
+pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<String, String> {
+    let unreadable = |error: io::Error| format!("cannot be read: {error}");
+    if fs::metadata(path).map_err(unreadable)?.len() > bytes_max {
+        return Err(format!("is larger than {bytes_max} bytes"));
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}
+
+/// Reads references of a request, within a maximum size.
+pub(crate) struct ReferenceReader {
+    bytes_left: u64,
+    bytes_max: u64,
+}
+
+impl ReferenceReader {
+    pub(crate) const fn new(bytes_max: u64) -> Self {
+        Self {
+            bytes_left: bytes_max,
+            bytes_max,
+        }
+    }
+
+    pub(crate) async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, UpstreamError> {
+        let metadata = tokio::fs::metadata(&file.path).await;
+        let length = metadata.map_err(UpstreamError::Storage)?.len();
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(length)
+            .ok_or(UpstreamError::RequestTooLarge(self.bytes_max))?;
+        let bytes = tokio::fs::read(&file.path).await;
+        Ok(bytes.map_err(UpstreamError::Storage)?.into())
     }
 }
 
