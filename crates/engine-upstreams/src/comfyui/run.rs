@@ -38,7 +38,7 @@ impl ComfyServers {
             shared: &self.0,
             job,
             id: prompt_id(job.key),
-            patience: TaskPatience::new(&self.0.pool, job.cancel, job.key),
+            patience: self.0.pool.patience(job.cancel, job.key),
             view: ProgressView {
                 control: job.control,
                 progress: NodeProgress::of(&self.0.card.workflow),

@@ -25,6 +25,15 @@ pub(crate) struct ComfyServer<'a> {
     pub(crate) index: usize,
 }
 
+impl ComfyShared {
+    pub(crate) const fn server(&self, index: usize) -> ComfyServer<'_> {
+        ComfyServer {
+            shared: self,
+            index,
+        }
+    }
+}
+
 /// Why a server does not have a job.
 #[derive(Debug)]
 pub(crate) enum SubmitMiss {

@@ -7,7 +7,6 @@ use kinora_contract::Clock;
 use kinora_engine::KindError;
 
 use super::card::WorkflowCard;
-use super::server::ComfyServer;
 use crate::servers::{AuthScheme, ServerOptions, ServerPool, WaitTimer};
 
 /// A client of all servers of one engine. Cheap to clone.
@@ -46,13 +45,6 @@ impl ComfyServers {
 }
 
 impl ComfyShared {
-    pub(crate) const fn server(&self, index: usize) -> ComfyServer<'_> {
-        ComfyServer {
-            shared: self,
-            index,
-        }
-    }
-
     pub(crate) fn is_fit(&self, index: usize) -> bool {
         self.fit.lock().unwrap_or_else(PoisonError::into_inner)[index]
     }

@@ -18,7 +18,7 @@ use super::answer::{Refusal, TaskSnapshot, object, result_url};
 use super::dialect::ServerDialect;
 use super::encode::{RemoteTicket, written};
 use super::identity;
-use super::remote::RemoteShared;
+use super::remote::{RemoteServers, RemoteShared};
 use super::shape::UpstreamPhase;
 use super::template::{Placeholder, Template, TemplateScope, ValueName};
 use crate::servers::{
@@ -35,6 +35,30 @@ pub struct RemoteJob {
     /// The slot at the upstream.
     pub(crate) visit: PlaceVisit,
     pub(crate) ticket: RemoteTicket,
+}
+
+impl RemoteServers {
+    /// The task of `ticket`, ready to poll. Makes no calls yet.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Forgotten`] if its upstream is no longer configured.
+    pub fn resume(&self, ticket: &RemoteTicket) -> Result<RemoteJob, UpstreamError> {
+        let index = self.0.pool.index_of(&ticket.upstream)?;
+        Ok(RemoteJob {
+            shared: Arc::clone(&self.0),
+            visit: self.0.pool.places.record_visit(index),
+            ticket: ticket.clone(),
+        })
+    }
+
+    /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Forgotten`] if the upstream is no longer configured, otherwise those of
+    /// [`RemoteJob::cancel`].
+    pub async fn call_off(&self, ticket: &RemoteTicket) -> Result<(), UpstreamError> {
+        self.resume(ticket)?.cancel().await
+    }
 }
 
 impl fmt::Debug for RemoteJob {

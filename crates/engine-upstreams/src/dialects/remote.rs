@@ -10,8 +10,6 @@ use serde_json::Value;
 
 use super::address::{EncodedPath, OriginPattern};
 use super::dialect::ServerDialect;
-use super::encode::RemoteTicket;
-use super::job::RemoteJob;
 use super::options::RemoteOptions;
 use super::template::{Placeholder, TemplateScope, ValueName};
 use crate::servers::{
@@ -51,28 +49,6 @@ impl RemoteServers {
             options,
             pool,
         })))
-    }
-
-    /// The task of `ticket`, ready to poll. Makes no calls yet.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Forgotten`] if its upstream is no longer configured.
-    pub fn resume(&self, ticket: &RemoteTicket) -> Result<RemoteJob, UpstreamError> {
-        let index = self.0.pool.index_of(&ticket.upstream)?;
-        Ok(RemoteJob {
-            shared: Arc::clone(&self.0),
-            visit: self.0.pool.places.record_visit(index),
-            ticket: ticket.clone(),
-        })
-    }
-
-    /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Forgotten`] if the upstream is no longer configured, otherwise those of
-    /// [`RemoteJob::cancel`].
-    pub async fn call_off(&self, ticket: &RemoteTicket) -> Result<(), UpstreamError> {
-        self.resume(ticket)?.cancel().await
     }
 
     /// Probes every upstream in turn.

@@ -50,7 +50,7 @@ impl RemoteServers {
             remote: self,
             request,
             job,
-            patience: TaskPatience::new(pool, job.cancel, &request.key),
+            patience: pool.patience(job.cancel, &request.key),
             fraction: 0.0,
         };
         let repeat = self.0.dialect().repeat();

@@ -1,15 +1,14 @@
 //! The key for a server, from a file or a variable. It is never logged or shown by `Debug`, and reloaded when the server rejects it.
 
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::{fmt, fs, io};
 
 use hyper::header::{HeaderName, HeaderValue};
 use kinora_contract::Clock;
 use kinora_engine::KindError;
 
 use super::auth::AuthScheme;
-use super::options::read_small;
 
 /// Larger files are not keys.
 const KEY_BYTES_MAX: u64 = 8 * 1024;
@@ -118,6 +117,18 @@ fn without_tokens(text: &str) -> String {
             }
         })
         .collect()
+}
+
+/// Reads a small file of settings. Blocks.
+///
+/// # Errors
+/// What is wrong with the file, without its path.
+pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<String, String> {
+    let unreadable = |error: io::Error| format!("cannot be read: {error}");
+    if fs::metadata(path).map_err(unreadable)?.len() > bytes_max {
+        return Err(format!("is larger than {bytes_max} bytes"));
+    }
+    fs::read_to_string(path).map_err(unreadable)
 }
 
 fn unusable() -> KindError {

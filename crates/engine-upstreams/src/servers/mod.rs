@@ -25,16 +25,17 @@ pub use cause::{AnswerError, CallError};
 pub(crate) use cause::{chain, shown};
 pub use error::UpstreamError;
 pub use key::KeySource;
+pub(crate) use key::read_small;
 pub(crate) use options::{
-    LAST_CALL_MAX, OneOrMany, ReferenceReader, check_positive, key_source, milliseconds,
-    read_small, read_ticket, seconds, setting,
+    LAST_CALL_MAX, OneOrMany, ReferenceReader, base_url, check_positive, key_source, milliseconds,
+    origin, read_ticket, seconds, setting,
 };
 pub use options::{NamedServer, ServerOptions};
 pub(crate) use patience::{SpreadBackoff, TaskPatience, poll_after, retry_after};
 pub use patience::{SystemTimer, WaitTimer};
 pub(crate) use pool::{DISK_THREADS, ServerPool};
 pub(crate) use upstream::{
-    EncodedBody, FormPart, ServerAnswer, ServerCall, UpstreamServer, base_url, encode_form,
-    file_ending, is_media_type, origin,
+    EncodedBody, FormPart, ServerAnswer, ServerCall, UpstreamServer, encode_form, file_ending,
+    is_media_type,
 };
 pub use watch::{ExchangeWatcher, WatchedAnswer, WatchedExchange};

@@ -5,16 +5,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, io};
 
 use bytes::Bytes;
 use kinora_engine::{KindError, ReferenceFile};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use url::Url;
 
 use super::error::UpstreamError;
 use super::key::KeySource;
-use super::upstream::base_url;
 use super::watch::ExchangeWatcher;
 
 /// One server.
@@ -127,6 +126,29 @@ impl ServerOptions {
     }
 }
 
+/// Parses the base URL of a server, without a trailing slash. `None` if it is not `http` or `https`, has
+/// no host, or has a user, a query or a fragment.
+pub(crate) fn base_url(text: &str) -> Option<Url> {
+    let mut url = Url::parse(text).ok()?;
+    let is_plain = matches!(url.scheme(), "http" | "https")
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    if !is_plain {
+        return None;
+    }
+    url.path_segments_mut().ok()?.pop_if_empty();
+    Some(url)
+}
+
+/// An origin in its ASCII form; `None` if `text` is none.
+pub(crate) fn origin(text: &str) -> Option<String> {
+    let url = base_url(text)?;
+    let is_bare = url.path() == "/" || url.path().is_empty();
+    is_bare.then(|| url.origin().ascii_serialization())
+}
+
 pub(crate) fn not_a_server(url: &str) -> KindError {
     KindError(format!(
         "'{url}' is not the base URL of a server, such as http://host:8000"
@@ -185,18 +207,6 @@ impl<T> From<OneOrMany<T>> for Vec<T> {
 /// The default of a setting, beside its field.
 pub(crate) const fn setting<const N: u32>() -> u32 {
     N
-}
-
-/// Reads a small file of settings. Blocks.
-///
-/// # Errors
-/// What is wrong with the file, without its path.
-pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<String, String> {
-    let unreadable = |error: io::Error| format!("cannot be read: {error}");
-    if fs::metadata(path).map_err(unreadable)?.len() > bytes_max {
-        return Err(format!("is larger than {bytes_max} bytes"));
-    }
-    fs::read_to_string(path).map_err(unreadable)
 }
 
 /// Reads references of a request, within a maximum size.
@@ -265,5 +275,25 @@ mod tests {
         ] {
             assert!(check(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_base_url_is_a_server_s_and_nothing_more() {
+        assert_eq!(base_url("http://h:8000/v1/").unwrap().path(), "/v1");
+        for wrong in [
+            "",
+            "h:8000",
+            "ftp://h/v1",
+            "http://u:p@h/v1",
+            "http://h/v1?k=1",
+            "file:///v1",
+        ] {
+            assert!(base_url(wrong).is_none(), "{wrong}");
+        }
+        assert_eq!(
+            origin("https://B.example.com:443").unwrap(),
+            "https://b.example.com"
+        );
+        assert!(origin("https://b.example.com/folder").is_none());
     }
 }

@@ -16,14 +16,14 @@ use tokio_util::sync::CancellationToken;
 use super::cause::{CallError, chain};
 use super::error::UpstreamError;
 use super::options::ServerOptions;
-use super::pool::ServerPool;
 
 /// The shortest wait for a server without a change: one whose slots are taken says no time.
 const WAIT_MIN: Duration = Duration::from_millis(500);
 
 /// The patience of one run.
 pub(crate) struct TaskPatience<'a> {
-    pool: &'a ServerPool,
+    timer: &'a dyn WaitTimer,
+    options: &'a ServerOptions,
     cancel: &'a CancellationToken,
     backoff: SpreadBackoff,
     /// The time of the last sign of life.
@@ -33,10 +33,16 @@ pub(crate) struct TaskPatience<'a> {
 
 impl<'a> TaskPatience<'a> {
     /// The patience of a run that starts now; its waits are spread by `key`.
-    pub(crate) fn new(pool: &'a ServerPool, cancel: &'a CancellationToken, key: &str) -> Self {
-        let (now, options) = (pool.timer.now(), &pool.options);
+    pub(crate) fn new(
+        timer: &'a dyn WaitTimer,
+        options: &'a ServerOptions,
+        cancel: &'a CancellationToken,
+        key: &str,
+    ) -> Self {
+        let now = timer.now();
         Self {
-            pool,
+            timer,
+            options,
             cancel,
             backoff: SpreadBackoff::new(options, key),
             heard: now,
@@ -46,7 +52,7 @@ impl<'a> TaskPatience<'a> {
 
     /// Records a sign of life.
     pub(crate) fn record_activity(&mut self) {
-        self.heard = self.pool.timer.now();
+        self.heard = self.timer.now();
     }
 
     /// Checks whether the run still has time.
@@ -71,8 +77,8 @@ impl<'a> TaskPatience<'a> {
         &self,
         cause: CallError,
     ) -> Result<(Duration, CallError), UpstreamError> {
-        let silence_max = self.pool.options.silence_max;
-        let silent = self.pool.timer.now().saturating_sub(self.heard);
+        let silence_max = self.options.silence_max;
+        let silent = self.timer.now().saturating_sub(self.heard);
         let left = silence_max.saturating_sub(silent);
         if left.is_zero() {
             return Err(UpstreamError::Silent { silence_max, cause });
@@ -82,12 +88,12 @@ impl<'a> TaskPatience<'a> {
 
     /// The time left in all.
     fn time_left(&self) -> Duration {
-        self.ends.saturating_sub(self.pool.timer.now())
+        self.ends.saturating_sub(self.timer.now())
     }
 
     /// The error of a run that took too long in all.
     const fn overdue(&self) -> UpstreamError {
-        UpstreamError::Overdue(self.pool.options.run_max)
+        UpstreamError::Overdue(self.options.run_max)
     }
 
     /// Waits until `changed` completes, at most for `wish` and not beyond the silence limit.
@@ -102,7 +108,7 @@ impl<'a> TaskPatience<'a> {
             biased;
             () = self.cancel.cancelled() => Err(UpstreamError::Cancelled),
             () = changed => Ok(()),
-            () = self.pool.timer.sleep(wish.max(WAIT_MIN).min(left)) => Ok(()),
+            () = self.timer.sleep(wish.max(WAIT_MIN).min(left)) => Ok(()),
         }
     }
 
@@ -140,7 +146,7 @@ impl<'a> TaskPatience<'a> {
 
     /// Waits until the next poll is due.
     pub(crate) async fn wait_for_poll(&self) -> Result<(), UpstreamError> {
-        self.sleep(self.pool.options.poll_every).await
+        self.sleep(self.options.poll_every).await
     }
 
     /// Waits.
@@ -148,7 +154,7 @@ impl<'a> TaskPatience<'a> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(UpstreamError::Cancelled),
-            () = self.pool.timer.sleep(duration) => Ok(()),
+            () = self.timer.sleep(duration) => Ok(()),
         }
     }
 }

@@ -14,14 +14,15 @@ use kinora_http::{ExchangeError, read_body};
 use kinora_http_fetch::{ContentCoding, MinimumPace, SaveError, SaveTarget, save};
 use kinora_system::pool::BlockingPool;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::auth::AuthScheme;
 use super::cause::{CallError, chain};
 use super::error::UpstreamError;
 use super::key::ServerKey;
-use super::options::{ServerOptions, not_a_server};
-use super::patience::{SpreadBackoff, WaitTimer};
-use super::upstream::{ServerAnswer, ServerClient, UpstreamServer, base_url};
+use super::options::{ServerOptions, base_url, not_a_server};
+use super::patience::{SpreadBackoff, TaskPatience, WaitTimer};
+use super::upstream::{ServerAnswer, ServerClient, UpstreamServer};
 
 /// Number of runtime threads that write one engine's films and decode its previews.
 pub(crate) const DISK_THREADS: usize = 4;
@@ -96,6 +97,15 @@ impl ServerPool {
             clock,
             disk: BlockingPool::new(DISK_THREADS),
         })
+    }
+
+    /// The patience of a run that starts now; its waits are spread by `key`.
+    pub(crate) fn patience<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+        key: &str,
+    ) -> TaskPatience<'a> {
+        TaskPatience::new(&*self.timer, &self.options, cancel, key)
     }
 
     /// The index of the server with this name, unless it is no longer configured.

@@ -31,7 +31,7 @@ const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct UpstreamServer {
     /// Its name in tickets and logs.
     pub(crate) name: String,
-    /// Its base URL, of [`base_url`].
+    /// Its base URL, of [`base_url`](super::options::base_url).
     pub(crate) base: Url,
     pub(crate) key: ServerKey,
     /// Further headers of every call.
@@ -228,29 +228,6 @@ impl UpstreamServer {
         let request = request.body(body);
         request.map_err(|error| CallError::Request(error.into()))
     }
-}
-
-/// Parses the base URL of a server, without a trailing slash. `None` if it is not `http` or `https`, has
-/// no host, or has a user, a query or a fragment.
-pub(crate) fn base_url(text: &str) -> Option<Url> {
-    let mut url = Url::parse(text).ok()?;
-    let is_plain = matches!(url.scheme(), "http" | "https")
-        && url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
-    if !is_plain {
-        return None;
-    }
-    url.path_segments_mut().ok()?.pop_if_empty();
-    Some(url)
-}
-
-/// An origin in its ASCII form; `None` if `text` is none.
-pub(crate) fn origin(text: &str) -> Option<String> {
-    let url = base_url(text)?;
-    let is_bare = url.path() == "/" || url.path().is_empty();
-    is_bare.then(|| url.origin().ascii_serialization())
 }
 
 /// Maximum size of a response head, in bytes.
@@ -464,30 +441,5 @@ pub(crate) fn file_ending(media_type: &str) -> &'static str {
         "audio/webm" => "webm",
         "video/mp4" => "mp4",
         _ => "bin",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_base_url_is_a_server_s_and_nothing_more() {
-        assert_eq!(base_url("http://h:8000/v1/").unwrap().path(), "/v1");
-        for wrong in [
-            "",
-            "h:8000",
-            "ftp://h/v1",
-            "http://u:p@h/v1",
-            "http://h/v1?k=1",
-            "file:///v1",
-        ] {
-            assert!(base_url(wrong).is_none(), "{wrong}");
-        }
-        assert_eq!(
-            origin("https://B.example.com:443").unwrap(),
-            "https://b.example.com"
-        );
-        assert!(origin("https://b.example.com/folder").is_none());
     }
 }
