@@ -4,7 +4,7 @@
 use kinora_contract::FailureCode;
 use serde_json::Value;
 
-use crate::servers::shown;
+use crate::servers::{AnswerError, shown};
 
 /// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,25 +34,14 @@ pub(crate) struct JobAnswer {
     pub(crate) outputs: Value,
 }
 
-/// Why an answer is unusable.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ComfyAnswerError {
-    #[error("the answer is not JSON")]
-    Json(#[from] serde_json::Error),
-    #[error("the answer is about another job")]
-    OtherJob,
-    #[error("the answer has no status")]
-    Status,
-}
-
 /// Reads `GET /api/jobs/{id}`.
-pub(crate) fn job(body: &[u8], id: &str) -> Result<JobAnswer, ComfyAnswerError> {
+pub(crate) fn job(body: &[u8], id: &str) -> Result<JobAnswer, AnswerError> {
     let sent: Value = serde_json::from_slice(body)?;
-    if sent.get("id").and_then(Value::as_str) != Some(id) {
-        return Err(ComfyAnswerError::OtherJob);
+    if sent["id"].as_str() != Some(id) {
+        return Err(AnswerError::OtherJob);
     }
-    let word = sent.get("status").and_then(Value::as_str);
-    let state = match word.ok_or(ComfyAnswerError::Status)? {
+    let word = sent["status"].as_str();
+    let state = match word.ok_or(AnswerError::Status)? {
         "pending" => JobState::Pending,
         "in_progress" => JobState::Running,
         "completed" => JobState::Completed,
@@ -75,26 +64,12 @@ pub(crate) fn is_of_jobs(body: &[u8]) -> bool {
     sent.is_ok_and(|sent| sent.get("error").is_some())
 }
 
-/// Reads `GET /history/{id}`: `None` while the job waits, runs or is unknown.
-pub(crate) fn history(body: &[u8], id: &str) -> Result<Option<JobAnswer>, ComfyAnswerError> {
-    let sent: Value = serde_json::from_slice(body)?;
-    let Some(entry) = sent.get(id) else {
-        return Ok(None);
-    };
-    let state = match entry.pointer("/status/status_str").and_then(Value::as_str) {
-        Some("error") => ended_badly(entry.get("status")),
-        _ => JobState::Completed,
-    };
-    let outputs = entry.get("outputs").cloned().unwrap_or_default();
-    Ok(Some(JobAnswer { state, outputs }))
-}
-
 /// Finds the event that ended a job among its messages, `[[name, data], ...]`.
 fn ended_badly(status: Option<&Value>) -> JobState {
     let messages = status.and_then(|status| status.get("messages")?.as_array());
     let named = |name: &str| {
         let mut all = messages.into_iter().flatten();
-        all.find(|one| one.get(0).and_then(Value::as_str) == Some(name))
+        all.find(|one| one[0].as_str() == Some(name))
     };
     match named("execution_interrupted") {
         Some(_) => interrupted(),
@@ -134,19 +109,19 @@ fn failed(error: Option<&Value>) -> JobState {
 }
 
 /// The identifier of `POST /prompt`'s answer.
-pub(crate) fn accepted(body: &[u8]) -> Result<String, ComfyAnswerError> {
+pub(crate) fn accepted(body: &[u8]) -> Result<String, AnswerError> {
     let sent: Value = serde_json::from_slice(body)?;
-    let id = sent.get("prompt_id").and_then(Value::as_str);
-    id.map(str::to_owned).ok_or(ComfyAnswerError::Status)
+    let id = sent["prompt_id"].as_str();
+    id.map(str::to_owned).ok_or(AnswerError::Id)
 }
 
 /// What a refused graph lacks at this server, for an operator; `None` if every server would refuse it.
 pub(crate) fn lacks(body: &[u8]) -> Option<String> {
     let sent: Value = serde_json::from_slice(body).ok()?;
     let error = sent.get("error")?;
-    if error.get("type").and_then(Value::as_str) == Some("missing_node_type") {
-        let message = error.get("message").and_then(Value::as_str);
-        return Some(shown(message.unwrap_or("a node's class").as_bytes()));
+    if error["type"].as_str() == Some("missing_node_type") {
+        let message = error["message"].as_str().unwrap_or("a node's class");
+        return Some(shown(message.as_bytes()));
     }
     let nodes = sent.get("node_errors")?.as_object()?;
     let errors = nodes
@@ -154,7 +129,7 @@ pub(crate) fn lacks(body: &[u8]) -> Option<String> {
         .filter_map(|node| node.get("errors")?.as_array());
     let mut missing = errors
         .flatten()
-        .filter(|one| one.get("type").and_then(Value::as_str) == Some("value_not_in_list"));
+        .filter(|one| one["type"].as_str() == Some("value_not_in_list"));
     let details = missing.next()?.get("details")?.as_str()?;
     Some(shown(details.as_bytes()))
 }
@@ -189,7 +164,7 @@ pub(crate) fn film_of(outputs: &Value, node: &str) -> FilmSearch {
         .filter_map(|(_, value)| value.as_array());
     let files: Vec<FilmLocation> = lists
         .flatten()
-        .filter(|item| item.get("type").and_then(Value::as_str) == Some("output"))
+        .filter(|item| item["type"].as_str() == Some("output"))
         .filter_map(|item| {
             Some(FilmLocation {
                 filename: item.get("filename")?.as_str()?.to_owned(),
@@ -233,11 +208,11 @@ mod tests {
         assert_eq!(of("odd"), JobState::Unknown("odd".to_owned()));
         assert!(matches!(
             job(b"{\"id\":\"b\"}", "a"),
-            Err(ComfyAnswerError::OtherJob)
+            Err(AnswerError::OtherJob)
         ));
         assert!(matches!(
             job(b"{\"id\":\"a\"}", "a"),
-            Err(ComfyAnswerError::Status)
+            Err(AnswerError::Status)
         ));
     }
 
@@ -269,20 +244,6 @@ mod tests {
             text,
             "node 3 (KSampler): torch.OutOfMemoryError: Allocation failed"
         );
-    }
-
-    #[test]
-    fn a_history_is_silent_until_the_end() {
-        assert_eq!(history(b"{}", "a").unwrap(), None);
-        let interrupted = serde_json::json!({"a": {"status": {"status_str": "error",
-            "messages": [["execution_start", {}], ["execution_interrupted", {}]]}}});
-        let seen = history(interrupted.to_string().as_bytes(), "a")
-            .unwrap()
-            .unwrap();
-        let JobState::Failed { text, .. } = seen.state else {
-            panic!("it was interrupted");
-        };
-        assert!(text.contains("interrupted"));
     }
 
     #[test]

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use kinora_contract::{Size, VideoInputs, VideoLength, VideoSpec};
-use kinora_engine::{FilmJob, ReferenceFile, RenderGrid};
+use kinora_engine::{FilmJob, KindError, RenderGrid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::error::ComfyError;
 use super::workflow::{
     BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings, WorkflowNode, link,
 };
-use crate::servers::{file_ending, is_media_type};
+use crate::servers::{ReferenceReader, UpstreamError, file_ending, is_media_type, setting};
 
 /// Where films are saved in a server's output folder.
 const FOLDER: &str = "kinora";
@@ -21,15 +20,11 @@ const FOLDER: &str = "kinora";
 /// A workflow that takes requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowCard {
-    workflow: Workflow,
-    bindings: WorkflowBindings,
-    describe: WorkflowDescription,
+    /// The nodes that a run needs.
+    pub(crate) workflow: Workflow,
+    pub(crate) bindings: WorkflowBindings,
+    pub(crate) describe: WorkflowDescription,
 }
-
-/// Why workflow and bindings do not fit: a sentence for an operator.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CardError(pub String);
 
 /// The names of uploaded files, as their nodes take them, by role and in order.
 pub(crate) type UploadedFiles = BTreeMap<InputRole, Vec<String>>;
@@ -43,12 +38,12 @@ impl WorkflowCard {
         workflow: Workflow,
         bindings: WorkflowBindings,
         describe: WorkflowDescription,
-    ) -> Result<Self, CardError> {
-        bindings.check().map_err(CardError)?;
-        describe.check().map_err(CardError)?;
-        if workflow.node(&bindings.output).is_none() {
-            let known: Vec<String> = workflow.nodes().map(node_name).collect();
-            return Err(CardError(format!(
+    ) -> Result<Self, KindError> {
+        bindings.check()?;
+        describe.check()?;
+        if !workflow.nodes.contains_key(&bindings.output) {
+            let known: Vec<String> = workflow.nodes.iter().map(node_name).collect();
+            return Err(KindError(format!(
                 "bindings.output: the workflow has no node '{}'; it has {}",
                 bindings.output,
                 known.join(", ")
@@ -66,32 +61,14 @@ impl WorkflowCard {
         })
     }
 
-    /// Its bindings.
-    pub fn bindings(&self) -> &WorkflowBindings {
-        &self.bindings
-    }
-
-    /// Its rate, grid and version.
-    pub fn describe(&self) -> &WorkflowDescription {
-        &self.describe
-    }
-
-    /// The nodes that a run needs.
-    pub(crate) fn workflow(&self) -> &Workflow {
-        &self.workflow
-    }
-
     /// The graph of one request. `prompt_id` makes the output's name unique: from an identical graph a
     /// server would not save a film again.
-    ///
-    /// # Errors
-    /// [`ComfyError::Unsupported`] for a request beyond the bindings.
     pub(crate) fn fill(
         &self,
         spec: &VideoSpec,
         prompt_id: &str,
         uploaded: &UploadedFiles,
-    ) -> Result<Value, ComfyError> {
+    ) -> Result<Value, UpstreamError> {
         let mut graph = self.workflow.clone();
         for (targets, value) in self.values(spec)? {
             for BindingTarget { node, input } in &targets.0 {
@@ -109,13 +86,13 @@ impl WorkflowCard {
     }
 
     /// What the request says, with the inputs that take it.
-    fn values(&self, spec: &VideoSpec) -> Result<Vec<(&BindingTargets, Value)>, ComfyError> {
+    fn values(&self, spec: &VideoSpec) -> Result<Vec<(&BindingTargets, Value)>, UpstreamError> {
         let bindings = &self.bindings;
         let size = spec
             .render_size()
-            .ok_or(ComfyError::Unsupported("an undecided size"))?;
+            .ok_or_else(|| UpstreamError::Unsupported("an undecided size".into()))?;
         let VideoLength::Fixed(seconds) = spec.seconds else {
-            return Err(ComfyError::Unsupported("an automatic length"));
+            return Err(UpstreamError::Unsupported("an automatic length".into()));
         };
         let size = self.describe.size(size);
         let strength = spec.edit.as_ref().map(|edit| edit.strength);
@@ -145,10 +122,10 @@ impl WorkflowCard {
         graph: &mut Workflow,
         role: InputRole,
         names: &[String],
-    ) -> Result<(), ComfyError> {
+    ) -> Result<(), UpstreamError> {
         let slots = self.bindings.slots(role);
         if names.len() > slots.len() {
-            return Err(ComfyError::Unsupported("so many files"));
+            return Err(UpstreamError::Unsupported("so many files".into()));
         }
         for (index, slot) in slots.iter().enumerate() {
             match names.get(index).or(names.last()) {
@@ -156,7 +133,11 @@ impl WorkflowCard {
                     graph.set(&slot.node, &slot.input, json!(name));
                 }
                 _ if self.bindings.is_optional(role) => graph.remove(&slot.node),
-                _ => return Err(ComfyError::Unsupported("a request without a file")),
+                _ => {
+                    return Err(UpstreamError::Unsupported(
+                        "a request without a file".into(),
+                    ));
+                }
             }
         }
         Ok(())
@@ -197,10 +178,10 @@ fn check(
     output: &str,
     name: &str,
     target: &BindingTarget,
-) -> Result<(), CardError> {
-    let wrong = |what: String| Err(CardError(format!("bindings.{name} = \"{target}\": {what}")));
-    let Some(node) = needed.node(&target.node) else {
-        return wrong(match whole.node(&target.node) {
+) -> Result<(), KindError> {
+    let wrong = |what: String| Err(KindError(format!("bindings.{name} = \"{target}\": {what}")));
+    let Some(node) = needed.nodes.get(&target.node) else {
+        return wrong(match whole.nodes.get(&target.node) {
             Some(_) => format!(
                 "node {} does not lead to the output, node {output}",
                 target.node
@@ -246,7 +227,7 @@ pub struct WorkflowDescription {
     /// Frames per second of the films.
     pub fps: u32,
     /// Sides are multiples of this.
-    #[serde(default = "one")]
+    #[serde(default = "setting::<1>")]
     pub size_multiple: u32,
     /// The lengths that the model makes.
     #[serde(default)]
@@ -276,10 +257,6 @@ impl Default for LengthSteps {
     }
 }
 
-const fn one() -> u32 {
-    1
-}
-
 const fn yes() -> bool {
     true
 }
@@ -293,8 +270,8 @@ impl WorkflowDescription {
     ///
     /// # Errors
     /// A sentence for an operator.
-    pub fn check(&self) -> Result<(), String> {
-        let wrong = |what: &str| Err(format!("describe.{what}"));
+    pub fn check(&self) -> Result<(), KindError> {
+        let wrong = |what: &str| Err(KindError(format!("describe.{what}")));
         if !(1..=SIZE_MULTIPLE_MAX).contains(&self.size_multiple) {
             return wrong(
                 "size_multiple must be between 1 and 62: results are off by half of it, and may be by 31 pixels",
@@ -343,10 +320,12 @@ pub(crate) struct FileUpload {
 pub(crate) async fn read_files(
     job: &FilmJob<'_>,
     bytes_max: u64,
-) -> Result<Vec<FileUpload>, ComfyError> {
+) -> Result<Vec<FileUpload>, UpstreamError> {
     let roles = roles(job.spec);
     if roles.len() != job.references.len() {
-        return Err(ComfyError::Unsupported("references without their files"));
+        return Err(UpstreamError::Unsupported(
+            "references without their files".into(),
+        ));
     }
     let source = job.source.map(|file| (InputRole::SourceVideo, file));
     let mut counts: BTreeMap<InputRole, u32> = BTreeMap::new();
@@ -362,19 +341,10 @@ pub(crate) async fn read_files(
             } else {
                 "application/octet-stream".to_owned()
             },
-            bytes: bytes_of(file, bytes_max).await?,
+            bytes: ReferenceReader::new(bytes_max).read(file).await?,
         });
     }
     Ok(uploads)
-}
-
-async fn bytes_of(file: &ReferenceFile, bytes_max: u64) -> Result<Bytes, ComfyError> {
-    let metadata = tokio::fs::metadata(&file.path).await;
-    if metadata.map_err(ComfyError::Storage)?.len() > bytes_max {
-        return Err(ComfyError::FileTooLarge(bytes_max));
-    }
-    let bytes = tokio::fs::read(&file.path).await;
-    Ok(bytes.map_err(ComfyError::Storage)?.into())
 }
 
 #[cfg(test)]

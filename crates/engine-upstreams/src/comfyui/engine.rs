@@ -2,12 +2,14 @@
 //! `config.default.toml`. It does not inspect the film.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, FailureCode, VideoSpec, Warning, WarningCode};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use kinora_contract::{Clock, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
     EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmJob, FilmKind,
@@ -16,13 +18,12 @@ use kinora_engine::{
 use serde::Deserialize;
 
 use super::card::{WorkflowCard, WorkflowDescription};
-use super::error::ComfyError;
 use super::run::ComfyTicket;
-use super::shared::{ComfyOptions, ComfyServers, DISK_THREADS, SecretText, headers};
+use super::shared::ComfyServers;
 use super::workflow::{WORKFLOW_BYTES_MAX, Workflow, WorkflowBindings};
 use crate::servers::{
-    KeySource, PatienceLimits, SettingsError, SystemTimer, base_url, chain, check_each_once,
-    key_source,
+    DISK_THREADS, LAST_CALL_MAX, ServerOptions, SystemTimer, UpstreamError, check_positive,
+    key_source, milliseconds, read_small, read_ticket, seconds, setting,
 };
 
 /// An engine whose films a workflow makes.
@@ -38,9 +39,9 @@ impl ComfyEngine {
         let card = &comfy.0.card;
         let description = EngineDescription {
             name: name.to_owned(),
-            version: card.describe().version.clone(),
-            features: card.bindings().features(),
-            is_trained: card.describe().is_trained,
+            version: card.describe.version.clone(),
+            features: card.bindings.features(),
+            is_trained: card.describe.is_trained,
             final_from_video: false,
         };
         Self { comfy, description }
@@ -58,7 +59,7 @@ impl FilmEngine for ComfyEngine {
     }
 
     fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
-        if self.comfy.0.card.bindings().seed.is_empty() {
+        if self.comfy.0.card.bindings.seed.is_empty() {
             vec![WarningCode::SeedIgnored.into()]
         } else {
             Vec::new()
@@ -67,28 +68,23 @@ impl FilmEngine for ComfyEngine {
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
         refuse_unsupported(self.description.features, job.spec)?;
-        match self.comfy.make(job).await {
-            Ok(bytes) => {
-                tracing::debug!(bytes, "film received");
-                Ok(())
-            }
-            Err(ComfyError::Cancelled) => Err(EngineError::Cancelled),
-            Err(error) => Err(engine_error(&error)),
-        }
+        let bytes = self.comfy.make(job).await?;
+        tracing::debug!(bytes, "film received");
+        Ok(())
     }
 
     fn places(&self) -> Option<&Arc<Places>> {
-        Some(&self.comfy.0.places)
+        Some(&self.comfy.0.pool.places)
     }
 
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
-        let Some(ticket) = ComfyTicket::read(ticket) else {
+        let Some(ticket) = read_ticket::<ComfyTicket>(ticket) else {
             return Ok(());
         };
         match self.comfy.call_off(&ticket).await {
             // If the server is no longer configured, there is nobody to call off.
-            Ok(()) | Err(ComfyError::Forgotten(_)) => Ok(()),
-            Err(error) => Err(engine_error(&error)),
+            Ok(()) | Err(UpstreamError::Forgotten(_)) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -100,26 +96,6 @@ impl FilmEngine for ComfyEngine {
         self.comfy.ask_all().await
     }
 }
-
-/// Whose failure it is: the job's, unless a node failed without a code, the film cannot be read, or
-/// the server stopped answering.
-fn engine_error(error: &ComfyError) -> EngineError {
-    let (code, cause) = (error.code(), chain(error));
-    match error {
-        ComfyError::NoPlace(_) => EngineError::NoPlace(cause),
-        ComfyError::Failed {
-            code: FailureCode::GenerationFailed,
-            ..
-        }
-        | ComfyError::Unread(_)
-        | ComfyError::Silent { .. }
-        | ComfyError::Forgotten(_) => EngineError::JobFailed { code, cause },
-        _ => EngineError::CodedFailure { code, cause },
-    }
-}
-
-/// A run ends after `silence_seconds`. Its last call may take this much longer.
-const LAST_CALL_MAX: Duration = Duration::from_mins(3);
 
 /// An engine that is a workflow of ComfyUI servers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -137,26 +113,14 @@ pub struct ComfyKind {
     /// Empty: none.
     #[serde(default)]
     key_variable: String,
-    #[serde(default = "poll_milliseconds")]
+    #[serde(default = "setting::<1_000>")]
     poll_milliseconds: u32,
-    #[serde(default = "silence_seconds")]
+    #[serde(default = "setting::<600>")]
     silence_seconds: u32,
-    #[serde(default = "run_seconds")]
+    #[serde(default = "setting::<7_200>")]
     run_seconds: u32,
     bindings: WorkflowBindings,
     describe: WorkflowDescription,
-}
-
-const fn poll_milliseconds() -> u32 {
-    1_000
-}
-
-const fn silence_seconds() -> u32 {
-    600
-}
-
-const fn run_seconds() -> u32 {
-    7_200
 }
 
 impl EngineKind for ComfyKind {
@@ -166,24 +130,15 @@ impl EngineKind for ComfyKind {
                 "base_urls must name a server, such as http://127.0.0.1:8188".to_owned(),
             ));
         }
-        if let Some(odd) = self.base_urls.iter().find(|url| base_url(url).is_none()) {
-            return Err(KindError(format!(
-                "'{odd}' is not the base URL of a server, such as http://127.0.0.1:8188"
-            )));
-        }
-        check_each_once(&self.base_urls).map_err(unusable)?;
-        for (name, value) in [
+        check_positive(&[
             ("poll_milliseconds", self.poll_milliseconds),
             ("silence_seconds", self.silence_seconds),
             ("run_seconds", self.run_seconds),
-        ] {
-            if value == 0 {
-                return Err(KindError(format!("{name} must be at least 1")));
-            }
-        }
-        headers(&self.options()?.headers)?;
-        self.describe.check().map_err(KindError)?;
-        self.bindings.check().map_err(KindError)
+        ])?;
+        self.options()?;
+        self.headers()?;
+        self.describe.check()?;
+        self.bindings.check()
     }
 
     fn output(&self) -> EngineOutput<'_> {
@@ -198,7 +153,13 @@ impl EngineKind for ComfyKind {
 impl FilmKind for ComfyKind {
     fn engine(&self, name: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn FilmEngine>, KindError> {
         let timer = Arc::new(SystemTimer::new(clock.clone()));
-        let comfy = ComfyServers::new(self.card()?, self.options()?, timer, clock)?;
+        let comfy = ComfyServers::new(
+            self.card()?,
+            self.options()?,
+            &self.headers()?,
+            timer,
+            clock,
+        )?;
         Ok(Arc::new(ComfyEngine::new(comfy, name)))
     }
 
@@ -223,49 +184,53 @@ impl ComfyKind {
     /// Reads the workflow.
     fn card(&self) -> Result<WorkflowCard, KindError> {
         let path = self.workflow.display();
-        let unusable =
-            |error: &dyn std::fmt::Display| KindError(format!("workflow {path}: {error}"));
-        let length = std::fs::metadata(&self.workflow)
-            .map_err(|error| unusable(&error))?
-            .len();
-        if length > WORKFLOW_BYTES_MAX {
-            return Err(unusable(&"it is larger than any workflow"));
-        }
-        let bytes = std::fs::read(&self.workflow).map_err(|error| unusable(&error))?;
-        let workflow = Workflow::read(&bytes).map_err(|error| unusable(&error))?;
-        let card = WorkflowCard::new(workflow, self.bindings.clone(), self.describe.clone());
-        card.map_err(|error| KindError(error.0))
+        let text = read_small(&self.workflow, WORKFLOW_BYTES_MAX)
+            .map_err(|error| KindError(format!("workflow {path} {error}")))?;
+        let workflow = Workflow::read(text.as_bytes())
+            .map_err(|error| KindError(format!("workflow {path}: {error}")))?;
+        WorkflowCard::new(workflow, self.bindings.clone(), self.describe.clone())
     }
 
-    fn options(&self) -> Result<ComfyOptions, KindError> {
-        let defaults = ComfyOptions::new(self.base_urls.clone());
-        let headers = self.headers.iter();
-        Ok(ComfyOptions {
-            headers: headers
-                .map(|(name, value)| (name.clone(), value.0.clone()))
-                .collect(),
-            key: self.key()?,
-            poll_every: Duration::from_millis(self.poll_milliseconds.into()),
-            limits: PatienceLimits {
-                silence_max: seconds(self.silence_seconds),
-                run_max: seconds(self.run_seconds),
-                ..defaults.limits
-            },
-            ..defaults
+    fn options(&self) -> Result<ServerOptions, KindError> {
+        Ok(ServerOptions {
+            key: key_source(&self.key_file, &self.key_variable)?,
+            poll_every: milliseconds(self.poll_milliseconds),
+            silence_max: seconds(self.silence_seconds),
+            run_max: seconds(self.run_seconds),
+            // ComfyUI takes 100 MB by default.
+            request_bytes_max: 100 << 20,
+            // The list of a class's models can be long.
+            answer_bytes_max: 16 << 20,
+            ..ServerOptions::with_urls(&self.base_urls)?
         })
     }
 
-    fn key(&self) -> Result<KeySource, KindError> {
-        key_source(&self.key_file, &self.key_variable).map_err(unusable)
+    /// The headers of every call, marked as sensitive: one of them may be a key.
+    fn headers(&self) -> Result<HeaderMap, KindError> {
+        let mut headers = HeaderMap::new();
+        for (name, SecretText(value)) in &self.headers {
+            let known = HeaderName::try_from(name);
+            let (Ok(known), Ok(mut value)) = (known, HeaderValue::try_from(value)) else {
+                return Err(KindError(format!(
+                    "headers: '{name}' or its value fits into no header"
+                )));
+            };
+            value.set_sensitive(true);
+            headers.insert(known, value);
+        }
+        Ok(headers)
     }
 }
 
-fn unusable(error: SettingsError) -> KindError {
-    KindError(error.to_string())
-}
+/// Text that `Debug` does not show.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+struct SecretText(String);
 
-fn seconds(seconds: u32) -> Duration {
-    Duration::from_secs(seconds.into())
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 #[cfg(test)]

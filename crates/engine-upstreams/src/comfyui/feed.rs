@@ -66,18 +66,17 @@ async fn listen(
     id: String,
     events: mpsc::Sender<ComfyEvent>,
 ) {
-    let limits = shared.options.limits;
-    let backoff = SpreadBackoff::new(limits.backoff_first, limits.backoff_max, &id);
+    let backoff = SpreadBackoff::new(&shared.pool.options, &id);
     for attempt in 0..CONNECTS_MAX {
         let ended = match connect(&shared, index, &id).await {
             Ok(socket) => read(socket, &id, &events).await,
             Err(cause) => Err(cause),
         };
         if let Err(cause) = ended {
-            let server = &shared.upstreams[index].name;
+            let server = &shared.pool.servers[index].name;
             tracing::debug!(server, error = chain(&cause), "websocket of a job broke");
         }
-        shared.timer.sleep(backoff.wait(attempt)).await;
+        shared.pool.timer.sleep(backoff.wait(attempt)).await;
     }
 }
 
@@ -88,7 +87,7 @@ async fn read(
     events: &mpsc::Sender<ComfyEvent>,
 ) -> Result<(), CallError> {
     while let Some(message) = socket.next().await {
-        let event = match message.map_err(|error| CallError::Exchange(error.into()))? {
+        let event = match message.map_err(CallError::broken)? {
             Message::Text(text) => read_text(&text, id),
             Message::Binary(bytes) => read_binary(&bytes),
             _ => None,
@@ -108,23 +107,19 @@ async fn connect(
     index: usize,
     id: &str,
 ) -> Result<WebSocketStream<TokioIo<Upgraded>>, CallError> {
-    let upstream = &shared.upstreams[index];
+    let upstream = &shared.pool.servers[index];
     let mut url = upstream.url(&["ws"]);
     url.query_pairs_mut().append_pair("clientId", id);
     // It guards against caches, not against people: it need not be secret.
     let key = STANDARD.encode(&Sha1::digest(id.as_bytes())[..16]);
     let call = ServerCall {
-        method: Method::GET,
-        url,
-        body: None,
         headers: &[
             ("connection", "Upgrade"),
             ("upgrade", "websocket"),
             ("sec-websocket-version", "13"),
             ("sec-websocket-key", key.as_str()),
         ],
-        limit: shared.options.answer_timeout,
-        is_public: false,
+        ..ServerCall::new(Method::GET, url, shared.pool.options.answer_timeout)
     };
     let response = upstream.open(&call).await?;
     let expected = STANDARD.encode(Sha1::digest(format!("{key}{GUID}").as_bytes()));
@@ -137,7 +132,7 @@ async fn connect(
         });
     }
     let upgraded = hyper::upgrade::on(response).await;
-    let upgraded = upgraded.map_err(|error| CallError::Exchange(error.into()))?;
+    let upgraded = upgraded.map_err(CallError::broken)?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
@@ -160,10 +155,10 @@ pub(crate) enum ComfyEvent {
 fn read_text(message: &str, id: &str) -> Option<ComfyEvent> {
     let sent: Value = serde_json::from_str(message).ok()?;
     let data = sent.get("data")?;
-    if data.get("prompt_id").and_then(Value::as_str) != Some(id) {
+    if data["prompt_id"].as_str() != Some(id) {
         return None;
     }
-    match sent.get("type")?.as_str()? {
+    match sent["type"].as_str()? {
         "execution_cached" => {
             let nodes = data.get("nodes")?.as_array()?.iter();
             let done = nodes.filter_map(|node| Some((node.as_str()?.to_owned(), 1.0)));
@@ -223,7 +218,8 @@ impl NodeProgress {
     pub(crate) fn of(workflow: &Workflow) -> Self {
         Self {
             weights: workflow
-                .nodes()
+                .nodes
+                .iter()
                 .map(|(id, node)| {
                     let steps = node.inputs.get("steps").and_then(Value::as_f64);
                     (id.clone(), steps.unwrap_or(1.0).clamp(1.0, 1_000.0))

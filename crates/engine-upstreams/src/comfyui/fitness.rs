@@ -7,30 +7,23 @@ use kinora_engine::ServerReport;
 use serde_json::Value;
 
 use super::card::{WorkflowCard, bound, node_name};
-use super::error::ComfyError;
-use super::server::ComfyServer;
 use super::shared::{ComfyServers, ComfyShared};
 use super::workflow::{InputRole, WorkflowNode, link};
-use crate::servers::{chain, shown};
+use crate::servers::{UpstreamError, chain, shown};
 
 /// Longer lists of choices are cut.
 const CHOICES_SHOWN_MAX: usize = 12;
 
+/// Where a class has its inputs.
+const SECTIONS: [&str; 2] = ["required", "optional"];
+
 /// What a server says of classes; `None` for one that it does not have.
 type NodeClasses = BTreeMap<String, Option<Value>>;
-
-/// The classes of a workflow, each once.
-pub(crate) fn classes(card: &WorkflowCard) -> BTreeSet<&str> {
-    card.workflow()
-        .nodes()
-        .map(|(_, node)| &*node.class)
-        .collect()
-}
 
 /// Everything that keeps a server from running the workflow.
 fn find_problems(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
     let mut problems = Vec::new();
-    for (id, node) in card.workflow().nodes() {
+    for (id, node) in &card.workflow.nodes {
         let named = node_name((id, node));
         match known.get(&node.class).and_then(Option::as_ref) {
             Some(info) => problems.extend(of_node(card, &named, (id, node), info)),
@@ -52,18 +45,17 @@ fn of_node(
     info: &Value,
 ) -> Vec<String> {
     let mut problems = Vec::new();
-    let bound: Vec<_> = bound(card.bindings());
+    let bound = bound(&card.bindings);
     for name in inputs(info, "required") {
         let is_there = node.inputs.contains_key(name);
-        if !is_there && !is_dynamic(info, "required", name) {
+        if !is_there && !is_dynamic(info, name) {
             problems.push(format!(
                 "node {named}: the server's version needs an input '{name}', which the workflow lacks; export the workflow again from this server"
             ));
         }
     }
     for (binding, target) in bound.iter().filter(|(_, target)| target.node == *id) {
-        let sections = ["required", "optional"];
-        let mut names = sections
+        let mut names = SECTIONS
             .into_iter()
             .flat_map(|section| inputs(info, section));
         // Names with a full stop belong to inputs that grow others.
@@ -85,7 +77,7 @@ fn of_node(
         if let Some(choices) = choices.filter(|choices| !choices.contains(value)) {
             problems.push(format!(
                 "node {named}: '{name}' is {value}, which the server does not have; put the file into its models folder, or export the workflow with one of: {}",
-                listed(&choices)
+                listed(choices)
             ));
         }
     }
@@ -94,26 +86,23 @@ fn of_node(
 
 /// Names of a class's inputs in one section.
 fn inputs<'a>(info: &'a Value, section: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    let found = info.get("input").and_then(|input| input.get(section));
-    let found = found.and_then(Value::as_object);
+    let found = info["input"][section].as_object();
     found.into_iter().flatten().map(|(name, _)| name.as_str())
 }
 
-/// Whether an input takes a form of its own, under other names.
-fn is_dynamic(info: &Value, section: &str, name: &str) -> bool {
-    let kind = info
-        .get("input")
-        .and_then(|input| input.get(section)?.get(name)?.get(0)?.as_str());
+/// Whether a required input takes a form of its own, under other names.
+fn is_dynamic(info: &Value, name: &str) -> bool {
+    let kind = info["input"]["required"][name][0].as_str();
     kind.is_some_and(|kind| kind.starts_with("COMFY_"))
 }
 
 /// The values that an input may have: a list in place of its type, or options beside `COMBO`.
-fn choices(info: &Value, name: &str) -> Option<Vec<Value>> {
-    let mut sections = ["required", "optional"].into_iter();
-    let spec = sections.find_map(|section| info.get("input")?.get(section)?.get(name))?;
-    match spec.get(0)? {
-        Value::Array(choices) => Some(choices.clone()),
-        Value::String(kind) if kind == "COMBO" => spec.get(1)?.get("options")?.as_array().cloned(),
+fn choices<'a>(info: &'a Value, name: &str) -> Option<&'a Vec<Value>> {
+    let mut sections = SECTIONS.into_iter();
+    let spec = sections.find_map(|section| info["input"][section].get(name))?;
+    match &spec[0] {
+        Value::Array(choices) => Some(choices),
+        Value::String(kind) if kind == "COMBO" => spec[1]["options"].as_array(),
         _ => None,
     }
 }
@@ -135,8 +124,8 @@ fn listed(choices: &[Value]) -> String {
 
 /// A node that is no output is not run by itself.
 fn of_output(card: &WorkflowCard, known: &NodeClasses) -> Option<String> {
-    let output = &card.bindings().output;
-    let node = card.workflow().node(output)?;
+    let output = &card.bindings.output;
+    let node = card.workflow.nodes.get(output)?;
     let info = known.get(&node.class)?.as_ref()?;
     let is_output = info.get("output_node").and_then(Value::as_bool);
     (is_output == Some(false)).then(|| {
@@ -149,15 +138,15 @@ fn of_output(card: &WorkflowCard, known: &NodeClasses) -> Option<String> {
 
 /// Nodes of files that a request may lack must feed only inputs that may be empty.
 fn of_optional(card: &WorkflowCard, known: &NodeClasses) -> Vec<String> {
-    let bindings = card.bindings();
+    let bindings = &card.bindings;
     let roles = InputRole::ALL
         .into_iter()
         .filter(|role| bindings.is_optional(*role));
     let slots = roles.flat_map(|role| bindings.slots(role).iter().map(move |slot| (role, slot)));
     let mut problems = Vec::new();
     for (role, slot) in slots {
-        for (consumer, input) in card.workflow().fed_by(&slot.node) {
-            let node = card.workflow().node(consumer);
+        for (consumer, input) in card.workflow.fed_by(&slot.node) {
+            let node = card.workflow.nodes.get(consumer);
             let info = node.and_then(|node| known.get(&node.class)?.as_ref());
             if let (Some(node), Some(info)) = (node, info)
                 && inputs(info, "required").any(|name| name == input)
@@ -185,7 +174,7 @@ impl ComfyServers {
     /// Asks each server whether it can run the workflow: its version, classes, inputs and model files.
     pub async fn ask_all(&self) -> Vec<ServerReport> {
         let mut asked = Vec::new();
-        for (index, upstream) in self.0.upstreams.iter().enumerate() {
+        for (index, upstream) in self.0.pool.servers.iter().enumerate() {
             let refusal = match self.0.problems(index).await {
                 Ok(problems) => (!problems.is_empty()).then(|| problems.join("\n")),
                 Err(error) => Some(chain(&error)),
@@ -200,27 +189,20 @@ impl ComfyServers {
 }
 
 impl ComfyShared {
-    fn server(&self, index: usize) -> ComfyServer<'_> {
-        ComfyServer {
-            shared: self,
-            index,
-        }
-    }
-
     /// Checks whether an excluded server is available again.
     pub(crate) async fn probe(&self, index: usize) {
-        let name = &self.upstreams[index].name;
+        let name = &self.pool.servers[index].name;
         // What it has may have changed while it was away.
         self.set_fit(index, false);
         match self.version(index).await {
             Ok(_) => {
                 tracing::info!(server = name, "server available again");
-                self.places.record_recovery(index);
+                self.pool.places.record_recovery(index);
             }
             Err(error) => {
                 // Without an answer the call itself has recorded it.
-                if let ComfyError::Refused(cause) = &error {
-                    self.places.record_outage(index, &cause.to_string());
+                if let UpstreamError::Refused(cause) = &error {
+                    self.pool.record_outage(index, cause);
                 }
                 tracing::debug!(
                     server = name,
@@ -231,29 +213,29 @@ impl ComfyShared {
         }
     }
 
-    async fn version(&self, index: usize) -> Result<String, ComfyError> {
-        let server = self.server(index);
-        let limit = self.options.probe_timeout;
-        let reply = server.get(&["system_stats"], limit).await?;
-        if !reply.is_success() {
-            return Err(ComfyError::Refused(reply.refusal()));
-        }
-        let sent: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        let version = sent
+    /// The classes of the workflow, each once.
+    fn classes(&self) -> BTreeSet<&str> {
+        let nodes = self.card.workflow.nodes.values();
+        nodes.map(|node| &*node.class).collect()
+    }
+
+    async fn version(&self, index: usize) -> Result<String, UpstreamError> {
+        let stats = self.server(index).status(&["system_stats"]).await?;
+        let version = stats
             .pointer("/system/comfyui_version")
             .and_then(Value::as_str);
         Ok(shown(version.unwrap_or("unknown").as_bytes()))
     }
 
     /// What a server lacks for the workflow, once asked; `None` if it has everything.
-    pub(crate) async fn missing(&self, index: usize) -> Result<Option<String>, ComfyError> {
+    pub(crate) async fn missing(&self, index: usize) -> Result<Option<String>, UpstreamError> {
         if self.is_fit(index) {
             return Ok(None);
         }
         if !self.server(index).tells_jobs().await? {
             return Ok(Some(OLD.to_owned()));
         }
-        for class in classes(&self.card) {
+        for class in self.classes() {
             if self.server(index).class(class).await?.is_none() {
                 return Ok(Some(format!("it has no node class {class}")));
             }
@@ -263,14 +245,14 @@ impl ComfyShared {
     }
 
     /// Everything that keeps a server from running the workflow, for an operator.
-    async fn problems(&self, index: usize) -> Result<Vec<String>, ComfyError> {
+    async fn problems(&self, index: usize) -> Result<Vec<String>, UpstreamError> {
         let version = self.version(index).await?;
         let mut problems = Vec::new();
         if is_old(&version) {
             problems.push(format!("it is ComfyUI {version}: {OLD}"));
         }
         let mut known = NodeClasses::new();
-        for class in classes(&self.card) {
+        for class in self.classes() {
             let info = self.server(index).class(class).await?;
             known.insert(class.to_owned(), info);
         }

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use crate::servers::{CallError, chain};
+use crate::servers::{CallError, UpstreamError, chain};
 use futures_util::future::join_all;
+use kinora_http::ExchangeError;
 use serde_json::json;
 
-use super::error::ComfyError;
 use super::server::ComfyServer;
 use super::shared::ComfyServers;
 
@@ -31,9 +31,9 @@ impl ComfyServers {
     /// are logged.
     pub async fn free(&self) {
         let shared = &self.0;
-        let freed = shared.upstreams.iter().enumerate().map(async |(index, upstream)| {
-            let server = ComfyServer { shared, index };
-            match server.free().await {
+        let servers = shared.pool.servers.iter().enumerate();
+        let freed = servers.map(async |(index, upstream)| {
+            match shared.server(index).free().await {
                 Ok(true) => tracing::info!(server = upstream.name, "models unloaded"),
                 Ok(false) => tracing::warn!(
                     server = upstream.name,
@@ -94,8 +94,8 @@ impl MemoryWatch {
 impl ComfyServer<'_> {
     /// Whether the server has freed its memory in time. One late or failed answer says nothing of its memory, so it is
     /// asked again.
-    async fn free(&self) -> Result<bool, ComfyError> {
-        let timer = &self.shared.timer;
+    async fn free(&self) -> Result<bool, UpstreamError> {
+        let timer = &self.shared.pool.timer;
         let begun = timer.now();
         let (mut watch, mut failures, mut is_ordered) = (MemoryWatch::begin(begun), 0, false);
         loop {
@@ -123,26 +123,26 @@ impl ComfyServer<'_> {
         &self,
         is_ordered: &mut bool,
         watch: &mut MemoryWatch,
-    ) -> Result<bool, ComfyError> {
-        let limit = self.shared.options.probe_timeout;
+    ) -> Result<bool, UpstreamError> {
         if !*is_ordered {
             let order = json!({"unload_models": true, "free_memory": true});
+            let limit = self.shared.pool.options.probe_timeout;
             self.order(&["free"], &order, limit).await?;
             *is_ordered = true;
         }
-        let Some(memory) = self.memory(limit).await? else {
+        let Some(memory) = self.memory().await? else {
             return Ok(true);
         };
         // A job may hold little now and load its models next.
-        let works = self.works(limit).await?;
-        let now = self.shared.timer.now();
+        let works = self.works().await?;
+        let now = self.shared.pool.timer.now();
         watch.note(&memory, works, now);
         Ok(!works && memory.held <= HELD_MAX && watch.stood(now) >= SETTLED)
     }
 
     /// The memory of the server's devices; `None` where the server does not know what it holds.
-    async fn memory(&self, limit: Duration) -> Result<Option<ServerMemory>, ComfyError> {
-        let stats = self.status(&["system_stats"], limit).await?;
+    async fn memory(&self) -> Result<Option<ServerMemory>, UpstreamError> {
+        let stats = self.status(&["system_stats"]).await?;
         let devices = stats["devices"].as_array().into_iter().flatten();
         // For a processor, Apple's GPUs and DirectML it gives the whole memory instead.
         let mut memory = None;
@@ -155,19 +155,19 @@ impl ComfyServer<'_> {
     }
 
     /// Whether the server runs a job, of any client.
-    async fn works(&self, limit: Duration) -> Result<bool, ComfyError> {
-        let queue = self.status(&["queue"], limit).await?;
+    async fn works(&self) -> Result<bool, UpstreamError> {
+        let queue = self.status(&["queue"]).await?;
         Ok(queue["queue_running"]
             .as_array()
             .is_some_and(|jobs| !jobs.is_empty()))
     }
 }
 
-fn is_gone(error: &ComfyError) -> bool {
+fn is_gone(error: &UpstreamError) -> bool {
     matches!(
         error,
-        ComfyError::Busy {
-            cause: CallError::Connect(_),
+        UpstreamError::Busy {
+            cause: CallError::Exchange(ExchangeError::Connect(_)),
             ..
         }
     )

@@ -99,7 +99,7 @@ fn describe(graph: &Workflow, rates: &[BindingTarget]) -> String {
 }
 
 fn value<'a>(graph: &'a Workflow, target: &BindingTarget) -> Option<&'a Value> {
-    graph.node(&target.node)?.inputs.get(&target.input)
+    graph.nodes.get(&target.node)?.inputs.get(&target.input)
 }
 
 fn target(node: &str, input: &str) -> BindingTarget {
@@ -112,7 +112,8 @@ fn target(node: &str, input: &str) -> BindingTarget {
 /// The node that saves the film: one that takes a name, of a class that speaks of video.
 fn output(workflow: &Workflow, questions: &mut Vec<String>) -> String {
     let found: Vec<&String> = workflow
-        .nodes()
+        .nodes
+        .iter()
         .filter(|(_, node)| {
             let class = node.class.to_lowercase();
             let is_film = ["video", "webm"].iter().any(|word| class.contains(word));
@@ -140,7 +141,8 @@ fn literals(
     is_it: impl Fn(&Value) -> bool,
 ) -> Vec<BindingTarget> {
     graph
-        .nodes()
+        .nodes
+        .iter()
         .filter_map(|(id, node)| {
             let found = names
                 .iter()
@@ -165,11 +167,12 @@ fn texts_behind(graph: &Workflow, name: &str) -> Vec<BindingTarget> {
     let mut texts = Vec::new();
     let mut seen = BTreeSet::new();
     let mut open: Vec<String> = graph
-        .nodes()
-        .filter_map(|(_, node)| link(node.inputs.get(name)?).map(str::to_owned))
+        .nodes
+        .values()
+        .filter_map(|node| link(node.inputs.get(name)?).map(str::to_owned))
         .collect();
     while let Some(id) = open.pop() {
-        let Some(node) = graph.node(&id).filter(|_| seen.insert(id.clone())) else {
+        let Some(node) = graph.nodes.get(&id).filter(|_| seen.insert(id.clone())) else {
             continue;
         };
         let text = TEXTS
@@ -192,7 +195,8 @@ fn texts_behind(graph: &Workflow, name: &str) -> Vec<BindingTarget> {
 /// Width and height where both stand in one node; of those, the nodes that also have a length.
 fn sizes(graph: &Workflow) -> (Vec<BindingTarget>, Vec<BindingTarget>) {
     let sized: Vec<_> = graph
-        .nodes()
+        .nodes
+        .iter()
         .filter(|(_, node)| {
             let mut sides = ["width", "height"].iter();
             sides.all(|side| node.inputs.get(*side).is_some_and(Value::is_u64))
@@ -218,7 +222,7 @@ fn files(graph: &Workflow) -> Vec<(InputRole, BindingTarget)> {
         ("loadaudio", "audio"),
     ];
     let mut files = Vec::new();
-    for (id, node) in graph.nodes() {
+    for (id, node) in &graph.nodes {
         let class = node.class.to_lowercase().replace('_', "");
         let found = loaders.iter().find(|(loader, input)| {
             class.contains(loader) && node.inputs.get(*input).is_some_and(Value::is_string)

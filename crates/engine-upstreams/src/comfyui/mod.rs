@@ -14,7 +14,6 @@
 mod answer;
 mod card;
 mod engine;
-mod error;
 mod feed;
 mod fitness;
 mod free;
@@ -24,13 +23,10 @@ mod server;
 mod shared;
 mod workflow;
 
-pub use crate::servers::{PatienceLimits, SystemTimer, WaitTimer};
-pub use card::{CardError, WorkflowCard, WorkflowDescription};
+pub use crate::servers::{NamedServer, ServerOptions, SystemTimer, UpstreamError, WaitTimer};
+pub use card::{WorkflowCard, WorkflowDescription};
 pub use engine::{ComfyEngine, ComfyKind};
-pub use error::ComfyError;
 pub use import::{BindingProposal, propose};
 pub use run::ComfyTicket;
-pub use shared::{ComfyOptions, ComfyServers, DISK_THREADS};
-pub use workflow::{
-    BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings, WorkflowError,
-};
+pub use shared::ComfyServers;
+pub use workflow::{BindingTarget, BindingTargets, InputRole, Workflow, WorkflowBindings};

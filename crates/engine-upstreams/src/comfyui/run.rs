@@ -11,18 +11,18 @@ use bytes::Bytes;
 use kinora_contract::Size;
 use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish};
 use kinora_engine::{FilmJob, JobControl, RgbPicture, WorkStage};
+use kinora_http::ExchangeError;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
-use super::answer::{FilmLocation, FilmSearch, JobAnswer, JobState, film_of};
+use super::answer::{FilmLocation, FilmSearch, JobState, film_of};
 use super::card::{FileUpload, UploadedFiles, read_files};
-use super::error::ComfyError;
 use super::feed::{ComfyEvent, EventFeed, NodeProgress};
-use super::server::{ComfyServer, SubmitAnswer};
+use super::server::{ComfyServer, SubmitMiss};
 use super::shared::{ComfyServers, ComfyShared};
-use crate::servers::{CallError, PatienceError, TaskPatience, chain};
+use crate::servers::{CallError, TaskPatience, UpstreamError, chain, read_ticket};
 
 impl ComfyServers {
     /// Makes the film of `job`, or follows its ticket, and writes it to the new file `job.to`, which is
@@ -32,23 +32,22 @@ impl ComfyServers {
     /// be followed later.
     ///
     /// # Errors
-    /// [`ComfyError`], but never [`ComfyError::Busy`].
-    pub async fn make(&self, job: &FilmJob<'_>) -> Result<u64, ComfyError> {
-        let options = &self.0.options;
+    /// [`UpstreamError`], but never [`UpstreamError::Busy`].
+    pub async fn make(&self, job: &FilmJob<'_>) -> Result<u64, UpstreamError> {
         let mut attempt = JobAttempt {
             shared: &self.0,
             job,
             id: prompt_id(job.key),
-            patience: TaskPatience::new(&*self.0.timer, job.cancel, options.limits, job.key),
+            patience: self.0.pool.patience(job.cancel, job.key),
             view: ProgressView {
                 control: job.control,
-                progress: NodeProgress::of(self.0.card.workflow()),
+                progress: NodeProgress::of(&self.0.card.workflow),
                 fraction: 0.0,
             },
             at: None,
             unfit: BTreeMap::new(),
         };
-        let (mut ticket, mut resubmits) = (job.ticket.and_then(ComfyTicket::read), 0);
+        let (mut ticket, mut resubmits) = (job.ticket.and_then(read_ticket), 0);
         loop {
             let entered = match ticket.take() {
                 Some(ticket) => attempt.resume(ticket),
@@ -56,13 +55,15 @@ impl ComfyServers {
             };
             let ended = match entered {
                 Ok(visit) => {
-                    job.control.place.set_chosen(&self.0.places, visit.index);
+                    job.control
+                        .place
+                        .set_chosen(&self.0.pool.places, visit.index);
                     attempt.follow(&visit).await
                 }
                 Err(error) => Err(error),
             };
             match ended {
-                Err(error @ ComfyError::Forgotten(_)) if resubmits < options.resubmits_max => {
+                Err(error @ UpstreamError::Forgotten(_)) if resubmits < RESUBMITS_MAX => {
                     resubmits += 1;
                     attempt.at = None;
                     tracing::warn!(%error, "server lost the job; submitting it again");
@@ -81,37 +82,13 @@ impl ComfyServers {
     /// Stops the job of `ticket`. A finished or unknown job counts as stopped.
     ///
     /// # Errors
-    /// [`ComfyError::Busy`] if the server does not answer. [`ComfyError::Forgotten`] if it is no longer
+    /// [`UpstreamError::Busy`] if the server does not answer. [`UpstreamError::Forgotten`] if it is no longer
     /// configured.
-    pub async fn call_off(&self, ticket: &ComfyTicket) -> Result<(), ComfyError> {
-        let index = self
-            .0
-            .index_of(&ticket.comfyui)
-            .ok_or_else(|| ComfyError::Forgotten(ticket.comfyui.clone()))?;
-        let server = ComfyServer {
-            shared: &self.0,
-            index,
-        };
-        let limit = self.0.options.cancel_timeout;
+    pub async fn call_off(&self, ticket: &ComfyTicket) -> Result<(), UpstreamError> {
+        let server = self.0.server(self.0.pool.index_of(&ticket.comfyui)?);
+        let limit = self.0.pool.options.cancel_timeout;
         let stopped = timeout(limit, server.cancel(&ticket.prompt_id)).await;
-        stopped.unwrap_or_else(|_| {
-            Err(ComfyError::Busy {
-                after: limit,
-                cause: crate::servers::CallError::Timeout(limit),
-            })
-        })
-    }
-}
-
-impl JobAttempt<'_> {
-    /// Goes back to the job of an earlier attempt.
-    fn resume(&mut self, ticket: ComfyTicket) -> Result<PlaceVisit, ComfyError> {
-        let Some(index) = self.shared.index_of(&ticket.comfyui) else {
-            return Err(ComfyError::Forgotten(ticket.comfyui));
-        };
-        self.at = Some(index);
-        self.id = ticket.prompt_id;
-        Ok(self.shared.places.record_visit(index))
+        stopped.unwrap_or_else(|_| Err(UpstreamError::later(ExchangeError::Timeout(limit).into())))
     }
 }
 
@@ -125,21 +102,6 @@ pub struct ComfyTicket {
     pub prompt_id: String,
 }
 
-impl ComfyTicket {
-    /// The ticket of an earlier attempt, unless another kind of engine made it.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        let ticket = serde_json::from_str(text);
-        if let Err(error) = &ticket {
-            tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
-        }
-        ticket.ok()
-    }
-
-    pub(crate) fn text(&self) -> String {
-        serde_json::json!({"comfyui": self.comfyui, "prompt_id": self.prompt_id}).to_string()
-    }
-}
-
 /// A UUID of version 8 (RFC 9562, 5.8) in lower case, as ComfyUI demands.
 pub(crate) fn prompt_id(key: &str) -> String {
     let mut hash = Sha256::new();
@@ -149,14 +111,15 @@ pub(crate) fn prompt_id(key: &str) -> String {
     bytes.copy_from_slice(&hash.finalize()[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let mut id = String::with_capacity(36);
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            id.push('-');
-        }
-        id.push_str(&format!("{byte:02x}"));
-    }
-    id
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-")
 }
 
 /// Larger previews are not shown.
@@ -164,76 +127,36 @@ const PREVIEW_SIDE_MAX: u32 = 2_048;
 
 /// An attempt and what it has learned.
 struct JobAttempt<'a> {
-    pub(crate) shared: &'a Arc<ComfyShared>,
-    pub(crate) job: &'a FilmJob<'a>,
+    shared: &'a Arc<ComfyShared>,
+    job: &'a FilmJob<'a>,
     /// The job's identifier at every server.
-    pub(crate) id: String,
-    pub(crate) patience: TaskPatience<'a>,
-    pub(crate) view: ProgressView<'a>,
+    id: String,
+    patience: TaskPatience<'a>,
+    view: ProgressView<'a>,
     /// The server that may have the job.
-    pub(crate) at: Option<usize>,
+    at: Option<usize>,
     /// What each server lacks that cannot run the workflow.
     unfit: BTreeMap<usize, String>,
 }
 
 /// What the task's client sees of the work.
 struct ProgressView<'a> {
-    pub(crate) control: &'a JobControl,
-    pub(crate) progress: NodeProgress,
+    control: &'a JobControl,
+    progress: NodeProgress,
     /// The fraction done; never decreases.
-    pub(crate) fraction: f64,
-}
-
-impl<'a> JobAttempt<'a> {
-    pub(crate) fn server(&self, index: usize) -> ComfyServer<'a> {
-        ComfyServer {
-            shared: self.shared,
-            index,
-        }
-    }
-
-    /// Waits for `working`, or for a cancel.
-    async fn unless_cancelled<T>(
-        &self,
-        working: impl Future<Output = Result<T, ComfyError>>,
-    ) -> Result<T, ComfyError> {
-        tokio::select! {
-            biased;
-            () = self.job.cancel.cancelled() => Err(ComfyError::Cancelled),
-            worked = working => worked,
-        }
-    }
-
-    /// Stops the job at the server that may have it.
-    pub(crate) async fn call_off(&self) {
-        let Some(index) = self.at else {
-            return;
-        };
-        let limit = self.shared.options.cancel_timeout;
-        let error = match timeout(limit, self.server(index).cancel(&self.id)).await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => chain(&error),
-            Err(_) => format!("no answer within {limit:?}"),
-        };
-        let server = &self.shared.upstreams[index].name;
-        tracing::warn!(
-            server,
-            error,
-            "server did not accept the cancel and may still work on the job"
-        );
-    }
+    fraction: f64,
 }
 
 impl ProgressView<'_> {
     /// Reports a sign of life.
-    pub(crate) fn alive(&mut self, fraction: f64) {
+    fn alive(&mut self, fraction: f64) {
         self.fraction = self.fraction.max(fraction.clamp(0.0, 1.0));
         // A cancel arrives through the job's token.
         let _ = self.control.report(WorkStage::Generating, self.fraction);
     }
 
     /// Shows an event; returns whether the job has ended.
-    pub(crate) async fn show(&mut self, event: ComfyEvent, shared: &ComfyShared) -> bool {
+    async fn show(&mut self, event: ComfyEvent, shared: &ComfyShared) -> bool {
         match event {
             ComfyEvent::Nodes(nodes) => {
                 let fraction = self.progress.record(nodes);
@@ -254,6 +177,7 @@ impl ProgressView<'_> {
 /// Decodes a preview; one that cannot be decoded is not shown.
 async fn decoded(image: Bytes, shared: &ComfyShared) -> Option<RgbPicture> {
     let decoding = shared
+        .pool
         .disk
         .run(move || kinora_media_decode::image_of(&image, PREVIEW_SIDE_MAX));
     match decoding.await.ok()? {
@@ -270,47 +194,62 @@ async fn decoded(image: Bytes, shared: &ComfyShared) -> Option<RgbPicture> {
 
 /// Number of consecutive polls that must report a job as unknown before it counts as forgotten: a submit
 /// whose connection broke may arrive a moment later.
-pub(crate) const MISSING_MAX: u32 = 2;
+const MISSING_MAX: u32 = 2;
+/// Maximum number of resubmits of a job that its server no longer knows.
+const RESUBMITS_MAX: u32 = 3;
+/// Maximum number of polls for the outputs of a completed job: they may come a moment later.
+const LAG_POLLS_MAX: u32 = 10;
 /// Where files are uploaded to, in a server's input folder; the task's own folder is in it.
 const FOLDER: &str = "kinora";
 
-/// Why a server does not have the job.
-enum EntryMiss {
-    /// Nothing is wrong with the request: try the next.
-    Next(CallError),
-    /// This server cannot run the workflow.
-    Lacks(String),
-    /// No other server may be tried.
-    Final(ComfyError),
-}
+impl JobAttempt<'_> {
+    /// Goes back to the job of an earlier attempt.
+    fn resume(&mut self, ticket: ComfyTicket) -> Result<PlaceVisit, UpstreamError> {
+        let index = self.shared.pool.index_of(&ticket.comfyui)?;
+        self.at = Some(index);
+        self.id = ticket.prompt_id;
+        Ok(self.shared.pool.places.record_visit(index))
+    }
 
-impl From<ComfyError> for EntryMiss {
-    fn from(error: ComfyError) -> Self {
-        match error {
-            ComfyError::Busy { cause, .. } => Self::Next(cause),
-            other => Self::Final(other),
+    /// Waits for `working`, or for a cancel.
+    async fn unless_cancelled<T>(
+        &self,
+        working: impl Future<Output = Result<T, UpstreamError>>,
+    ) -> Result<T, UpstreamError> {
+        tokio::select! {
+            biased;
+            () = self.job.cancel.cancelled() => Err(UpstreamError::Cancelled),
+            worked = working => worked,
         }
     }
-}
 
-impl JobAttempt<'_> {
+    /// Stops the job at the server that may have it.
+    async fn call_off(&self) {
+        if let Some(index) = self.at {
+            let cancelling = self.shared.server(index);
+            let cancelling = cancelling.cancel(&self.id);
+            self.shared.pool.pass_cancel_on(index, cancelling).await;
+        }
+    }
+
     /// Brings the job to a server, and returns its visit there.
-    pub(crate) async fn enter(&mut self) -> Result<PlaceVisit, ComfyError> {
-        let bytes_max = self.shared.options.upload_bytes_max;
+    async fn enter(&mut self) -> Result<PlaceVisit, UpstreamError> {
+        let pool = &self.shared.pool;
+        let bytes_max = pool.options.request_bytes_max;
         let uploads = read_files(self.job, bytes_max).await?;
         let avoid = self.job.control.place.avoided();
         let mut last = CallError::NoUpstream;
-        let mut changes = self.shared.places.changes();
+        let mut changes = pool.places.changes();
         loop {
             changes.mark_unchanged();
             if self.job.cancel.is_cancelled() {
-                return Err(ComfyError::Cancelled);
+                return Err(UpstreamError::Cancelled);
             }
             let unfit = &self.unfit;
-            if unfit.len() == self.shared.upstreams.len() {
-                return Err(ComfyError::Unfit(self.lacking()));
+            if unfit.len() == pool.servers.len() {
+                return Err(UpstreamError::Unfit(self.lacking()));
             }
-            let choice = self.shared.places.choose(&PlaceWish {
+            let choice = pool.places.choose(&PlaceWish {
                 may: &|index| !unfit.contains_key(&index),
                 prefers: &|_| false,
                 avoid: &avoid,
@@ -325,24 +264,24 @@ impl JobAttempt<'_> {
                 }
                 PlaceChoice::Wait(until) => {
                     let cause = mem::replace(&mut last, CallError::NoUpstream);
-                    let wait = until.saturating_sub(self.shared.timer.now());
+                    let wait = until.saturating_sub(pool.timer.now());
                     // Wakes up when a server is available sooner than expected.
                     let changed = async { changes.changed().await.unwrap_or(()) };
                     let waited = self.patience.wait_for(changed, wait, cause).await;
                     waited.map_err(|error| match error {
-                        PatienceError::Silent { cause, .. } => ComfyError::NoPlace(cause),
-                        error => error.into(),
+                        UpstreamError::Silent { cause, .. } => UpstreamError::NoPlace(cause),
+                        error => error,
                     })?;
                 }
                 PlaceChoice::Take(visit) => match self.enter_at(visit.index, &uploads).await {
                     Ok(()) => return Ok(visit),
-                    Err(EntryMiss::Next(cause)) => last = cause,
-                    Err(EntryMiss::Lacks(what)) => {
-                        let server = &self.shared.upstreams[visit.index].name;
+                    Err(SubmitMiss::Next(cause) | SubmitMiss::Unclear(cause)) => last = cause,
+                    Err(SubmitMiss::Lacks(what)) => {
+                        let server = &pool.servers[visit.index].name;
                         tracing::warn!(server, what, "server cannot run the workflow");
                         self.unfit.insert(visit.index, what);
                     }
-                    Err(EntryMiss::Final(error)) => return Err(error),
+                    Err(SubmitMiss::Final(error)) => return Err(error),
                 },
             }
         }
@@ -351,17 +290,17 @@ impl JobAttempt<'_> {
     /// What each server lacks.
     fn lacking(&self) -> String {
         let told = self.unfit.iter().map(|(index, what)| {
-            let name = &self.shared.upstreams[*index].name;
+            let name = &self.shared.pool.servers[*index].name;
             format!("{name}: {what}")
         });
         told.collect::<Vec<_>>().join("; ")
     }
 
-    async fn enter_at(&mut self, index: usize, uploads: &[FileUpload]) -> Result<(), EntryMiss> {
-        let server = self.server(index);
+    async fn enter_at(&mut self, index: usize, uploads: &[FileUpload]) -> Result<(), SubmitMiss> {
+        let server = self.shared.server(index);
         let missing = self.unless_cancelled(self.shared.missing(index)).await?;
         if let Some(what) = missing {
-            return Err(EntryMiss::Lacks(what));
+            return Err(SubmitMiss::Lacks(what));
         }
         // An attempt whose ticket was lost may have brought it here.
         if self
@@ -377,27 +316,23 @@ impl JobAttempt<'_> {
         let graph = card.fill(self.job.spec, &self.id, &uploaded)?;
         // Before the submit: a process that dies now asks there first.
         self.keep(index).await?;
-        let submitted = self.submit(server, &graph).await?;
-        let miss = match submitted {
-            SubmitAnswer::Accepted => {
-                tracing::info!(
-                    server = server.upstream().name,
-                    id = self.id,
-                    "job submitted"
-                );
+        let miss = match self.submit(server, &graph).await {
+            Ok(()) => {
+                let server = &server.upstream().name;
+                tracing::info!(server, id = self.id, "job submitted");
                 return Ok(());
             }
-            SubmitAnswer::Unclear(cause) => match self.settle(server, cause).await? {
+            Err(SubmitMiss::Unclear(cause)) => match self.settle(server, cause).await? {
                 None => return Ok(()),
-                Some(cause) => EntryMiss::Next(cause),
+                Some(cause) => SubmitMiss::Next(cause),
             },
-            SubmitAnswer::NotTaken(cause) => EntryMiss::Next(cause),
-            SubmitAnswer::Lacks(what) => {
-                self.shared.set_fit(index, false);
-                EntryMiss::Lacks(what)
-            }
-            SubmitAnswer::Refused(cause) => EntryMiss::Final(ComfyError::Refused(cause)),
+            // Cancelled: the server may have taken the job.
+            Err(miss @ SubmitMiss::Final(UpstreamError::Cancelled)) => return Err(miss),
+            Err(miss) => miss,
         };
+        if let SubmitMiss::Lacks(_) = miss {
+            self.shared.set_fit(index, false);
+        }
         self.at = None;
         Err(miss)
     }
@@ -406,7 +341,7 @@ impl JobAttempt<'_> {
         &self,
         server: ComfyServer<'_>,
         uploads: &[FileUpload],
-    ) -> Result<UploadedFiles, ComfyError> {
+    ) -> Result<UploadedFiles, UpstreamError> {
         let folder = format!("{FOLDER}/{}", self.id);
         let mut uploaded = UploadedFiles::new();
         for upload in uploads {
@@ -417,36 +352,33 @@ impl JobAttempt<'_> {
     }
 
     /// Stores where the job is about to be.
-    async fn keep(&mut self, index: usize) -> Result<(), ComfyError> {
+    async fn keep(&mut self, index: usize) -> Result<(), UpstreamError> {
         let ticket = ComfyTicket {
-            comfyui: self.shared.upstreams[index].name.clone(),
+            comfyui: self.shared.pool.servers[index].name.clone(),
             prompt_id: self.id.clone(),
         };
-        let kept = self.job.tickets.store(&ticket.text()).await;
-        kept.map_err(ComfyError::NotKept)?;
+        let ticket = json!(ticket).to_string();
+        let kept = self.job.tickets.store(&ticket).await;
+        kept.map_err(UpstreamError::NotKept)?;
         self.at = Some(index);
         Ok(())
     }
 
     /// Submits once. A cancel waits briefly for the answer, so that an accepted job can be stopped.
-    async fn submit(
-        &self,
-        server: ComfyServer<'_>,
-        graph: &Value,
-    ) -> Result<SubmitAnswer, ComfyError> {
+    async fn submit(&self, server: ComfyServer<'_>, graph: &Value) -> Result<(), SubmitMiss> {
         if self.job.cancel.is_cancelled() {
-            return Err(ComfyError::Cancelled);
+            return Err(UpstreamError::Cancelled.into());
         }
         let submitting = server.submit(&self.id, graph);
         tokio::pin!(submitting);
         tokio::select! {
             biased;
             () = self.job.cancel.cancelled() => {
-                let limit = self.shared.options.cancel_timeout;
+                let limit = self.shared.pool.options.cancel_timeout;
                 let _ = timeout(limit, submitting).await;
-                Err(ComfyError::Cancelled)
+                Err(UpstreamError::Cancelled.into())
             }
-            submitted = &mut submitting => Ok(submitted),
+            submitted = &mut submitting => submitted,
         }
     }
 
@@ -455,7 +387,7 @@ impl JobAttempt<'_> {
         &self,
         server: ComfyServer<'_>,
         cause: CallError,
-    ) -> Result<Option<CallError>, ComfyError> {
+    ) -> Result<Option<CallError>, UpstreamError> {
         let (mut failures, mut missing) = (0, 0);
         loop {
             match self.unless_cancelled(server.look(&self.id)).await {
@@ -465,14 +397,12 @@ impl JobAttempt<'_> {
                     if missing >= MISSING_MAX {
                         return Ok(Some(cause));
                     }
-                    self.patience.sleep(self.shared.options.poll_every).await?;
+                    self.patience.wait_for_poll().await?;
                 }
-                Err(ComfyError::Busy { after, cause }) => {
+                Err(error) => {
                     missing = 0;
-                    self.patience.wait_to_retry(after, cause, failures).await?;
-                    failures += 1;
+                    self.patience.retry(error, &mut failures).await?;
                 }
-                Err(error) => return Err(error),
             }
         }
     }
@@ -483,17 +413,17 @@ const BEGUN: f64 = 0.01;
 
 impl JobAttempt<'_> {
     /// Waits for the job at its server and saves its film; returns its length in bytes.
-    pub(crate) async fn follow(&mut self, visit: &PlaceVisit) -> Result<u64, ComfyError> {
+    async fn follow(&mut self, visit: &PlaceVisit) -> Result<u64, UpstreamError> {
         let cancel = self.job.cancel;
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(ComfyError::Cancelled),
+            () = cancel.cancelled() => Err(UpstreamError::Cancelled),
             ended = self.poll_and_fetch(visit.index) => ended,
         }
     }
 
-    async fn poll_and_fetch(&mut self, index: usize) -> Result<u64, ComfyError> {
-        let server = self.server(index);
+    async fn poll_and_fetch(&mut self, index: usize) -> Result<u64, UpstreamError> {
+        let server = self.shared.server(index);
         let mut feed = EventFeed::open(Arc::clone(self.shared), index, &self.id);
         let (mut failures, mut missing) = (0, 0);
         loop {
@@ -504,11 +434,11 @@ impl JobAttempt<'_> {
                     match seen.state {
                         JobState::Completed => {
                             self.hear(1.0);
-                            let film = self.film_at(index, seen).await?;
-                            return self.fetch(index, &film).await;
+                            let film = self.film_at(server, seen.outputs).await?;
+                            return self.fetch(server, &film).await;
                         }
                         JobState::Failed { code, text } => {
-                            return Err(ComfyError::Failed { code, text });
+                            return Err(UpstreamError::Failed { code, text });
                         }
                         JobState::Pending => self.hear(0.0),
                         JobState::Running => self.hear(BEGUN),
@@ -522,22 +452,18 @@ impl JobAttempt<'_> {
                     missing += 1;
                     if missing >= MISSING_MAX {
                         let name = server.upstream().name.clone();
-                        return Err(ComfyError::Forgotten(name));
+                        return Err(UpstreamError::Forgotten(name));
                     }
-                    self.patience.sleep(self.shared.options.poll_every).await?;
+                    self.patience.wait_for_poll().await?;
                 }
-                Err(ComfyError::Busy { after, cause }) => {
-                    self.patience.wait_to_retry(after, cause, failures).await?;
-                    failures += 1;
-                }
-                Err(error) => return Err(error),
+                Err(error) => self.patience.retry(error, &mut failures).await?,
             }
         }
     }
 
     /// Shows events until the next look is due, or the job says that it has ended.
-    async fn pass(&mut self, feed: &mut EventFeed) -> Result<(), ComfyError> {
-        let slept = self.patience.sleep(self.shared.options.poll_every);
+    async fn pass(&mut self, feed: &mut EventFeed) -> Result<(), UpstreamError> {
+        let slept = self.patience.wait_for_poll();
         tokio::pin!(slept);
         loop {
             tokio::select! {
@@ -547,56 +473,56 @@ impl JobAttempt<'_> {
                         return Ok(());
                     }
                 }
-                slept = &mut slept => {
-                    slept?;
-                    return Ok(());
-                }
+                slept = &mut slept => return slept,
             }
         }
     }
 
     /// Finds the film of a completed job. Its outputs may come a moment later than its state.
-    async fn film_at(&self, index: usize, seen: JobAnswer) -> Result<FilmLocation, ComfyError> {
-        let (server, output) = (self.server(index), &self.shared.card.bindings().output);
-        let mut outputs = seen.outputs;
+    async fn film_at(
+        &self,
+        server: ComfyServer<'_>,
+        mut outputs: Value,
+    ) -> Result<FilmLocation, UpstreamError> {
+        let output = &self.shared.card.bindings.output;
         let (mut polls, mut failures) = (0, 0);
         loop {
             match film_of(&outputs, output) {
                 FilmSearch::Film(film) => return Ok(film),
                 FilmSearch::Others(names) => {
                     let names = names.join(", ");
-                    return Err(ComfyError::NoFilm(format!(
+                    return Err(UpstreamError::NoFilm(format!(
                         "node {output} made {names}; let it save an MP4 with H.264"
                     )));
                 }
-                FilmSearch::Nothing if polls == self.shared.options.lag_polls_max => {
-                    return Err(ComfyError::NoFilm(format!(
+                FilmSearch::Nothing if polls == LAG_POLLS_MAX => {
+                    return Err(UpstreamError::NoFilm(format!(
                         "node {output} put out no file; is it the node that saves the film?"
                     )));
                 }
                 FilmSearch::Nothing => {}
             }
             if polls > 0 {
-                self.patience.sleep(self.shared.options.poll_every).await?;
+                self.patience.wait_for_poll().await?;
             }
-            match server.history(&self.id).await {
+            match server.outputs(&self.id).await {
                 Ok(seen) => {
-                    outputs = seen.map(|seen| seen.outputs).unwrap_or_default();
+                    outputs = seen;
                     polls += 1;
                     failures = 0;
                 }
-                Err(ComfyError::Busy { after, cause }) => {
-                    self.patience.wait_to_retry(after, cause, failures).await?;
-                    failures += 1;
-                }
-                Err(error) => return Err(error),
+                Err(error) => self.patience.retry(error, &mut failures).await?,
             }
         }
     }
 
-    async fn fetch(&mut self, index: usize, film: &FilmLocation) -> Result<u64, ComfyError> {
-        let server = self.server(index);
-        let mut attempt = 0;
+    async fn fetch(
+        &mut self,
+        server: ComfyServer<'_>,
+        film: &FilmLocation,
+    ) -> Result<u64, UpstreamError> {
+        let attempts_max = self.shared.pool.options.result_attempts_max;
+        let mut failures = 0;
         loop {
             let (view, patience) = (&mut self.view, &self.patience);
             let mut on_bytes = |_| {
@@ -605,20 +531,18 @@ impl JobAttempt<'_> {
                     view.alive(view.fraction);
                 }
             };
-            let fetched = server.film(film, self.job.to, &mut on_bytes);
-            // The same limit as for polls, in real time like the limits of sockets.
-            let fetched = timeout(patience.time_left(), fetched).await;
-            let fetched = fetched.unwrap_or_else(|_| Err(patience.overdue().into()));
-            let Err(ComfyError::Busy { after, cause }) = fetched else {
-                return fetched;
-            };
-            attempt += 1;
-            if attempt == self.shared.options.film_attempts_max {
-                return Err(ComfyError::Unread(cause));
+            let fetching = server.film(film, self.job.to, &mut on_bytes);
+            match patience.within_time(fetching).await {
+                Err(UpstreamError::Busy { cause, .. }) if failures + 1 == attempts_max => {
+                    return Err(UpstreamError::NoResult(cause));
+                }
+                Err(error @ UpstreamError::Busy { .. }) => {
+                    // Completion is a sign of life, and so are received bytes; attempts are counted separately.
+                    self.patience.record_activity();
+                    self.patience.retry(error, &mut failures).await?;
+                }
+                fetched => return fetched,
             }
-            // Completion is a sign of life, and so are received bytes; attempts are counted separately.
-            self.patience.record_activity();
-            self.patience.wait_to_retry(after, cause, attempt).await?;
         }
     }
 

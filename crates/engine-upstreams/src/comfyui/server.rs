@@ -4,19 +4,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::servers::{
-    CallError, EncodedBody, FormPart, PartContent, ResultError, ResultTarget, ServerAnswer,
-    ServerCall, UpstreamServer, chain, encode_form, retry_after, save_result, shown,
-};
 use hyper::Method;
 use serde_json::{Value, json};
-use url::Url;
 
-use super::answer::FilmLocation;
-use super::answer::{self, JobAnswer};
+use super::answer::{self, FilmLocation, JobAnswer};
 use super::card::FileUpload;
-use super::error::ComfyError;
 use super::shared::ComfyShared;
+use crate::servers::{
+    AnswerError, CallError, EncodedBody, FormPart, ServerAnswer, ServerCall, ServerOptions,
+    UpstreamError, UpstreamServer, encode_form, retry_after, shown,
+};
 
 /// The name of no job.
 const NO_JOB: &str = "00000000-0000-0000-0000-000000000000";
@@ -28,41 +25,64 @@ pub(crate) struct ComfyServer<'a> {
     pub(crate) index: usize,
 }
 
-/// What became of a submit.
+impl ComfyShared {
+    pub(crate) const fn server(&self, index: usize) -> ComfyServer<'_> {
+        ComfyServer {
+            shared: self,
+            index,
+        }
+    }
+}
+
+/// Why a server does not have a job.
 #[derive(Debug)]
-pub(crate) enum SubmitAnswer {
-    /// The server has the job.
-    Accepted,
-    /// This server lacks something; another may have it.
-    Lacks(String),
-    /// Every server would refuse it.
-    Refused(CallError),
-    /// The server certainly has not taken the job.
-    NotTaken(CallError),
-    /// The server may have taken the job.
+pub(crate) enum SubmitMiss {
+    /// It certainly has not taken the job, and nothing is wrong with the request: try the next.
+    Next(CallError),
+    /// It may have taken the job.
     Unclear(CallError),
+    /// It cannot run the workflow; another may.
+    Lacks(String),
+    /// No other server may be tried.
+    Final(UpstreamError),
+}
+
+impl From<UpstreamError> for SubmitMiss {
+    fn from(error: UpstreamError) -> Self {
+        match error {
+            UpstreamError::Busy { cause, .. } => Self::Next(cause),
+            other => Self::Final(other),
+        }
+    }
 }
 
 impl<'a> ComfyServer<'a> {
     pub(crate) fn upstream(&self) -> &'a UpstreamServer {
-        &self.shared.upstreams[self.index]
+        &self.shared.pool.servers[self.index]
+    }
+
+    fn options(&self) -> &'a ServerOptions {
+        &self.shared.pool.options
     }
 
     /// Asks for the state of a job; `None`: neither the queue nor the history knows it.
-    pub(crate) async fn look(&self, id: &str) -> Result<Option<JobAnswer>, ComfyError> {
-        let limit = self.shared.options.answer_timeout;
+    pub(crate) async fn look(&self, id: &str) -> Result<Option<JobAnswer>, UpstreamError> {
+        let limit = self.options().answer_timeout;
         let reply = self.get(&["api", "jobs", id], limit).await?;
         let seen = match reply.status {
             200 => answer::job(&reply.body, id).map(Some),
             404 if answer::is_of_jobs(&reply.body) => Ok(None),
             _ => return Err(self.refused(&reply)),
         };
-        self.read(seen)
+        // The answer is about one job.
+        let seen = seen.map_err(|error| UpstreamError::later(error.into()))?;
+        self.shared.pool.places.record_answer(self.index);
+        Ok(seen)
     }
 
     /// Whether the server tells the state of jobs. Without that a job at work is not to be told from an unknown one.
-    pub(crate) async fn tells_jobs(&self) -> Result<bool, ComfyError> {
-        let limit = self.shared.options.answer_timeout;
+    pub(crate) async fn tells_jobs(&self) -> Result<bool, UpstreamError> {
+        let limit = self.options().answer_timeout;
         let reply = self.get(&["api", "jobs", NO_JOB], limit).await?;
         match reply.status {
             200 => Ok(true),
@@ -71,30 +91,29 @@ impl<'a> ComfyServer<'a> {
         }
     }
 
-    /// What the history says of a job; `None` while it waits, runs or is unknown.
-    pub(crate) async fn history(&self, id: &str) -> Result<Option<JobAnswer>, ComfyError> {
-        let limit = self.shared.options.answer_timeout;
+    /// What each node of a job put out, by the history; `Null` while it waits, runs or is unknown.
+    pub(crate) async fn outputs(&self, id: &str) -> Result<Value, UpstreamError> {
+        let limit = self.options().answer_timeout;
         let reply = self.get(&["history", id], limit).await?;
         match reply.status {
-            200 => self.read(answer::history(&reply.body, id)),
-            404 => Ok(None),
+            200 => {
+                let sent = self.json(&reply)?;
+                Ok(sent[id]["outputs"].clone())
+            }
+            404 => Ok(Value::Null),
             _ => Err(self.refused(&reply)),
         }
     }
 
     /// What the server says of a class; `None` if it has none of this name.
-    pub(crate) async fn class(&self, name: &str) -> Result<Option<Value>, ComfyError> {
-        let limit = self.shared.options.answer_timeout;
+    pub(crate) async fn class(&self, name: &str) -> Result<Option<Value>, UpstreamError> {
+        let limit = self.options().answer_timeout;
         let reply = self.get(&["object_info", name], limit).await?;
-        if reply.status == 404 {
-            return Ok(None);
+        match reply.status {
+            200..=299 => Ok(self.json(&reply)?.get(name).cloned()),
+            404 => Ok(None),
+            _ => Err(self.refused(&reply)),
         }
-        if !reply.is_success() {
-            return Err(self.refused(&reply));
-        }
-        let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
-        let sent = sent.map_err(|error| self.failed(CallError::Answer(error.into())))?;
-        Ok(sent.get(name).cloned())
     }
 
     /// Uploads a file; returns its name, as a node takes it.
@@ -102,38 +121,31 @@ impl<'a> ComfyServer<'a> {
         &self,
         upload: &FileUpload,
         folder: &str,
-    ) -> Result<String, ComfyError> {
-        let text = |name: &str, value: &str| FormPart {
-            name: name.to_owned(),
-            content: PartContent::Text(value.to_owned()),
-        };
-        let file = FormPart {
-            name: "image".to_owned(),
-            content: PartContent::File {
-                file_name: upload.name.clone(),
-                media_type: upload.media_type.clone(),
-                bytes: upload.bytes.clone(),
-            },
-        };
-        // A later attempt at the same task replaces the file.
+    ) -> Result<String, UpstreamError> {
         let body = encode_form(&[
-            file,
-            text("subfolder", folder),
-            text("type", "input"),
-            text("overwrite", "true"),
+            FormPart::file(
+                "image",
+                &upload.name,
+                &upload.media_type,
+                upload.bytes.clone(),
+            ),
+            FormPart::text("subfolder", folder.to_owned()),
+            FormPart::text("type", "input".to_owned()),
+            // A later attempt at the same task replaces the file.
+            FormPart::text("overwrite", "true".to_owned()),
         ]);
-        let limit = self.shared.options.submit_timeout;
+        let limit = self.options().submit_timeout;
         let reply = self.post(&["upload", "image"], &body, limit).await;
-        let reply = reply.map_err(|cause| self.failed(cause))?;
+        let reply = reply.map_err(|cause| self.unreachable(cause))?;
         match reply.status {
             200..=299 => {}
-            400 | 413 | 422 => return Err(ComfyError::Refused(reply.refusal())),
+            400 | 413 | 422 => return Err(UpstreamError::Refused(reply.refusal())),
             _ => return Err(self.refused(&reply)),
         }
-        let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
-        let sent = sent.map_err(|error| self.failed(CallError::Answer(error.into())))?;
+        let sent = self.json(&reply)?;
         let text = |name: &str| sent.get(name).and_then(Value::as_str);
-        let name = text("name").ok_or_else(|| self.failed(CallError::Word(shown(&reply.body))))?;
+        let name =
+            text("name").ok_or_else(|| self.unreachable(CallError::Word(shown(&reply.body))))?;
         Ok(
             match text("subfolder").filter(|folder| !folder.is_empty()) {
                 Some(folder) => format!("{folder}/{name}"),
@@ -143,89 +155,77 @@ impl<'a> ComfyServer<'a> {
     }
 
     /// Submits a graph as the job `id`, whose events go to the websocket of the same name.
-    pub(crate) async fn submit(&self, id: &str, graph: &Value) -> SubmitAnswer {
+    pub(crate) async fn submit(&self, id: &str, graph: &Value) -> Result<(), SubmitMiss> {
         let body = json!({"prompt": graph, "prompt_id": id, "client_id": id});
-        let limit = self.shared.options.submit_timeout;
-        let reply = match self.post(&["prompt"], &json_body(&body), limit).await {
-            Ok(reply) => reply,
-            Err(cause) => {
-                self.note_outage(&cause);
-                return if cause.is_ambiguous() {
-                    SubmitAnswer::Unclear(cause)
-                } else {
-                    SubmitAnswer::NotTaken(cause)
-                };
+        let (body, limit) = (EncodedBody::json(&body), self.options().submit_timeout);
+        let reply = self.post(&["prompt"], &body, limit).await;
+        let reply = reply.map_err(|cause| {
+            self.shared.pool.record_outage(self.index, &cause);
+            match cause.is_ambiguous() {
+                true => SubmitMiss::Unclear(cause),
+                false => SubmitMiss::Next(cause),
             }
-        };
+        })?;
+        let refused = || SubmitMiss::Final(UpstreamError::Refused(reply.refusal()));
         match reply.status {
             200..=299 => self.accepted(id, &reply).await,
             // The server has a job of this name, which can only be ours.
-            409 => SubmitAnswer::Accepted,
-            400 => match answer::lacks(&reply.body) {
-                Some(what) => SubmitAnswer::Lacks(what),
-                None => SubmitAnswer::Refused(reply.refusal()),
-            },
-            404 | 405 => {
-                SubmitAnswer::Lacks("it takes no workflows: is it a ComfyUI server?".to_owned())
-            }
+            409 => Ok(()),
+            400 => Err(answer::lacks(&reply.body).map_or_else(refused, SubmitMiss::Lacks)),
+            404 | 405 => Err(SubmitMiss::Lacks(
+                "it takes no workflows: is it a ComfyUI server?".to_owned(),
+            )),
             300..=399 | 401..=403 | 429 => {
                 self.note(&reply);
-                SubmitAnswer::NotTaken(reply.refusal())
+                Err(SubmitMiss::Next(reply.refusal()))
             }
             408 | 500..=599 => {
                 self.note(&reply);
-                SubmitAnswer::Unclear(reply.refusal())
+                Err(SubmitMiss::Unclear(reply.refusal()))
             }
-            _ => SubmitAnswer::Refused(reply.refusal()),
+            _ => Err(refused()),
         }
     }
 
-    async fn accepted(&self, id: &str, reply: &ServerAnswer) -> SubmitAnswer {
+    async fn accepted(&self, id: &str, reply: &ServerAnswer) -> Result<(), SubmitMiss> {
         match answer::accepted(&reply.body) {
             Ok(other) if other == id => {
-                self.shared.places.record_answer(self.index);
-                SubmitAnswer::Accepted
+                self.shared.pool.places.record_answer(self.index);
+                Ok(())
             }
             // We could not find the job again: it must not run.
             Ok(other) => {
                 if let Err(error) = self.cancel(&other).await {
                     tracing::warn!(%error, "a job with a foreign name was not cancelled");
                 }
-                SubmitAnswer::Lacks(
+                Err(SubmitMiss::Lacks(
                     "it gives jobs names of its own; update it to 0.6.0 or later".to_owned(),
-                )
+                ))
             }
             Err(error) => {
-                let cause = CallError::Answer(error.into());
-                self.note_outage(&cause);
-                SubmitAnswer::Unclear(cause)
+                let cause = CallError::from(error);
+                self.shared.pool.record_outage(self.index, &cause);
+                Err(SubmitMiss::Unclear(cause))
             }
         }
     }
 
     /// Stops a job, wherever it is. A finished or unknown job counts as stopped.
-    pub(crate) async fn cancel(&self, id: &str) -> Result<(), ComfyError> {
-        let limit = self.shared.options.cancel_timeout;
-        let nothing = json_body(&json!({}));
-        let reply = self
-            .stop(&["api", "jobs", id, "cancel"], &nothing, limit)
-            .await?;
+    pub(crate) async fn cancel(&self, id: &str) -> Result<(), UpstreamError> {
+        let limit = self.options().cancel_timeout;
+        let cancel = ["api", "jobs", id, "cancel"];
+        let reply = self.stop(&cancel, &json!({}), limit).await?;
         if reply.is_success() {
             return Ok(());
         }
         if !matches!(reply.status, 404 | 405) {
-            return Err(ComfyError::Refused(reply.refusal()));
+            return Err(UpstreamError::Refused(reply.refusal()));
         }
         // Before 0.26.0 there are two calls. In this order a job that starts between them is still met.
-        let queued = json_body(&json!({"delete": [id]}));
-        let running = json_body(&json!({"prompt_id": id}));
-        for (path, body) in [("queue", queued), ("interrupt", running)] {
-            let reply = self.stop(&[path], &body, limit).await?;
-            if !reply.is_success() {
-                return Err(ComfyError::Refused(reply.refusal()));
-            }
-        }
-        Ok(())
+        let queued = json!({"delete": [id]});
+        self.order(&["queue"], &queued, limit).await?;
+        let running = json!({"prompt_id": id});
+        self.order(&["interrupt"], &running, limit).await
     }
 
     /// Gives an order that the server carries out later.
@@ -234,32 +234,31 @@ impl<'a> ComfyServer<'a> {
         path: &[&str],
         order: &Value,
         limit: Duration,
-    ) -> Result<(), ComfyError> {
-        let reply = self.stop(path, &json_body(order), limit).await?;
+    ) -> Result<(), UpstreamError> {
+        let reply = self.stop(path, order, limit).await?;
         if !reply.is_success() {
-            return Err(ComfyError::Refused(reply.refusal()));
+            return Err(UpstreamError::Refused(reply.refusal()));
         }
         Ok(())
     }
 
     /// Reads a part of the server's own state.
-    pub(crate) async fn status(&self, path: &[&str], limit: Duration) -> Result<Value, ComfyError> {
-        let reply = self.get(path, limit).await?;
+    pub(crate) async fn status(&self, path: &[&str]) -> Result<Value, UpstreamError> {
+        let reply = self.get(path, self.options().probe_timeout).await?;
         if !reply.is_success() {
-            return Err(ComfyError::Refused(reply.refusal()));
+            return Err(UpstreamError::Refused(reply.refusal()));
         }
-        let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
-        sent.map_err(|error| self.failed(CallError::Answer(error.into())))
+        self.json(&reply)
     }
 
     async fn stop(
         &self,
         path: &[&str],
-        body: &EncodedBody,
+        order: &Value,
         limit: Duration,
-    ) -> Result<ServerAnswer, ComfyError> {
-        let reply = self.post(path, body, limit).await;
-        reply.map_err(|cause| self.unusable(cause))
+    ) -> Result<ServerAnswer, UpstreamError> {
+        let reply = self.post(path, &EncodedBody::json(order), limit).await;
+        reply.map_err(|cause| self.shared.pool.unusable(self.index, cause))
     }
 
     /// Saves a film to the new file `to`, without syncing it; returns its length in bytes.
@@ -268,50 +267,23 @@ impl<'a> ComfyServer<'a> {
         at: &FilmLocation,
         to: &Path,
         on_bytes: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<u64, ComfyError> {
-        let options = &self.shared.options;
+    ) -> Result<u64, UpstreamError> {
         let mut url = self.upstream().url(&["view"]);
         url.query_pairs_mut()
             .append_pair("filename", &at.filename)
             .append_pair("subfolder", &at.subfolder)
             .append_pair("type", "output");
-        let call = call(Method::GET, url, None, options.answer_timeout);
+        let (pool, limit) = (&self.shared.pool, self.options().answer_timeout);
+        let call = ServerCall::new(Method::GET, url, limit);
         let response = self.upstream().open(&call).await;
-        let response = response.map_err(|cause| self.unusable(cause))?;
-        let saved = ResultTarget {
-            to,
-            bytes_max: options.film_bytes_max,
-            answer_timeout: options.answer_timeout,
-            rate_window: options.rate_window,
-            rate_bytes_min: options.rate_bytes_min,
-            disk: &self.shared.disk,
-            clock: &self.shared.clock,
-        };
-        let saved = save_result(response, saved, on_bytes).await;
-        saved.map_err(|error| match error {
-            ResultError::Refused(reply) => ComfyError::Busy {
-                after: retry_after(&reply.headers).unwrap_or_default(),
-                cause: reply.refusal(),
-            },
-            // It was not asked for, and would come again.
-            ResultError::Broken(cause @ CallError::Encoding(_)) => ComfyError::Unread(cause),
-            ResultError::Broken(cause) => later(cause),
-            ResultError::TooLarge => ComfyError::FilmTooLarge(options.film_bytes_max),
-            ResultError::Storage(error) => ComfyError::Storage(error),
-        })
+        let response = response.map_err(|cause| pool.unusable(self.index, cause))?;
+        pool.save_film(self.index, response, to, on_bytes).await
     }
 
-    pub(crate) async fn get(
-        &self,
-        path: &[&str],
-        limit: Duration,
-    ) -> Result<ServerAnswer, ComfyError> {
-        let url = self.upstream().url(path);
-        let reply = self
-            .upstream()
-            .call(&call(Method::GET, url, None, limit))
-            .await;
-        reply.map_err(|cause| self.failed(cause))
+    async fn get(&self, path: &[&str], limit: Duration) -> Result<ServerAnswer, UpstreamError> {
+        let call = ServerCall::new(Method::GET, self.upstream().url(path), limit);
+        let reply = self.upstream().call(&call).await;
+        reply.map_err(|cause| self.unreachable(cause))
     }
 
     async fn post(
@@ -320,83 +292,33 @@ impl<'a> ComfyServer<'a> {
         body: &EncodedBody,
         limit: Duration,
     ) -> Result<ServerAnswer, CallError> {
-        let url = self.upstream().url(path);
-        let call = call(Method::POST, url, Some(body), limit);
-        self.upstream().call(&call).await
+        let call = ServerCall::new(Method::POST, self.upstream().url(path), limit);
+        self.upstream().call(&call.with_body(Some(body))).await
     }
 
-    fn read<T>(&self, read: Result<T, answer::ComfyAnswerError>) -> Result<T, ComfyError> {
-        match read {
-            Ok(read) => {
-                self.shared.places.record_answer(self.index);
-                Ok(read)
-            }
-            // The answer is about one job.
-            Err(error) => Err(later(CallError::Answer(error.into()))),
-        }
+    fn json(&self, reply: &ServerAnswer) -> Result<Value, UpstreamError> {
+        let sent = serde_json::from_slice(&reply.body);
+        sent.map_err(|error| self.unreachable(AnswerError::Json(error).into()))
     }
 
-    fn note_outage(&self, cause: &CallError) {
-        self.shared.places.record_outage(self.index, &chain(cause));
-    }
-
-    fn failed(&self, cause: CallError) -> ComfyError {
-        self.note_outage(&cause);
-        later(cause)
-    }
-
-    /// No answer about one job. Its content may be at fault, so the server is only if it cannot be
-    /// connected to.
-    fn unusable(&self, cause: CallError) -> ComfyError {
-        match cause {
-            CallError::Connect(_) => self.failed(cause),
-            cause => later(cause),
-        }
+    fn unreachable(&self, cause: CallError) -> UpstreamError {
+        self.shared.pool.unreachable(self.index, cause)
     }
 
     /// Records what an error status says of the server.
     fn note(&self, reply: &ServerAnswer) {
-        let (places, refusal) = (&self.shared.places, reply.refusal());
+        let (places, refusal) = (&self.shared.pool.places, reply.refusal());
         match reply.status {
             429 | 503 => places.record_pause(self.index, retry_after(&reply.headers)),
             // A wrong key, or a wrong URL.
             300..=399 | 401..=403 => places.record_breakage(self.index, &refusal.to_string()),
-            _ => self.note_outage(&refusal),
+            _ => self.shared.pool.record_outage(self.index, &refusal),
         }
     }
 
     /// An error status: retry later.
-    fn refused(&self, reply: &ServerAnswer) -> ComfyError {
+    fn refused(&self, reply: &ServerAnswer) -> UpstreamError {
         self.note(reply);
-        ComfyError::Busy {
-            after: retry_after(&reply.headers).unwrap_or_default(),
-            cause: reply.refusal(),
-        }
-    }
-}
-
-/// Retry when it suits; the server is not at fault.
-const fn later(cause: CallError) -> ComfyError {
-    ComfyError::Busy {
-        after: Duration::ZERO,
-        cause,
-    }
-}
-
-fn call(method: Method, url: Url, body: Option<&EncodedBody>, limit: Duration) -> ServerCall<'_> {
-    ServerCall {
-        method,
-        url,
-        body,
-        headers: &[],
-        limit,
-        is_public: false,
-    }
-}
-
-fn json_body(value: &Value) -> EncodedBody {
-    EncodedBody {
-        content_type: "application/json".to_owned(),
-        body: value.to_string().into(),
+        reply.busy()
     }
 }

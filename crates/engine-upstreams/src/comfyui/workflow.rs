@@ -6,8 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kinora_contract::Features;
-use serde::{Deserialize, Serialize};
+use kinora_engine::KindError;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
+
+use crate::servers::OneOrMany;
 
 /// Larger files are no workflows.
 pub(crate) const WORKFLOW_BYTES_MAX: u64 = 8 << 20;
@@ -15,7 +18,7 @@ pub(crate) const WORKFLOW_BYTES_MAX: u64 = 8 << 20;
 /// The nodes of a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workflow {
-    nodes: BTreeMap<String, WorkflowNode>,
+    pub(crate) nodes: BTreeMap<String, WorkflowNode>,
 }
 
 /// One node.
@@ -29,42 +32,35 @@ pub(crate) struct WorkflowNode {
     pub(crate) inputs: Map<String, Value>,
 }
 
-/// Why a file is no usable workflow.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkflowError {
-    /// Not JSON.
-    #[error("it is not JSON: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The editor's own format.
-    #[error(
-        "it is a workflow as the editor saves it; in ComfyUI choose Workflow > Export (API), and use that file"
-    )]
-    OfTheEditor,
-    /// Not an object of nodes.
-    #[error("not a workflow in ComfyUI's API format: {0}")]
-    Form(String),
+/// A file that is JSON, but no usable workflow.
+fn unusable(what: &str) -> KindError {
+    KindError(format!("not a workflow in ComfyUI's API format: {what}"))
 }
 
 impl Workflow {
     /// Parses an exported workflow.
     ///
     /// # Errors
-    /// [`WorkflowError`], with what to do.
-    pub fn read(bytes: &[u8]) -> Result<Self, WorkflowError> {
-        let Value::Object(sent) = serde_json::from_slice(bytes)? else {
-            return Err(WorkflowError::Form("it is not a JSON object".to_owned()));
+    /// What is wrong with it, and what to do.
+    pub fn read(bytes: &[u8]) -> Result<Self, KindError> {
+        let sent = serde_json::from_slice(bytes);
+        let sent = sent.map_err(|error| KindError(format!("it is not JSON: {error}")))?;
+        let Value::Object(sent) = sent else {
+            return Err(unusable("it is not a JSON object"));
         };
         if sent.get("nodes").is_some_and(Value::is_array) {
-            return Err(WorkflowError::OfTheEditor);
+            return Err(KindError(
+                "it is a workflow as the editor saves it; in ComfyUI choose Workflow > Export (API), and use that file"
+                    .to_owned(),
+            ));
         }
         let mut nodes = BTreeMap::new();
         for (id, node) in sent {
             let class = node.get("class_type").and_then(Value::as_str);
             let inputs = node.get("inputs").and_then(Value::as_object);
             let (Some(class), Some(inputs)) = (class, inputs) else {
-                return Err(WorkflowError::Form(format!(
-                    "node '{id}' has no class_type or no inputs"
-                )));
+                let what = format!("node '{id}' has no class_type or no inputs");
+                return Err(unusable(&what));
             };
             let title = node.pointer("/_meta/title").and_then(Value::as_str);
             let node = WorkflowNode {
@@ -75,18 +71,9 @@ impl Workflow {
             nodes.insert(id, node);
         }
         if nodes.is_empty() {
-            return Err(WorkflowError::Form("it has no nodes".to_owned()));
+            return Err(unusable("it has no nodes"));
         }
         Ok(Self { nodes })
-    }
-
-    /// The nodes.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&String, &WorkflowNode)> {
-        self.nodes.iter()
-    }
-
-    pub(crate) fn node(&self, id: &str) -> Option<&WorkflowNode> {
-        self.nodes.get(id)
     }
 
     /// Only the nodes that `output` needs, itself included: other outputs would cost time, and their
@@ -154,8 +141,8 @@ pub(crate) fn link(value: &Value) -> Option<&str> {
 }
 
 /// One input of one node: `"6.text"`. Identifiers of nodes have no full stop; names of inputs may.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct BindingTarget {
     /// The node's identifier.
     pub node: String,
@@ -165,15 +152,8 @@ pub struct BindingTarget {
 
 /// Inputs that take the same value: one, or a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "OneOrMany")]
+#[serde(from = "OneOrMany<BindingTarget>")]
 pub struct BindingTargets(pub Vec<BindingTarget>);
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(BindingTarget),
-    Many(Vec<BindingTarget>),
-}
 
 /// A file of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -247,24 +227,15 @@ impl TryFrom<String> for BindingTarget {
     }
 }
 
-impl From<BindingTarget> for String {
-    fn from(target: BindingTarget) -> Self {
-        target.to_string()
-    }
-}
-
 impl fmt::Display for BindingTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.node, self.input)
     }
 }
 
-impl From<OneOrMany> for BindingTargets {
-    fn from(given: OneOrMany) -> Self {
-        match given {
-            OneOrMany::One(one) => Self(vec![one]),
-            OneOrMany::Many(many) => Self(many),
-        }
+impl From<OneOrMany<BindingTarget>> for BindingTargets {
+    fn from(given: OneOrMany<BindingTarget>) -> Self {
+        Self(given.into())
     }
 }
 
@@ -380,8 +351,8 @@ impl WorkflowBindings {
     ///
     /// # Errors
     /// A sentence for an operator.
-    pub fn check(&self) -> Result<(), String> {
-        let wrong = |what: &str| Err(format!("bindings.{what}"));
+    pub fn check(&self) -> Result<(), KindError> {
+        let wrong = |what: &str| Err(KindError(format!("bindings.{what}")));
         if self.prompt.is_empty() {
             return wrong("prompt must name the input that takes the prompt, such as \"6.text\"");
         }
@@ -438,9 +409,9 @@ mod tests {
     #[test]
     fn only_what_the_output_needs_is_left() {
         let graph = Workflow::read(GRAPH.as_bytes()).unwrap().only_for("3");
-        let left: Vec<&String> = graph.nodes().map(|(id, _)| id).collect();
+        let left: Vec<&String> = graph.nodes.keys().collect();
         assert_eq!(left, ["1", "2", "3"]);
-        assert_eq!(graph.node("3").unwrap().title, "Save");
+        assert_eq!(graph.nodes.get("3").unwrap().title, "Save");
         assert_eq!(graph.fed_by("1").collect::<Vec<_>>(), [("2", "start")]);
     }
 
@@ -500,13 +471,14 @@ mod tests {
             ("optional = [\"first_frame\"]", "not bound"),
         ] {
             let error = bindings(text).check().unwrap_err();
-            assert!(error.contains(word), "{error}");
+            assert!(error.0.contains(word), "{error}");
         }
         assert!(toml::from_str::<WorkflowBindings>("prompt = \"text\"").is_err());
         assert!(
             WorkflowBindings::default()
                 .check()
                 .unwrap_err()
+                .0
                 .contains("prompt")
         );
     }

@@ -1,20 +1,16 @@
 //! Where a call goes and where a result may come from: paths with placeholders, of which no value can leave its
 //! segment, and the origins of results as patterns.
 
-use std::fmt;
-use std::str::FromStr;
-
 use kinora_http_fetch::{AddressVerdict, classify};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use url::{Host, Url};
 
-use super::error::RemoteError;
 use super::template::{Placeholder, TemplateScope, TextTemplate, ValueForm, ValueName, text_of};
-use crate::servers::origin;
+use crate::servers::{UpstreamError, origin};
 
 /// A path with placeholders, relative to the base URL, such as `tasks/{id}?verbose=1`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct PathTemplate {
     segments: Vec<TextTemplate>,
     query: Vec<(String, TextTemplate)>,
@@ -27,11 +23,11 @@ pub(crate) struct EncodedPath {
     pub(crate) query: Option<String>,
 }
 
-impl FromStr for PathTemplate {
-    type Err = String;
+impl TryFrom<String> for PathTemplate {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    fn try_from(text: String) -> Result<Self, String> {
+        let (path, query) = text.split_once('?').unwrap_or((&text, ""));
         if path.contains('#') || query.contains('#') {
             return Err("a path has no fragment (#)".to_owned());
         }
@@ -42,24 +38,17 @@ impl FromStr for PathTemplate {
                      its ends and without empty, '.' or '..' segments"
                 ));
             }
-            segment.parse()
+            TextTemplate::try_from(segment.to_owned())
         });
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Ok::<_, String>((name.to_owned(), value.parse()?))
+            Ok::<_, String>((name.to_owned(), value.to_owned().try_into()?))
         });
         Ok(Self {
             segments: segments.collect::<Result<_, _>>()?,
             query: pairs.collect::<Result<_, _>>()?,
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for PathTemplate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
     }
 }
 
@@ -76,18 +65,20 @@ impl PathTemplate {
     /// The path for `scope`.
     ///
     /// # Errors
-    /// Those of the scope; [`RemoteError::Unsupported`] if a placeholder has no value, or one that would be an
+    /// Those of the scope; [`UpstreamError::Unsupported`] if a placeholder has no value, or one that would be an
     /// empty or a dot segment. A pair of the query whose placeholders have no value is left out.
-    pub(crate) fn expand(&self, scope: &dyn TemplateScope) -> Result<EncodedPath, RemoteError> {
+    pub(crate) fn expand(&self, scope: &dyn TemplateScope) -> Result<EncodedPath, UpstreamError> {
         let segments = self.segments.iter().map(|segment| {
             segment.join(|piece| match piece {
                 Ok(literal) => Ok(escape(literal)),
                 Err(hole) => segment_of(hole, scope),
             })
         });
-        let path = segments.collect::<Result<Vec<_>, RemoteError>>()?.join("/");
+        let path = segments
+            .collect::<Result<Vec<_>, UpstreamError>>()?
+            .join("/");
         if !is_path(&path) {
-            return Err(RemoteError::Unsupported(
+            return Err(UpstreamError::Unsupported(
                 "a value that would leave its place in a path".into(),
             ));
         }
@@ -103,10 +94,10 @@ impl PathTemplate {
 }
 
 /// A value as a part of one segment, or as several with `:path` and `:2`.
-fn segment_of(hole: &Placeholder, scope: &dyn TemplateScope) -> Result<String, RemoteError> {
+fn segment_of(hole: &Placeholder, scope: &dyn TemplateScope) -> Result<String, UpstreamError> {
     let value = scope.value(hole, None)?.map(text_of);
     let value = value.filter(|value| !value.is_empty()).ok_or_else(|| {
-        RemoteError::Unsupported(format!("a path in which {hole} has no value").into())
+        UpstreamError::Unsupported(format!("a path in which {hole} has no value").into())
     })?;
     // A path as it was sent is escaped already.
     if hole.name == ValueName::Path {
@@ -146,8 +137,9 @@ fn escape(text: &str) -> String {
 }
 
 /// Origins of results: one origin, `https://*.example.com` or `https://*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OriginPattern {
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) enum OriginPattern {
     /// Exactly this origin, in ASCII form.
     Exact(String),
     /// Every `https` host that ends with this domain, and has one label more at least.
@@ -156,10 +148,10 @@ pub enum OriginPattern {
     Any,
 }
 
-impl FromStr for OriginPattern {
-    type Err = String;
+impl TryFrom<String> for OriginPattern {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, String> {
         let wrong = || {
             format!(
                 "{text:?} is not an origin such as https://bucket.example.com, https://*.example.com or https://*"
@@ -169,7 +161,7 @@ impl FromStr for OriginPattern {
             return Ok(Self::Any);
         }
         let Some(domain) = text.strip_prefix("https://*.") else {
-            let exact = origin(text).filter(|origin| !origin.contains('*'));
+            let exact = origin(&text).filter(|origin| !origin.contains('*'));
             return exact.map(Self::Exact).ok_or_else(wrong);
         };
         let host = origin(&format!("https://{domain}"));
@@ -184,23 +176,6 @@ impl FromStr for OriginPattern {
             }
             _ => Err(wrong()),
         }
-    }
-}
-
-impl fmt::Display for OriginPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact(origin) => f.write_str(origin),
-            Self::Below(domain) => write!(f, "https://*{domain}"),
-            Self::Any => f.write_str("https://*"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for OriginPattern {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
     }
 }
 
@@ -240,14 +215,13 @@ mod tests {
     struct Always<'a>(&'a str);
 
     impl TemplateScope for Always<'_> {
-        fn value(&self, _: &Placeholder, _: Option<usize>) -> Result<Option<Value>, RemoteError> {
+        fn value(&self, _: &Placeholder, _: Option<usize>) -> Result<Option<Value>, UpstreamError> {
             Ok(Some(json!(self.0)))
         }
     }
 
     fn expand(path: &str, value: &str) -> Option<String> {
-        let expanded = path
-            .parse::<PathTemplate>()
+        let expanded = PathTemplate::try_from(path.to_owned())
             .unwrap()
             .expand(&Always(value))
             .ok()?;
@@ -281,8 +255,7 @@ mod tests {
     #[test]
     fn an_origin_is_exact_or_below_a_domain() {
         let covers = |pattern: &str, url: &str| {
-            pattern
-                .parse::<OriginPattern>()
+            OriginPattern::try_from(pattern.to_owned())
                 .unwrap()
                 .covers(&Url::parse(url).unwrap())
         };
@@ -312,7 +285,10 @@ mod tests {
             "e.org",
             "https://*.e.org:8443",
         ] {
-            assert!(wrong.parse::<OriginPattern>().is_err(), "{wrong}");
+            assert!(
+                OriginPattern::try_from(wrong.to_owned()).is_err(),
+                "{wrong}"
+            );
         }
         assert!(is_private_address(
             &Url::parse("https://127.0.0.1/").unwrap()
@@ -331,7 +307,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_identifier_leaves_its_path(id in "\\PC{0,30}", form in "(:path)?") {
-            let path: PathTemplate = format!("tasks/{{id{form}}}/content").parse().unwrap();
+            let path: PathTemplate = format!("tasks/{{id{form}}}/content").try_into().unwrap();
             if let Ok(expanded) = path.expand(&Always(&id)) {
                 let base = Url::parse("https://e.org/v1").unwrap();
                 let mut url = base.clone();

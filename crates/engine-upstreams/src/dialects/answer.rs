@@ -1,21 +1,20 @@
 //! Parses an upstream's answers: the few values that matter, from wherever the dialect says that they are.
 //! Every text is bounded, and none reaches a client.
 
-use crate::servers::{ServerAnswer, shown};
 use kinora_contract::{Amount, FailureCode, Money};
 use serde_json::Value;
 
 use super::dialect::ServerDialect;
-use super::error::RemoteError;
 use super::pointer::text;
 use super::shape::UpstreamPhase;
 use super::template::text_of;
+use crate::servers::{AnswerError, ServerAnswer, UpstreamError, shown};
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;
 
 /// A task as its upstream describes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskSnapshot {
     /// The upstream's identifier of the task, if the answer has it.
     pub id: Option<String>,
@@ -35,26 +34,6 @@ pub struct TaskSnapshot {
     pub failure: Option<FailureCode>,
     /// What the upstream says that it charged.
     pub cost: Option<Money>,
-}
-
-/// Why an answer is unusable.
-#[derive(Debug, thiserror::Error)]
-pub enum AnswerError {
-    /// Not JSON, or nested too deeply.
-    #[error("the answer is not JSON")]
-    Json(#[from] serde_json::Error),
-    /// JSON, but not an object.
-    #[error("the answer is not a JSON object")]
-    NotAnObject,
-    /// No identifier that fits into a URL.
-    #[error("the answer has no usable id")]
-    Id,
-    /// No status.
-    #[error("the answer has no status")]
-    Status,
-    /// The answer is about another task.
-    #[error("the answer is about another task")]
-    OtherTask,
 }
 
 impl TaskSnapshot {
@@ -93,26 +72,17 @@ impl TaskSnapshot {
         })
     }
 
-    /// An answer without a word, of a server that works on the task.
-    pub(crate) fn silent() -> Self {
-        Self {
-            id: None,
-            phase: UpstreamPhase::Running,
-            word: String::new(),
-            progress: None,
-            url: None,
-            error_code: None,
-            error_message: None,
-            failure: None,
-            cost: None,
+    /// The failure that the answer reports.
+    pub(crate) fn into_failure(self) -> UpstreamError {
+        let code = self.failure.unwrap_or(FailureCode::GenerationFailed);
+        UpstreamError::Failed {
+            code,
+            text: told(self.error_code.unwrap_or(self.word), self.error_message),
         }
     }
 }
 
-/// The identifier in the answer to a submit.
-///
-/// # Errors
-/// [`AnswerError`] without one that fits into a URL.
+/// The identifier in the answer to a submit, if it fits into a URL.
 pub(crate) fn submitted_id(body: &[u8], dialect: &ServerDialect) -> Result<String, AnswerError> {
     dialect
         .answer
@@ -182,30 +152,38 @@ impl Refusal {
 
     /// As the failure of a task, if the dialect knows its kind and `status` can be about a task: 401 and 402 are
     /// about the key and the account, 429 and 5xx about the server.
-    pub(crate) fn failure_at(self, status: u16, dialect: &ServerDialect) -> Option<RemoteError> {
+    pub(crate) fn failure_at(self, status: u16, dialect: &ServerDialect) -> Option<UpstreamError> {
         let is_about_task = matches!(status, 400 | 403..=428 | 430..=499);
         self.failure(dialect).filter(|_| is_about_task)
     }
 
     /// As the failure of a task, if the dialect knows its kind.
-    pub(crate) fn failure(self, dialect: &ServerDialect) -> Option<RemoteError> {
+    pub(crate) fn failure(self, dialect: &ServerDialect) -> Option<UpstreamError> {
         let by_rule = || dialect.answer.success.as_ref()?.failure(&self.sent);
         let kind = self.kind(dialect).or_else(by_rule)?;
         Some(self.with(kind))
     }
 
     /// As the failure of a task, of an unknown kind if the dialect does not know it.
-    pub(crate) fn failed(self, dialect: &ServerDialect) -> RemoteError {
+    pub(crate) fn failed(self, dialect: &ServerDialect) -> UpstreamError {
         let kind = self.kind(dialect);
         self.with(kind.unwrap_or(FailureCode::GenerationFailed))
     }
 
-    fn with(self, code: FailureCode) -> RemoteError {
-        RemoteError::Failed {
+    fn with(self, code: FailureCode) -> UpstreamError {
+        UpstreamError::Failed {
             code,
-            upstream_code: self.code.unwrap_or_default(),
-            text: self.message.unwrap_or_default(),
+            text: told(self.code.unwrap_or_default(), self.message),
         }
+    }
+}
+
+/// A server's code and words.
+fn told(code: String, message: Option<String>) -> String {
+    match message {
+        Some(message) if code.is_empty() => message,
+        Some(message) => format!("{code}: {message}"),
+        None => code,
     }
 }
 
@@ -215,16 +193,10 @@ impl ServerDialect {
         let Some(rule) = &self.answer.success else {
             return reply;
         };
-        let found = serde_json::from_slice::<Value>(&reply.body).ok();
-        let Some(value) = found
-            .as_ref()
-            .and_then(|sent| rule.pointer.find(sent, Some))
-        else {
+        let sent: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let Some(value) = rule.broken(&sent) else {
             return reply;
         };
-        if *value == rule.equals {
-            return reply;
-        }
         let code = text_of(value.clone());
         let status = match reply.status {
             _ if rule.busy.contains(&code) => 429,
@@ -278,21 +250,21 @@ fn is_usable(id: &str) -> bool {
         && id != ".."
 }
 
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::String(text) => text.trim().trim_end_matches('%').parse().ok(),
+        value => value.as_f64(),
+    }
+}
+
 fn fraction(value: &Value, whole: f64) -> Option<f64> {
-    let number = match value {
-        Value::String(text) => text.trim().trim_end_matches('%').parse().ok()?,
-        value => value.as_f64()?,
-    };
-    let fraction = number / whole;
+    let fraction = number(value)? / whole;
     fraction.is_finite().then(|| fraction.clamp(0.0, 1.0))
 }
 
 fn cost(sent: &Value, dialect: &ServerDialect) -> Option<Money> {
     let rule = dialect.answer.cost.as_ref()?;
-    let units = rule.pointer.find(sent, |value| match value {
-        Value::String(text) => text.trim().parse().ok(),
-        value => value.as_f64(),
-    })?;
+    let units = rule.pointer.find(sent, number)?;
     Some(Money {
         amount: Amount::from_units(units * rule.per_unit)?,
         currency: rule.currency,

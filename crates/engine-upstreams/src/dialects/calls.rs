@@ -83,18 +83,9 @@ pub(crate) struct SubmitCall {
     pub(crate) repeat: Option<RepeatRule>,
     pub(crate) auto_seconds: Option<Value>,
     pub(crate) body: Template,
+    /// What differs by the kind of input.
     #[serde(default)]
-    pub(crate) inputs: InputCalls,
-}
-
-/// What differs by the kind of input.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct InputCalls {
-    text: Option<InputCall>,
-    first_frame: Option<InputCall>,
-    frames: Option<InputCall>,
-    references: Option<InputCall>,
+    inputs: BTreeMap<InputKind, InputCall>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -105,7 +96,8 @@ pub(crate) struct InputCall {
 }
 
 /// The kind of a request's input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum InputKind {
     Text,
     /// A first frame alone.
@@ -143,38 +135,20 @@ impl SubmitCall {
     /// Merges `body` into every body.
     pub(crate) fn merge(&mut self, body: &Template) {
         self.body.merge(body);
-        let inputs = &mut self.inputs;
-        let inputs = [
-            &mut inputs.text,
-            &mut inputs.first_frame,
-            &mut inputs.frames,
-            &mut inputs.references,
-        ];
-        let bodies = inputs.into_iter().flatten();
-        let bodies = bodies.filter_map(|input| input.body.as_mut());
+        let inputs = self.inputs.values_mut();
+        let bodies = inputs.filter_map(|input| input.body.as_mut());
         bodies.for_each(|own| own.merge(body));
-    }
-
-    fn input(&self, kind: InputKind) -> Option<&InputCall> {
-        let inputs = &self.inputs;
-        let input = match kind {
-            InputKind::Text => &inputs.text,
-            InputKind::FirstFrame => &inputs.first_frame,
-            InputKind::Frames => &inputs.frames,
-            InputKind::References => &inputs.references,
-        };
-        input.as_ref()
     }
 
     /// The path of a submit with this kind of input.
     pub(crate) fn path(&self, kind: InputKind) -> &PathTemplate {
-        let own = self.input(kind).and_then(|input| input.path.as_ref());
+        let own = self.inputs.get(&kind).and_then(|input| input.path.as_ref());
         own.unwrap_or(&self.path)
     }
 
     /// The body of a submit with this kind of input.
     pub(crate) fn body(&self, kind: InputKind) -> &Template {
-        let own = self.input(kind).and_then(|input| input.body.as_ref());
+        let own = self.inputs.get(&kind).and_then(|input| input.body.as_ref());
         own.unwrap_or(&self.body)
     }
 
@@ -184,7 +158,7 @@ impl SubmitCall {
         kind: InputKind,
         visit: &mut dyn FnMut(&str, &'t Placeholder, Option<EachReference>),
     ) {
-        let input = self.input(kind);
+        let input = self.inputs.get(&kind);
         let place = |own: bool, part: &str| match own {
             true => format!("submit.inputs.{}.{part}", kind.name()),
             false => format!("submit.{part}"),

@@ -1,20 +1,20 @@
 //! Checks that a dialect can be meant, beyond what its types say: each mistake is named with its key and with what
 //! is right.
 
+use std::fmt::Display;
+
 use hyper::header::{HeaderName, HeaderValue};
+use kinora_engine::KindError;
 
 use super::calls::{BodyForm, HttpMethod, InputKind, RepeatRule};
-use super::dialect::{DialectError, ServerDialect};
+use super::dialect::{ServerDialect, holes};
 use super::template::{EachReference, Placeholder, Template, ValueForm, ValueName};
 use crate::servers::base_url;
 
-type Checked = Result<(), DialectError>;
+type Checked = Result<(), KindError>;
 
-fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Checked {
-    Err(DialectError::Value {
-        key: key.into(),
-        problem: problem.into(),
-    })
+fn wrong(key: impl Display, problem: impl Display) -> Checked {
+    Err(KindError(format!("{key}: {problem}")))
 }
 
 impl ServerDialect {
@@ -182,34 +182,18 @@ impl ServerDialect {
     }
 
     fn check_limits(&self) -> Checked {
-        for (key, each, all, limit) in [
-            (
-                "images",
-                EachReference::Image,
-                ValueName::Images,
-                self.limits.images,
-            ),
-            (
-                "audios",
-                EachReference::Sound,
-                ValueName::Audios,
-                self.limits.audios,
-            ),
+        for (key, each, limit) in [
+            ("images", EachReference::Image, self.limits.images),
+            ("audios", EachReference::Sound, self.limits.audios),
         ] {
-            if let Some(limit) = limit
-                && !(1..=64).contains(&limit)
-            {
-                return wrong(format!("limits.{key}"), "must be from 1 to 64");
-            }
-            let mut takes_several = false;
-            self.submit
-                .visit(InputKind::References, &mut |_, hole, within| {
-                    let is_item = matches!(hole.name, ValueName::Image | ValueName::Sound);
-                    takes_several |= hole.name == all || (is_item && within == Some(each));
-                });
-            if takes_several && limit.is_none() {
-                let problem = format!("must say how many {key} one request may have");
-                return wrong(format!("limits.{key}"), problem);
+            let key = format!("limits.{key}");
+            match limit {
+                Some(1..=64) => {}
+                Some(_) => return wrong(key, "must be from 1 to 64"),
+                None if self.names_references(each).1 => {
+                    return wrong(key, "must say how many of them one request may have");
+                }
+                None => {}
             }
         }
         Ok(())
@@ -217,28 +201,8 @@ impl ServerDialect {
 
     /// Checks the calls about a job.
     fn check_jobs(&self) -> Checked {
-        let (poll, cancel) = (&self.poll, self.cancel.as_ref());
-        let calls = [
-            ("poll", Some((&poll.path, poll.body.as_ref()))),
-            (
-                "cancel",
-                cancel.map(|call| (&call.path, call.body.as_ref())),
-            ),
-            (
-                "result.path",
-                self.result.path.as_ref().map(|path| (path, None)),
-            ),
-            (
-                "result.lookup",
-                self.result.lookup.as_ref().map(|path| (path, None)),
-            ),
-        ];
-        for (key, call) in calls {
-            let Some((path, body)) = call else { continue };
-            let mut holes: Vec<&Placeholder> = path.holes().collect();
-            if let Some(body) = body {
-                body.visit("", None, &mut |_, hole, _| holes.push(hole));
-            }
+        for (key, path, body) in self.job_calls() {
+            let holes = holes(path, body);
             for hole in &holes {
                 self.check_table(key, hole)?;
                 if !matches!(
@@ -255,7 +219,7 @@ impl ServerDialect {
                 return wrong(key, "must name {id}");
             }
         }
-        if poll.body.is_some() && poll.method == HttpMethod::Get {
+        if self.poll.body.is_some() && self.poll.method == HttpMethod::Get {
             return wrong("poll.method", "must be one with a body, such as \"POST\"");
         }
         let mut holes = self.probe.iter().flat_map(|call| call.path.holes());

@@ -3,11 +3,11 @@
 
 use kinora_engine::FilmEngineSummary;
 
-use super::answer::{AnswerError, TaskSnapshot, object, submitted_id};
+use super::answer::{TaskSnapshot, object, submitted_id};
 use super::calls::RepeatRule;
 use super::dialect::ServerDialect;
 use super::pointer::text;
-use super::shape::UpstreamPhase;
+use crate::servers::AnswerError;
 
 /// What `dialect` understands of the JSON in `body`, in a line.
 pub fn describe_answer(body: &str, dialect: &ServerDialect) -> String {
@@ -16,13 +16,11 @@ pub fn describe_answer(body: &str, dialect: &ServerDialect) -> String {
         Ok(seen) => seen,
         Err(error) => return describe_other(body, &error, dialect),
     };
-    let phase = match seen.phase {
-        UpstreamPhase::Queued => "queued".to_owned(),
-        UpstreamPhase::Running => "running".to_owned(),
-        UpstreamPhase::Completed => "completed".to_owned(),
-        UpstreamPhase::Failed => "failed".to_owned(),
-        UpstreamPhase::Cancelled => "cancelled".to_owned(),
-        UpstreamPhase::Unknown => format!("unknown: '{}' is in no list of [statuses]", seen.word),
+    let phases = dialect.statuses.all();
+    let phase = phases.iter().find(|(_, _, phase)| *phase == seen.phase);
+    let phase = match phase {
+        Some((name, ..)) => (*name).to_owned(),
+        None => format!("unknown: '{}' is in no list of [statuses]", seen.word),
     };
     let parts = [
         seen.id.map(|id| format!("id {id}")),

@@ -2,11 +2,12 @@
 //! talks to. A mistake in a file is an error that names its key; what a dialect cannot say is not offered.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use hyper::header::{HeaderName, HeaderValue};
 use kinora_contract::Features;
+use kinora_engine::KindError;
 use serde::Deserialize;
 
 use super::address::{OriginPattern, PathTemplate};
@@ -14,8 +15,8 @@ use super::calls::{
     CancelCall, InputKind, PollCall, ProbeCall, RepeatRule, SubmitCall, UploadCall,
 };
 use super::shape::{AnswerShape, FailureWords, StatusWords};
-use super::template::{EachReference, Template, TextTemplate, ValueName};
-use crate::servers::{AuthScheme, KeySigner};
+use super::template::{EachReference, Placeholder, Template, TextTemplate, ValueName};
+use crate::servers::{AuthScheme, KeySigner, read_small};
 
 /// Larger files are not dialects.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -85,11 +86,9 @@ pub(crate) type LookupTables = BTreeMap<String, BTreeMap<String, String>>;
 
 /// How a key is sent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthRule {
-    #[serde(default = "authorization")]
     pub(crate) header: String,
-    #[serde(default = "bearer")]
     pub(crate) value: TextTemplate,
     signer: Option<KeySigner>,
 }
@@ -97,19 +96,11 @@ pub(crate) struct AuthRule {
 impl Default for AuthRule {
     fn default() -> Self {
         Self {
-            header: authorization(),
-            value: bearer(),
+            header: "authorization".to_owned(),
+            value: "Bearer {key}".to_owned().try_into().unwrap_or_default(),
             signer: None,
         }
     }
-}
-
-fn authorization() -> String {
-    "authorization".to_owned()
-}
-
-fn bearer() -> TextTemplate {
-    "Bearer {key}".parse().unwrap_or_default()
 }
 
 /// Where the film is.
@@ -134,64 +125,23 @@ pub(crate) struct ReferenceLimits {
     pub(crate) audios: Option<u32>,
 }
 
-/// Why a dialect is unusable, for an operator.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DialectError {
-    /// No built-in dialect has this name.
-    #[error(
-        "unknown dialect '{name}'; use one of: {known}, or the path of a dialect file, such as ./provider.toml"
-    )]
-    Unknown {
-        /// The name.
-        name: String,
-        /// Every name.
-        known: String,
-    },
-    /// A file that cannot be read.
-    #[error("dialect file {path}: {reason}")]
-    File {
-        /// The path.
-        path: String,
-        /// The cause.
-        reason: String,
-    },
-    /// No TOML, an unknown or missing key, or a value of another type; with line and column.
-    #[error("{0}")]
-    Syntax(String),
-    /// A value that cannot be meant.
-    #[error("{key}: {problem}")]
-    Value {
-        /// The key's path.
-        key: String,
-        /// What is wrong, and what is right.
-        problem: String,
-    },
-}
-
 impl ServerDialect {
     /// The names of the built-in dialects.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// The built-in dialects.
-    ///
-    /// # Errors
-    /// None, unless this program is damaged: a test reads them all.
-    pub fn built_in() -> Result<Vec<Arc<Self>>, DialectError> {
-        Self::names().map(Self::named).collect()
-    }
-
     /// The built-in dialect with this name.
     ///
     /// # Errors
-    /// [`DialectError::Unknown`].
-    pub fn named(name: &str) -> Result<Arc<Self>, DialectError> {
+    /// If there is none, with every name.
+    pub fn named(name: &str) -> Result<Arc<Self>, KindError> {
         let Some((_, text)) = BUILT_IN.iter().find(|(one, _)| *one == name) else {
-            return Err(DialectError::Unknown {
-                name: name.to_owned(),
-                known: Self::names().collect::<Vec<_>>().join(", "),
-            });
+            let known: Vec<&str> = Self::names().collect();
+            return Err(KindError(format!(
+                "unknown dialect '{name}'; use one of: {}, or the path of a dialect file, such as ./provider.toml",
+                known.join(", ")
+            )));
         };
         let mut dialect = Self::read(text)?;
         name.clone_into(&mut dialect.name);
@@ -201,25 +151,15 @@ impl ServerDialect {
     /// The dialect in the file at `path`. Blocks while reading a small file.
     ///
     /// # Errors
-    /// [`DialectError`], with the path.
-    pub fn load(path: &Path) -> Result<Arc<Self>, DialectError> {
+    /// If it cannot be read or meant, with the path.
+    pub fn load(path: &Path) -> Result<Arc<Self>, KindError> {
         let name = path.display().to_string();
-        let wrong = |reason: String| DialectError::File {
-            path: name.clone(),
-            reason,
-        };
-        let is_above = path
-            .components()
-            .any(|part| part == std::path::Component::ParentDir);
-        if is_above {
+        let wrong = |reason: String| KindError(format!("dialect file {name}: {reason}"));
+        if path.components().any(|part| part == Component::ParentDir) {
             return Err(wrong("write the path without '..'".to_owned()));
         }
-        let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
-        if std::fs::metadata(path).map_err(unreadable)?.len() > FILE_BYTES_MAX {
-            return Err(wrong("is larger than any dialect".to_owned()));
-        }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        let mut dialect = Self::read(&text).map_err(|error| wrong(error.to_string()))?;
+        let text = read_small(path, FILE_BYTES_MAX).map_err(wrong)?;
+        let mut dialect = Self::read(&text).map_err(|error| wrong(error.0))?;
         dialect.name = name;
         Ok(Arc::new(dialect))
     }
@@ -229,7 +169,7 @@ impl ServerDialect {
     ///
     /// # Errors
     /// Those of [`Self::load`] and [`Self::named`].
-    pub fn find(setting: &str) -> Result<Arc<Self>, DialectError> {
+    pub fn find(setting: &str) -> Result<Arc<Self>, KindError> {
         match Self::path_of(setting) {
             Some(path) => Self::load(&path),
             None => Self::named(setting),
@@ -245,11 +185,10 @@ impl ServerDialect {
     /// The dialect in `text`, without a name.
     ///
     /// # Errors
-    /// [`DialectError`] for the first mistake.
-    pub fn read(text: &str) -> Result<Self, DialectError> {
+    /// The first mistake: no TOML, an unknown or missing key, or a value that cannot be meant, with its place.
+    pub fn read(text: &str) -> Result<Self, KindError> {
         let read = toml::from_str::<Self>(text);
-        let dialect =
-            read.map_err(|error| DialectError::Syntax(error.to_string().trim().to_owned()))?;
+        let dialect = read.map_err(|error| KindError(error.to_string().trim().to_owned()))?;
         dialect.check()?;
         Ok(dialect)
     }
@@ -257,12 +196,12 @@ impl ServerDialect {
     /// This dialect with `body` merged into every submit.
     ///
     /// # Errors
-    /// [`DialectError`] if the result cannot be meant.
+    /// If the result cannot be meant.
     pub(crate) fn with_body(
         &self,
         body: &Template,
         lookup: &LookupTables,
-    ) -> Result<Self, DialectError> {
+    ) -> Result<Self, KindError> {
         let mut changed = self.clone();
         changed.submit.merge(body);
         changed.lookup.extend(lookup.clone());
@@ -282,31 +221,6 @@ impl ServerDialect {
     /// Whether each submit may be charged, so that none is repeated without need.
     pub fn is_paid(&self) -> bool {
         self.repeat() != RepeatRule::Freely && !self.failures.shares_codes
-    }
-
-    /// Whether a job can be stopped at the server.
-    pub const fn can_cancel(&self) -> bool {
-        self.cancel.is_some()
-    }
-
-    /// Whether answers say how far a job is.
-    pub const fn tells_progress(&self) -> bool {
-        !self.answer.progress.is_empty()
-    }
-
-    /// Whether answers say what a job cost.
-    pub const fn tells_cost(&self) -> bool {
-        self.answer.cost.is_some()
-    }
-
-    /// Whether answers have the address of the film, which may be at another origin.
-    pub const fn tells_result(&self) -> bool {
-        !self.answer.result.is_empty()
-    }
-
-    /// The origins of films besides the server's own.
-    pub fn result_origins(&self) -> &[OriginPattern] {
-        &self.result.origins
     }
 
     /// Whether a submit names the upstream's model; in a path, it must.
@@ -377,9 +291,22 @@ impl ServerDialect {
 
     /// The most references of a kind in one request; 0 if the template never names them.
     pub(crate) fn references_max(&self, each: EachReference) -> u32 {
-        let (one, all, limit) = match each {
-            EachReference::Image => (ValueName::Image, ValueName::Images, self.limits.images),
-            EachReference::Sound => (ValueName::Sound, ValueName::Audios, self.limits.audios),
+        let limit = match each {
+            EachReference::Image => self.limits.images,
+            EachReference::Sound => self.limits.audios,
+        };
+        match self.names_references(each) {
+            (_, true) => limit.unwrap_or(1),
+            (true, false) => limit.unwrap_or(1).min(1),
+            (false, false) => 0,
+        }
+    }
+
+    /// Whether a submit names one reference of a kind, and whether it names all of them.
+    pub(crate) fn names_references(&self, each: EachReference) -> (bool, bool) {
+        let (one, all) = match each {
+            EachReference::Image => (ValueName::Image, ValueName::Images),
+            EachReference::Sound => (ValueName::Sound, ValueName::Audios),
         };
         let (mut has_one, mut has_all) = (false, false);
         self.submit
@@ -387,35 +314,29 @@ impl ServerDialect {
                 has_all |= hole.name == all || (hole.name == one && within == Some(each));
                 has_one |= hole.name == one;
             });
-        match (has_one, has_all) {
-            (_, true) => limit.unwrap_or(1),
-            (true, false) => limit.unwrap_or(1).min(1),
-            (false, false) => 0,
-        }
+        (has_one, has_all)
+    }
+
+    /// The paths and bodies of the calls about a job, by their keys.
+    pub(crate) fn job_calls(&self) -> Vec<(&'static str, &PathTemplate, Option<&Template>)> {
+        let mut calls = vec![("poll", &self.poll.path, self.poll.body.as_ref())];
+        let cancel = self.cancel.as_ref();
+        calls.extend(cancel.map(|call| ("cancel", &call.path, call.body.as_ref())));
+        let result = &self.result;
+        calls.extend(result.path.as_ref().map(|path| ("result.path", path, None)));
+        calls.extend(
+            result
+                .lookup
+                .as_ref()
+                .map(|path| ("result.lookup", path, None)),
+        );
+        calls
     }
 
     /// Whether a call about a job needs this value of its submit.
     pub(crate) fn needs_later(&self, name: ValueName) -> bool {
-        let (cancel, result) = (self.cancel.as_ref(), &self.result);
-        let paths = [
-            Some(&self.poll.path),
-            cancel.map(|call| &call.path),
-            result.path.as_ref(),
-            result.lookup.as_ref(),
-        ];
-        let mut is_needed = paths
-            .into_iter()
-            .flatten()
-            .flat_map(PathTemplate::holes)
-            .any(|hole| hole.name == name);
-        let bodies = [
-            self.poll.body.as_ref(),
-            cancel.and_then(|call| call.body.as_ref()),
-        ];
-        for body in bodies.into_iter().flatten() {
-            body.visit("", None, &mut |_, hole, _| is_needed |= hole.name == name);
-        }
-        is_needed
+        let mut calls = self.job_calls().into_iter();
+        calls.any(|(_, path, body)| holes(path, body).iter().any(|hole| hole.name == name))
     }
 
     /// Whether a seed reaches the server.
@@ -425,12 +346,15 @@ impl ServerDialect {
 
     /// How the key is sent.
     pub(crate) fn auth(&self) -> Option<AuthScheme> {
-        let name = HeaderName::try_from(self.auth.header.as_str()).ok()?;
         let value = self.auth.value.join(|piece| match piece {
             Ok(literal) => Ok::<_, ()>(literal.to_owned()),
             Err(_) => Ok(AuthScheme::KEY.to_owned()),
         });
-        Some(AuthScheme::new(name, value.ok()?, self.auth.signer))
+        Some(AuthScheme {
+            header: self.auth.header.parse().ok()?,
+            value: value.ok()?,
+            signer: self.auth.signer,
+        })
     }
 
     /// The headers of every call.
@@ -439,6 +363,18 @@ impl ServerDialect {
             .iter()
             .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)))
     }
+}
+
+/// Every placeholder of a call.
+pub(crate) fn holes<'t>(
+    path: &'t PathTemplate,
+    body: Option<&'t Template>,
+) -> Vec<&'t Placeholder> {
+    let mut holes: Vec<&Placeholder> = path.holes().collect();
+    if let Some(body) = body {
+        body.visit("", None, &mut |_, hole, _| holes.push(hole));
+    }
+    holes
 }
 
 #[cfg(test)]
@@ -466,9 +402,10 @@ answer = { result = "/url" }
 
     #[test]
     fn every_built_in_dialect_is_read_and_says_where_it_is_from() {
-        for dialect in ServerDialect::built_in().unwrap() {
+        for name in ServerDialect::names() {
+            let dialect = ServerDialect::named(name).unwrap();
             assert!(!dialect.title.is_empty() && !dialect.source.is_empty());
-            assert_eq!(ServerDialect::named(&dialect.name).unwrap(), dialect);
+            assert_eq!(dialect.name, name);
             let features = dialect.features();
             assert!(!features.draft && !features.edit);
         }
@@ -621,7 +558,7 @@ answer = { result = "/url" }
         std::fs::write(&file, [0xff; 8]).unwrap();
         assert!(told(&file).contains("cannot be read"));
         std::fs::write(&file, vec![b'#'; 300 * 1024]).unwrap();
-        assert!(told(&file).contains("larger than any dialect"));
+        assert!(told(&file).contains("is larger than 262144 bytes"));
     }
 
     #[test]

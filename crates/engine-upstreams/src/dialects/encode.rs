@@ -1,6 +1,7 @@
 //! A request to an upstream and its encoding in a dialect: a path, a body and headers, and the files to upload
 //! before it. Refuses what the dialect cannot say; only the seed may be omitted.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -16,9 +17,13 @@ use serde_json::{Value, json};
 use super::address::EncodedPath;
 use super::calls::{BodyForm, InputKind};
 use super::dialect::ServerDialect;
-use super::error::RemoteError;
 use super::template::{EachReference, Placeholder, TemplateScope, ValueForm, ValueName, text_of};
-use crate::servers::{EncodedBody, FormPart, PartContent, encode_form, file_ending, is_media_type};
+use crate::servers::{
+    EncodedBody, FormPart, ReferenceReader, UpstreamError, encode_form, file_ending, is_media_type,
+};
+
+/// What a dialect without uploads cannot say.
+pub(crate) const NO_UPLOADS: &str = "an uploaded file as a URL";
 
 /// A request in a dialect, which can be sent repeatedly.
 #[derive(Clone, Debug)]
@@ -43,18 +48,14 @@ pub(crate) struct EncodedFile {
 
 impl EncodedRequest {
     /// The body for a server that has the files at these addresses.
-    ///
-    /// # Errors
-    /// None that encoding the request did not have.
-    pub(crate) fn body_with(&self, addresses: &[String]) -> Result<EncodedBody, RemoteError> {
+    pub(crate) fn body_with(&self, addresses: &[String]) -> Result<EncodedBody, UpstreamError> {
         if addresses.is_empty() {
             return Ok(self.body.clone());
         }
         let mut values = self.values.clone();
         for (file, address) in self.files.iter().zip(addresses) {
-            let same = values
-                .references_mut()
-                .filter(|one| one.reference == file.reference);
+            let references = values.references.iter_mut().flatten();
+            let same = references.filter(|one| one.reference == file.reference);
             same.for_each(|one| one.url = Some(address.clone()));
         }
         values.body()
@@ -70,18 +71,15 @@ impl EncodedRequest {
 
     /// The ticket of the task `id` that this request became at `upstream`.
     pub(crate) fn ticket(&self, upstream: &str, id: String) -> RemoteTicket {
-        let dialect = &self.values.dialect;
+        let RequestValues {
+            dialect, request, ..
+        } = &self.values;
+        let (path, model) = (&self.path.path, &request.model);
+        let needs = |name| dialect.needs_later(name);
         RemoteTicket {
-            upstream: upstream.to_owned(),
-            id,
-            path: dialect
-                .needs_later(ValueName::Path)
-                .then(|| self.path.path.clone()),
-            model: self
-                .values
-                .model
-                .clone()
-                .filter(|_| dialect.needs_later(ValueName::Model)),
+            path: needs(ValueName::Path).then(|| path.clone()),
+            model: model.clone().filter(|_| needs(ValueName::Model)),
+            ..RemoteTicket::new(upstream, id)
         }
     }
 }
@@ -91,31 +89,27 @@ pub(crate) async fn encode(
     request: &RemoteRequest,
     dialect: &Arc<ServerDialect>,
     bytes_max: u64,
-) -> Result<EncodedRequest, RemoteError> {
+) -> Result<EncodedRequest, UpstreamError> {
     let mut values = RequestValues::new(request, dialect)?;
-    let mut reader = ReferenceReader {
-        bytes_left: bytes_max,
-        bytes_max,
-    };
-    let files = values.load(&mut reader).await?;
+    let files = values.load(ReferenceReader::new(bytes_max)).await?;
     let kind = values.kind;
     let mut headers = Vec::new();
     for (name, value) in &dialect.submit.headers {
         if let Some(value) = value.text(&values)? {
-            if !value
-                .bytes()
-                .all(|one| one == b'\t' || matches!(one, b' '..=b'~'))
-            {
+            if !value.chars().all(|one| matches!(one, '\t' | ' '..='~')) {
                 let what = format!("this value of the header {name}: only plain text of one line");
-                return Err(RemoteError::Unsupported(what.into()));
+                return Err(UpstreamError::Unsupported(what.into()));
             }
             headers.push((name.clone(), value));
         }
     }
+    if let Some(name) = &dialect.submit.idempotency_header {
+        headers.push((name.clone(), request.key.clone()));
+    }
     let path = dialect.submit.path(kind).expand(&values)?;
     let body = values.body()?;
     if body.body.len() as u64 > bytes_max {
-        return Err(RemoteError::RequestTooLarge(bytes_max));
+        return Err(UpstreamError::RequestTooLarge(bytes_max));
     }
     Ok(EncodedRequest {
         values,
@@ -131,16 +125,24 @@ pub(crate) async fn encode(
 struct RequestValues {
     dialect: Arc<ServerDialect>,
     kind: InputKind,
-    model: Option<String>,
-    spec: VideoSpec,
+    request: RemoteRequest,
     size: Size,
     seconds: Value,
-    audio: Option<bool>,
-    key: String,
-    first_frame: Option<LoadedReference>,
-    last_frame: Option<LoadedReference>,
-    images: Vec<LoadedReference>,
-    audios: Vec<LoadedReference>,
+    references: ReferenceLists,
+}
+
+/// The references of a request by their places: first frame, last frame, images, sounds.
+type ReferenceLists = [Vec<LoadedReference>; 4];
+
+/// The place of a value in [`ReferenceLists`]; an empty range for one that is no reference.
+const fn places(name: ValueName) -> Range<usize> {
+    match name {
+        ValueName::FirstFrame => 0..1,
+        ValueName::LastFrame => 1..2,
+        ValueName::Images | ValueName::Image => 2..3,
+        ValueName::Audios | ValueName::Sound => 3..4,
+        _ => 0..0,
+    }
 }
 
 /// A reference, of which the dialect may send the URL or the bytes.
@@ -156,47 +158,34 @@ struct LoadedReference {
 }
 
 impl RequestValues {
-    /// # Errors
-    /// [`RemoteError::Unsupported`] if the dialect cannot say all of `request`.
-    fn new(request: &RemoteRequest, dialect: &Arc<ServerDialect>) -> Result<Self, RemoteError> {
+    fn new(request: &RemoteRequest, dialect: &Arc<ServerDialect>) -> Result<Self, UpstreamError> {
         let spec = &request.spec;
         let kind = InputKind::of(&spec.inputs);
         check_said(request, dialect, kind)?;
-        let [first_frame, last_frame, images, audios] = references_of(request)?;
+        let references = references_of(request)?;
         let seconds = match spec.seconds {
             VideoLength::Fixed(seconds) => json!(seconds),
             VideoLength::Auto => {
                 let auto = dialect.submit.auto_seconds.clone();
-                auto.ok_or(RemoteError::Unsupported("an automatic length".into()))?
+                auto.ok_or(UpstreamError::Unsupported("an automatic length".into()))?
             }
         };
         let size = spec.render_size();
         Ok(Self {
             dialect: dialect.clone(),
             kind,
-            model: request.model.clone(),
-            spec: spec.clone(),
-            size: size.ok_or(RemoteError::Unsupported("an undecided size".into()))?,
+            request: request.clone(),
+            size: size.ok_or(UpstreamError::Unsupported("an undecided size".into()))?,
             seconds,
-            audio: request.audio_switch.then_some(spec.generate_audio),
-            key: request.key.clone(),
-            first_frame: first_frame.into_iter().next(),
-            last_frame: last_frame.into_iter().next(),
-            images,
-            audios,
+            references,
         })
-    }
-
-    fn references_mut(&mut self) -> impl Iterator<Item = &mut LoadedReference> {
-        let frames = self.first_frame.iter_mut().chain(&mut self.last_frame);
-        frames.chain(&mut self.images).chain(&mut self.audios)
     }
 
     /// Reads the bytes that the template needs; returns the files to upload.
     async fn load(
         &mut self,
-        reader: &mut ReferenceReader,
-    ) -> Result<Vec<EncodedFile>, RemoteError> {
+        mut reader: ReferenceReader,
+    ) -> Result<Vec<EncodedFile>, UpstreamError> {
         let dialect = self.dialect.clone();
         let mut uploads: Vec<EncodedFile> = Vec::new();
         let mut forms: Vec<(ValueName, ValueForm)> = Vec::new();
@@ -206,74 +195,52 @@ impl RequestValues {
             }
         });
         for (name, form) in forms {
-            for reference in self.named_mut(name) {
+            for reference in self.references[places(name)].iter_mut().flatten() {
                 match form {
                     ValueForm::MediaType => {}
                     ValueForm::Url | ValueForm::Plain if reference.url.is_some() => {}
                     ValueForm::Url => {
-                        let is_added = uploads
+                        if uploads
                             .iter()
-                            .any(|one| one.reference == reference.reference);
-                        if is_added {
+                            .any(|one| one.reference == reference.reference)
+                        {
                             continue;
                         }
-                        let Some(call) = &dialect.uploads else {
-                            return Err(RemoteError::Unsupported(
-                                "an uploaded file as a URL".into(),
-                            ));
-                        };
-                        let part = FormPart {
-                            name: call.field.clone(),
-                            content: file_content(
-                                &reference.file,
-                                reader.read(&reference.file).await?,
-                            ),
-                        };
+                        let call = dialect.uploads.as_ref();
+                        let call = call.ok_or(UpstreamError::Unsupported(NO_UPLOADS.into()))?;
+                        let bytes = read_typed(&mut reader, &reference.file).await?;
+                        let part = file_part(&call.field, &reference.file, bytes);
                         uploads.push(EncodedFile {
                             reference: reference.reference.clone(),
                             form: encode_form(&[part]),
                         });
                     }
                     _ if reference.bytes.is_some() => {}
-                    _ => reference.bytes = Some(reader.read(&reference.file).await?),
+                    _ => reference.bytes = Some(read_typed(&mut reader, &reference.file).await?),
                 }
             }
         }
         Ok(uploads)
     }
 
-    fn named_mut(&mut self, name: ValueName) -> &mut [LoadedReference] {
-        match name {
-            ValueName::FirstFrame => self.first_frame.as_mut_slice(),
-            ValueName::LastFrame => self.last_frame.as_mut_slice(),
-            ValueName::Images | ValueName::Image => &mut self.images,
-            ValueName::Audios | ValueName::Sound => &mut self.audios,
-            _ => &mut [],
-        }
-    }
-
-    fn named(&self, name: ValueName, item: Option<usize>) -> &[LoadedReference] {
-        let all: &[LoadedReference] = match name {
-            ValueName::FirstFrame => self.first_frame.as_slice(),
-            ValueName::LastFrame => self.last_frame.as_slice(),
-            ValueName::Images | ValueName::Image => &self.images,
-            ValueName::Audios | ValueName::Sound => &self.audios,
-            _ => &[],
+    fn named(
+        &self,
+        name: ValueName,
+        item: Option<usize>,
+    ) -> impl Iterator<Item = &LoadedReference> {
+        let (first, count) = match name {
+            ValueName::Image | ValueName::Sound => (item.unwrap_or_default(), 1),
+            _ => (0, usize::MAX),
         };
-        match name {
-            ValueName::Image | ValueName::Sound => {
-                let at = item.unwrap_or_default();
-                all.get(at..=at).unwrap_or_default()
-            }
-            _ => all,
-        }
+        let all = self.references[places(name)].iter().flatten();
+        all.skip(first).take(count)
     }
 
-    fn body(&self) -> Result<EncodedBody, RemoteError> {
+    fn body(&self) -> Result<EncodedBody, UpstreamError> {
         let template = self.dialect.submit.body(self.kind);
         let has_file = template.entries().iter().any(|(_, entry)| {
             let hole = entry.single().filter(|hole| hole.form == ValueForm::File);
-            hole.is_some_and(|hole| !self.named(hole.name, None).is_empty())
+            hole.is_some_and(|hole| self.named(hole.name, None).next().is_some())
         });
         let is_form = match self.dialect.submit.form {
             BodyForm::Json => false,
@@ -287,48 +254,38 @@ impl RequestValues {
         Ok(EncodedBody::json(&body))
     }
 
-    fn form(&self) -> Result<EncodedBody, RemoteError> {
+    fn form(&self) -> Result<EncodedBody, UpstreamError> {
         let mut parts = Vec::new();
         for (name, template) in self.dialect.submit.body(self.kind).entries() {
+            let listed = format!("{name}[]");
             if let Some(hole) = template
                 .single()
                 .filter(|hole| hole.form == ValueForm::File)
             {
                 let is_list = matches!(hole.name, ValueName::Images | ValueName::Audios);
-                for reference in self.named(hole.name, None) {
-                    parts.push(FormPart {
-                        name: if is_list {
-                            format!("{name}[]")
-                        } else {
-                            name.clone()
-                        },
-                        content: file_content(
-                            &reference.file,
-                            reference.bytes.clone().unwrap_or_default(),
-                        ),
-                    });
-                }
+                let name = if is_list { &listed } else { name };
+                parts.extend(self.named(hole.name, None).map(|reference| {
+                    let bytes = reference.bytes.clone().unwrap_or_default();
+                    file_part(name, &reference.file, bytes)
+                }));
                 continue;
             }
             match template.value(self)? {
                 None => {}
                 Some(Value::Array(items)) => {
-                    parts.extend(
-                        items
-                            .into_iter()
-                            .map(|item| text_part(format!("{name}[]"), item)),
-                    );
+                    let texts = items.into_iter().map(text_of);
+                    parts.extend(texts.map(|text| FormPart::text(&listed, text)));
                 }
-                Some(value) => parts.push(text_part(name.clone(), value)),
+                Some(value) => parts.push(FormPart::text(name, text_of(value))),
             }
         }
         Ok(encode_form(&parts))
     }
 
     fn plain(&self, name: ValueName) -> Option<Value> {
-        let (spec, size) = (&self.spec, self.size);
+        let (request, spec, size) = (&self.request, &self.request.spec, self.size);
         Some(match name {
-            ValueName::Model => json!(self.model.as_ref()?),
+            ValueName::Model => json!(request.model.as_ref()?),
             ValueName::Prompt => json!(spec.prompt),
             ValueName::NegativePrompt => json!(spec.negative_prompt.as_ref()?),
             ValueName::Seed => json!(spec.seed),
@@ -338,8 +295,8 @@ impl RequestValues {
             ValueName::Height => json!(size.height),
             ValueName::Ratio => json!(names_of(size).1.name()),
             ValueName::Tier => json!(names_of(size).0.name()),
-            ValueName::Audio => json!(self.audio?),
-            ValueName::Key => json!(self.key),
+            ValueName::Audio if request.audio_switch => json!(spec.generate_audio),
+            ValueName::Key => json!(request.key),
             _ => return None,
         })
     }
@@ -365,12 +322,12 @@ impl TemplateScope for RequestValues {
         &self,
         placeholder: &Placeholder,
         item: Option<usize>,
-    ) -> Result<Option<Value>, RemoteError> {
+    ) -> Result<Option<Value>, UpstreamError> {
         let Placeholder { name, form, .. } = placeholder;
         if !name.is_reference() {
             return written(self.plain(*name), placeholder, &self.dialect);
         }
-        let written = self.named(*name, item).iter().map(|one| one.written(*form));
+        let written = self.named(*name, item).map(|one| one.written(*form));
         Ok(match name {
             ValueName::Images | ValueName::Audios => {
                 let all: Vec<Value> = written.flatten().collect();
@@ -381,10 +338,11 @@ impl TemplateScope for RequestValues {
     }
 
     fn count(&self, each: EachReference) -> usize {
-        match each {
-            EachReference::Image => self.images.len(),
-            EachReference::Sound => self.audios.len(),
-        }
+        let name = match each {
+            EachReference::Image => ValueName::Images,
+            EachReference::Sound => ValueName::Audios,
+        };
+        self.named(name, None).count()
     }
 }
 
@@ -393,7 +351,7 @@ pub(crate) fn written(
     value: Option<Value>,
     placeholder: &Placeholder,
     dialect: &ServerDialect,
-) -> Result<Option<Value>, RemoteError> {
+) -> Result<Option<Value>, UpstreamError> {
     let Some(value) = value else {
         return Ok(None);
     };
@@ -414,11 +372,8 @@ pub(crate) fn written(
     let text = text_of(value);
     let found = dialect.lookup.get(table).and_then(|table| table.get(&text));
     let found = found.ok_or_else(|| {
-        let what = format!(
-            "{} {text}, which is not in its table {table}",
-            placeholder.name.text()
-        );
-        RemoteError::Unsupported(what.into())
+        let what = format!("{placeholder} {text}, which is not in its table {table}");
+        UpstreamError::Unsupported(what.into())
     })?;
     Ok(Some(Value::String(found.clone())))
 }
@@ -446,12 +401,11 @@ impl LoadedReference {
     }
 }
 
-/// The references of a request by their places: first and last frame, images, sounds.
-fn references_of(request: &RemoteRequest) -> Result<[Vec<LoadedReference>; 4], RemoteError> {
+fn references_of(request: &RemoteRequest) -> Result<ReferenceLists, UpstreamError> {
     let inputs = &request.spec.inputs;
     let named = inputs.references();
     if named.len() != request.references.len() {
-        return Err(RemoteError::Unsupported(
+        return Err(UpstreamError::Unsupported(
             "references without their files".into(),
         ));
     }
@@ -466,44 +420,33 @@ fn references_of(request: &RemoteRequest) -> Result<[Vec<LoadedReference>; 4], R
                 .then(|| item.url().to_owned()),
             bytes: None,
         });
-    let counts = match inputs {
+    Ok(counts(inputs).map(|count| all.by_ref().take(count).collect()))
+}
+
+/// The bytes of a reference, whose type is a part of what is sent.
+async fn read_typed(
+    reader: &mut ReferenceReader,
+    file: &ReferenceFile,
+) -> Result<Bytes, UpstreamError> {
+    if !is_media_type(&file.media_type) {
+        let what = "a reference of unknown type";
+        return Err(UpstreamError::Unsupported(what.into()));
+    }
+    reader.read(file).await
+}
+
+/// How many references a request has at each of their places.
+fn counts(inputs: &VideoInputs) -> [usize; 4] {
+    match inputs {
         VideoInputs::Text => [0; 4],
         VideoInputs::Frames { last, .. } => [1, usize::from(last.is_some()), 0, 0],
         VideoInputs::References { images, audios } => [0, 0, images.len(), audios.len()],
-    };
-    Ok(counts.map(|count| all.by_ref().take(count).collect()))
-}
-
-fn file_content(file: &ReferenceFile, bytes: Bytes) -> PartContent {
-    PartContent::File {
-        file_name: format!("reference.{}", file_ending(&file.media_type)),
-        media_type: file.media_type.clone(),
-        bytes,
     }
 }
 
-/// Reads references within the maximum size of a body.
-struct ReferenceReader {
-    bytes_left: u64,
-    bytes_max: u64,
-}
-
-impl ReferenceReader {
-    async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, RemoteError> {
-        if !is_media_type(&file.media_type) {
-            return Err(RemoteError::Unsupported(
-                "a reference of unknown type".into(),
-            ));
-        }
-        let metadata = tokio::fs::metadata(&file.path).await;
-        let length = metadata.map_err(RemoteError::Storage)?.len();
-        self.bytes_left = self
-            .bytes_left
-            .checked_sub(length)
-            .ok_or(RemoteError::RequestTooLarge(self.bytes_max))?;
-        let bytes = tokio::fs::read(&file.path).await;
-        Ok(bytes.map_err(RemoteError::Storage)?.into())
-    }
+fn file_part(name: &str, file: &ReferenceFile, bytes: Bytes) -> FormPart {
+    let file_name = format!("reference.{}", file_ending(&file.media_type));
+    FormPart::file(name, &file_name, &file.media_type, bytes)
 }
 
 /// Refuses what the submit of this kind does not name, and references to earlier tasks, which upstreams do not have.
@@ -511,13 +454,9 @@ fn check_said(
     request: &RemoteRequest,
     dialect: &ServerDialect,
     kind: InputKind,
-) -> Result<(), RemoteError> {
+) -> Result<(), UpstreamError> {
     let (spec, names) = (&request.spec, |name| dialect.submit.names(kind, name));
-    let (has_first, has_last, images, audios) = match &spec.inputs {
-        VideoInputs::Text => (false, false, 0, 0),
-        VideoInputs::Frames { last, .. } => (true, last.is_some(), 0, 0),
-        VideoInputs::References { images, audios } => (false, false, images.len(), audios.len()),
-    };
+    let [firsts, lasts, images, audios] = counts(&spec.inputs);
     let lacks = |is_asked: bool, name| is_asked && !names(name);
     let exceeds = |count: usize, each| count > dialect.references_max(each) as usize;
     let has_sound = spec.generate_audio || request.audio_switch;
@@ -535,8 +474,8 @@ fn check_said(
         ),
         (lacks(has_sound, ValueName::Audio), "sound"),
         (spec.generate_audio && !request.audio_switch, "sound"),
-        (lacks(has_first, ValueName::FirstFrame), "a first frame"),
-        (lacks(has_last, ValueName::LastFrame), "a last frame"),
+        (lacks(firsts > 0, ValueName::FirstFrame), "a first frame"),
+        (lacks(lasts > 0, ValueName::LastFrame), "a last frame"),
         (
             exceeds(images, EachReference::Image),
             "so many reference images",
@@ -547,15 +486,8 @@ fn check_said(
         ),
     ];
     match refusals.into_iter().find(|(is_refused, _)| *is_refused) {
-        Some((_, what)) => Err(RemoteError::Unsupported(what.into())),
+        Some((_, what)) => Err(UpstreamError::Unsupported(what.into())),
         None => Ok(()),
-    }
-}
-
-fn text_part(name: String, value: Value) -> FormPart {
-    FormPart {
-        name,
-        content: PartContent::Text(text_of(value)),
     }
 }
 

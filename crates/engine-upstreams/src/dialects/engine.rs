@@ -1,81 +1,68 @@
 //! The upstreams as an engine of finished films, and the operator's settings of it, whose commented example is
 //! in `config.default.toml`. It follows tickets and does not inspect the film.
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{Clock, FailureCode, Money, VideoSpec, Warning, WarningCode};
+use kinora_contract::{Clock, VideoSpec, Warning, WarningCode};
 use kinora_engine::places::Places;
 use kinora_engine::{
     EngineDescription, EngineError, EngineKind, EngineOutput, FilmEngine, FilmEngineSummary,
-    FilmJob, FilmKind, JobControl, KindError, ServerReport, TicketStore, WorkStage,
+    FilmJob, FilmKind, KindError, ServerReport,
 };
 use serde::Deserialize;
 
 use super::calls::RepeatRule;
 use super::describe;
-use super::dialect::{DialectError, LookupTables, ServerDialect};
+use super::dialect::{LookupTables, ServerDialect};
 use super::encode::{RemoteRequest, RemoteTicket};
-use super::error::RemoteError;
-use super::options::{RemoteOptions, UpstreamOptions};
-use super::remote::{DISK_THREADS, RemoteServers};
-use super::run::JobWatcher;
+use super::options::RemoteOptions;
+use super::remote::RemoteServers;
 use super::template::Template;
 use crate::servers::{
-    ExchangeWatcher, KeySource, SettingsError, SystemTimer, chain, check_each_once, key_source,
+    DISK_THREADS, ExchangeWatcher, LAST_CALL_MAX, ServerOptions, SystemTimer, UpstreamError,
+    check_positive, key_source, milliseconds, read_ticket, seconds, setting,
 };
-
-/// Settings of a [`RemoteEngine`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineOptions {
-    /// The configured name, visible to clients.
-    pub name: String,
-    /// The upstreams' name of the model; `None` lets them choose.
-    pub model: Option<String>,
-    /// Whether the model has a switch for sound. Without it, sound cannot be requested.
-    pub sound: bool,
-    /// Whether to accept films that cannot be decoded here.
-    pub keeps_undecodable: bool,
-    /// Whether to keep films of another size, length or sound than requested. `None`: where each
-    /// submit costs money.
-    pub keeps_mismatched: Option<bool>,
-}
 
 /// An engine whose films come from upstreams.
 #[derive(Debug)]
 pub struct RemoteEngine {
     remote: RemoteServers,
     description: EngineDescription,
-    model: Option<String>,
-    sound: bool,
-    keeps_undecodable: bool,
-    keeps_mismatched: bool,
 }
 
 impl RemoteEngine {
-    /// An engine that uses `remote`.
-    pub fn new(remote: RemoteServers, options: EngineOptions) -> Self {
-        let features = remote.dialect().features_with(options.sound);
-        let sound = features.audio_output;
+    /// An engine of this name, visible to clients, that uses `remote`.
+    pub fn new(remote: RemoteServers, name: &str) -> Self {
+        let options = &remote.0.options;
         let description = EngineDescription {
             // Unknown, so assume a trained model.
             is_trained: true,
             final_from_video: false,
-            name: options.name,
+            name: name.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            features,
+            features: options.dialect.features_with(options.sound),
         };
-        let is_paid = remote.dialect().repeat() == RepeatRule::Never;
         Self {
-            keeps_mismatched: options.keeps_mismatched.unwrap_or(is_paid),
             remote,
             description,
-            model: options.model,
-            sound,
-            keeps_undecodable: options.keeps_undecodable,
+        }
+    }
+
+    fn options(&self) -> &RemoteOptions {
+        &self.remote.0.options
+    }
+
+    fn request(&self, spec: &VideoSpec, key: &str) -> RemoteRequest {
+        RemoteRequest {
+            model: self.options().model.clone(),
+            spec: spec.clone(),
+            references: Vec::new(),
+            audio_switch: self.has_sound_switch(),
+            key: key.to_owned(),
+            avoid: Vec::new(),
         }
     }
 }
@@ -87,11 +74,11 @@ impl FilmEngine for RemoteEngine {
     }
 
     fn has_sound_switch(&self) -> bool {
-        self.sound
+        self.description.features.audio_output
     }
 
     fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
-        if self.remote.dialect().names_seed() {
+        if self.options().dialect.names_seed() {
             Vec::new()
         } else {
             vec![WarningCode::SeedIgnored.into()]
@@ -99,163 +86,61 @@ impl FilmEngine for RemoteEngine {
     }
 
     fn keeps_undecodable(&self) -> bool {
-        self.keeps_undecodable
+        self.options().keeps_undecodable
     }
 
     fn keeps_mismatched(&self) -> bool {
-        self.keeps_mismatched
+        let is_paid = self.options().dialect.repeat() == RepeatRule::Never;
+        self.options().keeps_mismatched.unwrap_or(is_paid)
     }
 
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
         let request = RemoteRequest {
-            model: self.model.clone(),
-            spec: job.spec.clone(),
             references: job.references.to_vec(),
-            audio_switch: self.sound,
-            key: job.key.to_owned(),
             avoid: job.control.place.avoided(),
+            ..self.request(job.spec, job.key)
         };
-        let mut relay = EventRelay {
-            control: job.control,
-            tickets: job.tickets,
-        };
-        let ticket = job.ticket.and_then(read);
-        let ran = self
-            .remote
-            .run(&request, ticket, job.to, &mut relay, job.cancel);
-        match ran.await {
-            Ok(bytes) => {
-                tracing::debug!(bytes, "film received");
-                Ok(())
-            }
-            Err(RemoteError::Cancelled) => Err(EngineError::Cancelled),
-            Err(error) => Err(engine_error(&error)),
-        }
+        let ticket = job.ticket.and_then(read_ticket);
+        let bytes = self.remote.run(&request, ticket, job).await?;
+        tracing::debug!(bytes, "film received");
+        Ok(())
     }
 
     fn places(&self) -> Option<&Arc<Places>> {
-        Some(self.remote.places())
+        Some(&self.remote.0.pool.places)
     }
 
+    /// Not by default where each submit may be charged.
     fn repeats_failed_jobs(&self) -> bool {
-        self.remote.repeats_failed_jobs()
+        let options = self.options();
+        !options.dialect.is_paid() || options.retry_failed_jobs
     }
 
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
-        let Some(ticket) = read(ticket) else {
+        let Some(ticket) = read_ticket::<RemoteTicket>(ticket) else {
             return Ok(());
         };
         match self.remote.call_off(&ticket).await {
             // If the upstream is no longer configured, there is nobody to call off.
-            Ok(()) | Err(RemoteError::Forgotten(_)) => Ok(()),
-            Err(error) => Err(engine_error(&error)),
+            Ok(()) | Err(UpstreamError::Forgotten(_)) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
     fn summary(&self) -> Option<FilmEngineSummary> {
-        let origins = &self.remote.0.options.result_origins;
-        Some(describe::summary(self.remote.dialect(), origins))
+        let options = self.options();
+        Some(describe::summary(&options.dialect, &options.result_origins))
     }
 
     async fn check_spec(&self, spec: &VideoSpec) -> Result<(), EngineError> {
-        let request = RemoteRequest {
-            model: self.model.clone(),
-            spec: spec.clone(),
-            references: Vec::new(),
-            audio_switch: self.sound,
-            key: "check".to_owned(),
-            avoid: Vec::new(),
-        };
-        let encoded = self.remote.encode(&request).await;
-        encoded.map(drop).map_err(|error| engine_error(&error))
+        let encoded = self.remote.encode(&self.request(spec, "check")).await;
+        Ok(encoded.map(drop)?)
     }
 
     async fn ask_servers(&self) -> Vec<ServerReport> {
-        let asked = self.remote.ask_all().await.into_iter();
-        asked
-            .map(|(server, answer)| ServerReport {
-                server,
-                refusal: answer.err().map(|cause| cause.to_string()),
-            })
-            .collect()
+        self.remote.ask_all().await
     }
 }
-
-/// Whose failure it is: the job's, unless the upstream gave no reason, its result cannot be read,
-/// or it stopped answering.
-fn engine_error(error: &RemoteError) -> EngineError {
-    let (code, cause) = (error.code(), chain(error));
-    match error {
-        RemoteError::NoPlace(_) => EngineError::NoPlace(cause),
-        RemoteError::Failed {
-            code: FailureCode::GenerationFailed | FailureCode::GenerationTimeout,
-            ..
-        }
-        | RemoteError::NoResult(_)
-        | RemoteError::Silent { .. }
-        | RemoteError::Forgotten(_) => EngineError::JobFailed { code, cause },
-        _ => EngineError::CodedFailure { code, cause },
-    }
-}
-
-/// The ticket of an earlier attempt, unless another kind of engine made it.
-fn read(text: &str) -> Option<RemoteTicket> {
-    let ticket = serde_json::from_str(text);
-    if let Err(error) = &ticket {
-        tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
-    }
-    ticket.ok()
-}
-
-/// Forwards a run's reports to the worker.
-struct EventRelay<'a> {
-    control: &'a JobControl,
-    tickets: &'a dyn TicketStore,
-}
-
-#[async_trait]
-impl JobWatcher for EventRelay<'_> {
-    async fn submitting(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let ticket = serde_json::to_string(&RemoteTicket::in_flight())?;
-        self.tickets.store(&ticket).await?;
-        self.control.report_submit(true);
-        Ok(())
-    }
-
-    async fn not_accepted(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let removed = self.tickets.store("").await;
-        self.control.report_submit(false);
-        removed
-    }
-
-    async fn submitted(
-        &mut self,
-        ticket: &RemoteTicket,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let upstream = &ticket.upstream;
-        tracing::info!(upstream, id = ticket.id, "task submitted to upstream");
-        let stored = self.tickets.store(&serde_json::to_string(ticket)?).await;
-        self.control.report_submit(false);
-        stored
-    }
-
-    fn placed(&mut self, places: &Arc<Places>, index: usize) {
-        self.control.place.set_chosen(places, index);
-    }
-
-    fn alive(&mut self, fraction: f64) {
-        // A cancel arrives through the job's token.
-        let _ = self.control.report(WorkStage::Generating, fraction);
-    }
-
-    fn charged(&mut self, charged: Money) {
-        tracing::info!(%charged, "upstream charged the task");
-        self.control.report_cost(charged);
-    }
-}
-
-/// A run ends after `silence_seconds`. Its last call may take this much longer.
-const LAST_CALL_MAX: Duration = Duration::from_mins(3);
 
 /// An engine that other servers provide.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -289,19 +174,19 @@ pub struct RemoteKind {
     mismatched: Option<UnfitFilm>,
     #[serde(default)]
     result_origins: Vec<String>,
-    #[serde(default = "poll_milliseconds")]
+    #[serde(default = "setting::<2_000>")]
     poll_milliseconds: u32,
-    #[serde(default = "poll_milliseconds_max")]
+    #[serde(default = "setting::<30_000>")]
     poll_milliseconds_max: u32,
-    #[serde(default = "silence_seconds")]
+    #[serde(default = "setting::<300>")]
     silence_seconds: u32,
-    #[serde(default = "run_seconds")]
+    #[serde(default = "setting::<7_200>")]
     run_seconds: u32,
     #[serde(default)]
     retry_failed_jobs: bool,
     /// Read once, so that all parts of the service see the same dialect.
     #[serde(skip)]
-    opened: OnceLock<Result<OpenedDialect, DialectError>>,
+    opened: OnceLock<Result<OpenedDialect, KindError>>,
 }
 
 /// The dialect of an engine, with the servers that speak it.
@@ -322,26 +207,15 @@ enum UnfitFilm {
     Keep,
 }
 
-const fn poll_milliseconds() -> u32 {
-    2_000
-}
-
-const fn poll_milliseconds_max() -> u32 {
-    30_000
-}
-
-const fn silence_seconds() -> u32 {
-    300
-}
-
-const fn run_seconds() -> u32 {
-    7_200
-}
-
 impl EngineKind for RemoteKind {
     fn check(&self, _confined: bool) -> Result<(), KindError> {
-        check_each_once(&self.base_urls).map_err(unusable)?;
-        self.key()?;
+        ServerOptions::with_urls(&self.base_urls)?;
+        key_source(&self.key_file, &self.key_variable)?;
+        check_positive(&[
+            ("poll_milliseconds", self.poll_milliseconds),
+            ("silence_seconds", self.silence_seconds),
+            ("run_seconds", self.run_seconds),
+        ])?;
         // A file is read when the engine is made: a process that runs no engines need not have it.
         match ServerDialect::path_of(&self.dialect) {
             Some(_) => Ok(()),
@@ -392,9 +266,7 @@ impl RemoteKind {
             }
             Ok(OpenedDialect { dialect, base_urls })
         });
-        let opened = opened
-            .as_ref()
-            .map_err(|error| KindError(error.to_string()))?;
+        let opened = opened.as_ref().map_err(KindError::clone)?;
         if opened.base_urls.is_empty() {
             let dialect = &self.dialect;
             return Err(KindError(format!(
@@ -408,16 +280,13 @@ impl RemoteKind {
         Some(self.model.clone()).filter(|model| !model.is_empty())
     }
 
-    fn check_model(&self, dialect: &ServerDialect) -> Result<(), DialectError> {
-        let problem = match (dialect.names_model(), self.model.is_empty()) {
-            ((_, true), true) => "name it: the dialect has it in its paths",
-            ((false, _), false) => "remove it: the dialect never sends it",
-            _ => return Ok(()),
-        };
-        Err(DialectError::Value {
-            key: "model".to_owned(),
-            problem: problem.to_owned(),
-        })
+    fn check_model(&self, dialect: &ServerDialect) -> Result<(), KindError> {
+        match (dialect.names_model(), self.model.is_empty()) {
+            ((_, true), true) => Err("model: name it: the dialect has it in its paths"),
+            ((false, _), false) => Err("model: remove it: the dialect never sends it"),
+            _ => Ok(()),
+        }
+        .map_err(|problem| KindError(problem.to_owned()))
     }
 
     /// The engine, of which `watcher` is shown every exchange.
@@ -431,20 +300,10 @@ impl RemoteKind {
         watcher: Option<Arc<dyn ExchangeWatcher>>,
     ) -> Result<RemoteEngine, KindError> {
         let timer = Arc::new(SystemTimer::new(clock.clone()));
-        let options = RemoteOptions {
-            watcher,
-            ..self.options()?
-        };
-        let remote = RemoteServers::new(options, timer, clock);
-        let remote = remote.map_err(|error| KindError(error.to_string()))?;
-        let options = EngineOptions {
-            name: name.to_owned(),
-            model: self.model(),
-            sound: self.sound,
-            keeps_undecodable: self.undecodable == UnfitFilm::Keep,
-            keeps_mismatched: self.mismatched.map(|one| one == UnfitFilm::Keep),
-        };
-        Ok(RemoteEngine::new(remote, options))
+        let mut options = self.options()?;
+        options.servers.watcher = watcher;
+        let remote = RemoteServers::new(options, timer, clock)?;
+        Ok(RemoteEngine::new(remote, name))
     }
 
     /// The dialect, with the engine's own `body`.
@@ -461,42 +320,23 @@ impl RemoteKind {
     /// If they are unusable.
     pub fn options(&self) -> Result<RemoteOptions, KindError> {
         let OpenedDialect { dialect, base_urls } = self.opened()?;
-        let key = self.key()?;
-        // The URL is the name: tickets contain it, and it stays the same when the list changes.
-        let upstreams = base_urls
-            .iter()
-            .map(|url| UpstreamOptions {
-                name: url.clone(),
-                base_url: url.clone(),
-                key: key.clone(),
-            })
-            .collect();
-        Ok(RemoteOptions {
-            result_origins: self.result_origins.clone(),
+        let servers = ServerOptions {
+            key: key_source(&self.key_file, &self.key_variable)?,
             poll_every: milliseconds(self.poll_milliseconds),
-            poll_every_min: milliseconds(self.poll_milliseconds.min(200)),
-            poll_every_max: milliseconds(self.poll_milliseconds_max),
             silence_max: seconds(self.silence_seconds),
             run_max: seconds(self.run_seconds),
-            retry_failed_jobs: self.retry_failed_jobs,
+            ..ServerOptions::with_urls(base_urls)?
+        };
+        Ok(RemoteOptions {
             model: self.model(),
-            ..RemoteOptions::new(dialect.clone(), upstreams)
+            sound: self.sound,
+            keeps_undecodable: self.undecodable == UnfitFilm::Keep,
+            keeps_mismatched: self.mismatched.map(|one| one == UnfitFilm::Keep),
+            result_origins: self.result_origins.clone(),
+            poll_every_min: milliseconds(self.poll_milliseconds.min(200)),
+            poll_every_max: milliseconds(self.poll_milliseconds_max),
+            retry_failed_jobs: self.retry_failed_jobs,
+            ..RemoteOptions::new(dialect.clone(), servers)
         })
     }
-
-    fn key(&self) -> Result<KeySource, KindError> {
-        key_source(&self.key_file, &self.key_variable).map_err(unusable)
-    }
-}
-
-fn unusable(error: SettingsError) -> KindError {
-    KindError(error.to_string())
-}
-
-fn milliseconds(milliseconds: u32) -> Duration {
-    Duration::from_millis(milliseconds.into())
-}
-
-fn seconds(seconds: u32) -> Duration {
-    Duration::from_secs(seconds.into())
 }

@@ -9,23 +9,21 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::header::LOCATION;
 use hyper::{Method, Response};
-use kinora_contract::{Clock, FailureCode};
-use kinora_engine::places::{PlaceVisit, Places};
+use kinora_engine::places::PlaceVisit;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::address::{OriginPattern, PathTemplate, is_path, is_private_address};
-use super::answer::{AnswerError, Refusal, TaskSnapshot, object, result_url};
+use super::answer::{Refusal, TaskSnapshot, object, result_url};
 use super::dialect::ServerDialect;
 use super::encode::{RemoteTicket, written};
-use super::error::RemoteError;
 use super::identity;
-use super::options::RemoteOptions;
+use super::remote::{RemoteServers, RemoteShared};
 use super::shape::UpstreamPhase;
 use super::template::{Placeholder, Template, TemplateScope, ValueName};
 use crate::servers::{
-    CallError, EncodedBody, ResultError, ResultTarget, ServerAnswer, ServerCall, UpstreamServer,
-    WaitTimer, chain, poll_after, retry_after, save_result,
+    AnswerError, CallError, EncodedBody, ServerAnswer, ServerCall, UpstreamError, UpstreamServer,
+    poll_after, retry_after,
 };
 
 /// Maximum number of redirects of a result.
@@ -33,18 +31,34 @@ const REDIRECTS_MAX: usize = 5;
 
 /// A task at its upstream.
 pub struct RemoteJob {
-    shared: Arc<RemoteShared>,
-    visit: PlaceVisit,
-    ticket: RemoteTicket,
+    pub(crate) shared: Arc<RemoteShared>,
+    /// The slot at the upstream.
+    pub(crate) visit: PlaceVisit,
+    pub(crate) ticket: RemoteTicket,
 }
 
-/// The result of a poll.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PollAnswer {
-    /// The task.
-    pub snapshot: TaskSnapshot,
-    /// When to poll again.
-    pub after: Duration,
+impl RemoteServers {
+    /// The task of `ticket`, ready to poll. Makes no calls yet.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Forgotten`] if its upstream is no longer configured.
+    pub fn resume(&self, ticket: &RemoteTicket) -> Result<RemoteJob, UpstreamError> {
+        let index = self.0.pool.index_of(&ticket.upstream)?;
+        Ok(RemoteJob {
+            shared: Arc::clone(&self.0),
+            visit: self.0.pool.places.record_visit(index),
+            ticket: ticket.clone(),
+        })
+    }
+
+    /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Forgotten`] if the upstream is no longer configured, otherwise those of
+    /// [`RemoteJob::cancel`].
+    pub async fn call_off(&self, ticket: &RemoteTicket) -> Result<(), UpstreamError> {
+        self.resume(ticket)?.cancel().await
+    }
 }
 
 impl fmt::Debug for RemoteJob {
@@ -54,38 +68,25 @@ impl fmt::Debug for RemoteJob {
 }
 
 impl RemoteJob {
-    pub(crate) const fn new(
-        shared: Arc<RemoteShared>,
-        visit: PlaceVisit,
-        ticket: RemoteTicket,
-    ) -> Self {
-        Self {
-            shared,
-            visit,
-            ticket,
-        }
-    }
-
     /// The ticket to save, so that polling continues after a restart.
     pub const fn ticket(&self) -> &RemoteTicket {
         &self.ticket
     }
 
     fn upstream(&self) -> &UpstreamServer {
-        &self.shared.upstreams[self.visit.index]
+        &self.shared.pool.servers[self.visit.index]
     }
 
     fn dialect(&self) -> &ServerDialect {
-        &self.shared.options.dialect
+        self.shared.dialect()
     }
 
     /// The URL of `path`, for this task.
-    fn url(&self, path: &PathTemplate) -> Result<Url, RemoteError> {
-        let path = path.expand(self)?;
-        Ok(self.upstream().url_below(&path.path, path.query.as_deref()))
+    fn url(&self, path: &PathTemplate) -> Result<Url, UpstreamError> {
+        Ok(self.shared.url(self.visit.index, &path.expand(self)?))
     }
 
-    fn body(&self, template: Option<&Template>) -> Result<Option<EncodedBody>, RemoteError> {
+    fn body(&self, template: Option<&Template>) -> Result<Option<EncodedBody>, UpstreamError> {
         let Some(template) = template else {
             return Ok(None);
         };
@@ -93,63 +94,27 @@ impl RemoteJob {
         Ok(Some(EncodedBody::json(&body)))
     }
 
-    /// Makes a call of the dialect about this task. The status of the answer is the one that its body means.
-    async fn call(
-        &self,
-        method: Method,
-        url: Url,
-        body: Option<&EncodedBody>,
-        limit: Duration,
-    ) -> Result<ServerAnswer, CallError> {
-        let called = self.call_plainly(method, url, body, limit).await;
-        Ok(called?.0)
-    }
-
-    /// Like [`Self::call`], with the HTTP status too.
-    async fn call_plainly(
-        &self,
-        method: Method,
-        url: Url,
-        body: Option<&EncodedBody>,
-        limit: Duration,
-    ) -> Result<(ServerAnswer, u16), CallError> {
-        let call = ServerCall {
-            method,
-            url,
-            body,
-            headers: &[],
-            limit,
-            is_public: false,
-        };
-        let reply = self.upstream().call(&call).await?;
-        let http_status = reply.status;
-        let mut reply = self.dialect().judged(reply);
-        if !reply.is_success() {
-            self.upstream().conceal(&mut reply);
-        }
-        Ok((reply, http_status))
-    }
-
-    /// Queries the state of the task.
+    /// Queries the state of the task, and when to do so again.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] without a usable answer, [`RemoteError::Forgotten`] if the upstream
+    /// [`UpstreamError::Busy`] without a usable answer, [`UpstreamError::Forgotten`] if the upstream
     /// does not know the task.
-    pub async fn poll(&self) -> Result<PollAnswer, RemoteError> {
-        let (options, dialect) = (&self.shared.options, self.dialect());
+    pub async fn poll(&self) -> Result<(TaskSnapshot, Duration), UpstreamError> {
+        let (dialect, index) = (self.dialect(), self.visit.index);
         let (url, body) = (
             self.url(&dialect.poll.path)?,
             self.body(dialect.poll.body.as_ref())?,
         );
-        let method = dialect.poll.method.into();
-        let called = self.call(method, url, body.as_ref(), options.answer_timeout);
-        let reply = match called.await {
-            Ok(reply) => reply,
-            Err(cause) => return Err(self.unreachable(cause)),
-        };
+        let limit = self.shared.pool.options.answer_timeout;
+        let call = ServerCall::new(dialect.poll.method.into(), url, limit);
+        let called = self
+            .shared
+            .call(index, &call.with_body(body.as_ref()))
+            .await;
+        let reply = called.map_err(|cause| self.shared.pool.unreachable(index, cause))?;
         let seen = TaskSnapshot::read(&reply.body, dialect);
         let seen = seen.and_then(|seen| match &seen.id {
-            Some(id) if !identity::is_same(&self.ticket.id, id) => Err(AnswerError::OtherTask),
+            Some(id) if !identity::is_same(&self.ticket.id, id) => Err(AnswerError::OtherJob),
             _ => Ok(seen),
         });
         match seen {
@@ -167,11 +132,18 @@ impl RemoteJob {
                 Ok(self.seen(snapshot, &reply))
             }
             // Accepted, and nothing to say yet.
-            Err(_) if reply.status == 202 => Ok(self.seen(TaskSnapshot::silent(), &reply)),
-            Err(error) if reply.is_success() => Err(later(CallError::Answer(error.into()))),
+            Err(_) if reply.status == 202 => {
+                let phase = UpstreamPhase::Running;
+                let silent = TaskSnapshot {
+                    phase,
+                    ..TaskSnapshot::default()
+                };
+                Ok(self.seen(silent, &reply))
+            }
+            Err(error) if reply.is_success() => Err(UpstreamError::later(error.into())),
             seen => match (self.poll_refused(&reply), seen) {
                 // A film that was made and is withheld is charged.
-                (RemoteError::Failed { code, .. }, Ok(snapshot)) if snapshot.cost.is_some() => {
+                (UpstreamError::Failed { code, .. }, Ok(snapshot)) if snapshot.cost.is_some() => {
                     let (phase, failure) = (UpstreamPhase::Failed, Some(code));
                     let snapshot = TaskSnapshot {
                         phase,
@@ -185,16 +157,16 @@ impl RemoteJob {
         }
     }
 
-    fn seen(&self, mut snapshot: TaskSnapshot, reply: &ServerAnswer) -> PollAnswer {
+    fn seen(&self, mut snapshot: TaskSnapshot, reply: &ServerAnswer) -> (TaskSnapshot, Duration) {
         let told = [&mut snapshot.error_code, &mut snapshot.error_message];
         let texts = told.into_iter().flatten().chain([&mut snapshot.word]);
         texts.for_each(|text| self.upstream().key.conceal(text));
-        self.shared.places.record_answer(self.visit.index);
+        self.shared.pool.places.record_answer(self.visit.index);
         let after = self.shared.options.poll_wait(poll_after(&reply.headers));
-        PollAnswer { snapshot, after }
+        (snapshot, after)
     }
 
-    fn poll_refused(&self, reply: &ServerAnswer) -> RemoteError {
+    fn poll_refused(&self, reply: &ServerAnswer) -> UpstreamError {
         let dialect = self.dialect();
         let told = Refusal::read(reply, dialect);
         if is_about_job(reply.status) && told.has_any(&dialect.poll.forgotten) {
@@ -207,21 +179,16 @@ impl RemoteJob {
         }
     }
 
-    fn forgotten(&self) -> RemoteError {
-        RemoteError::Forgotten(self.ticket.upstream.clone())
-    }
-
-    /// The upstream's place, by its index.
-    pub(crate) const fn place(&self) -> usize {
-        self.visit.index
+    fn forgotten(&self) -> UpstreamError {
+        UpstreamError::Forgotten(self.ticket.upstream.clone())
     }
 
     /// Asks the upstream to stop. A finished or deleted task counts as stopped.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] without an answer, [`RemoteError::Refused`] for a refusal that another attempt may not
+    /// [`UpstreamError::Busy`] without an answer, [`UpstreamError::Refused`] for a refusal that another attempt may not
     /// get.
-    pub async fn cancel(&self) -> Result<(), RemoteError> {
+    pub async fn cancel(&self) -> Result<(), UpstreamError> {
         let Some(cancel) = &self.dialect().cancel else {
             tracing::warn!(
                 upstream = self.ticket.upstream,
@@ -230,16 +197,17 @@ impl RemoteJob {
             return Ok(());
         };
         let (url, body) = (self.url(&cancel.path)?, self.body(cancel.body.as_ref())?);
-        let limit = self.shared.options.cancel_timeout;
-        let method = cancel.method.into();
-        let called = self.call_plainly(method, url, body.as_ref(), limit).await;
-        let (reply, http_status) = called.map_err(|cause| self.unusable(cause))?;
+        let limit = self.shared.pool.options.cancel_timeout;
+        let call = ServerCall::new(cancel.method.into(), url, limit).with_body(body.as_ref());
+        let called = self.shared.call(self.visit.index, &call).await;
+        let reply = called.map_err(|cause| self.unusable(cause))?;
         // Another one would be answered alike. A refusal with a status of success may mean anything.
-        let is_final = matches!(reply.status, 400 | 404 | 409 | 410) && reply.status == http_status;
+        let is_final =
+            matches!(reply.status, 400 | 404 | 409 | 410) && reply.status == reply.http_status;
         if reply.is_success() || is_final {
             return Ok(());
         }
-        Err(RemoteError::Refused(reply.refusal()))
+        Err(UpstreamError::Refused(reply.refusal()))
     }
 
     /// Saves the result of `snapshot` to the new file `to`, without syncing it, and returns its
@@ -247,76 +215,52 @@ impl RemoteJob {
     /// there is no such file, even if the future is dropped. The bytes are not inspected.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] if a retry may succeed; [`RemoteError::ResultTooLarge`] for more than
-    /// `bytes_max` declared or sent, [`RemoteError::ForeignResult`], [`RemoteError::Storage`].
+    /// [`UpstreamError::Busy`] if a retry may succeed; [`UpstreamError::ResultTooLarge`] for more than
+    /// the maximum declared or sent, [`UpstreamError::ForeignResult`], [`UpstreamError::Storage`].
     pub async fn fetch_result(
         &self,
         snapshot: &TaskSnapshot,
         to: &Path,
-        bytes_max: u64,
         on_bytes: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<u64, RemoteError> {
-        let options = &self.shared.options;
+    ) -> Result<u64, UpstreamError> {
         let response = self.open_result(self.result_place(snapshot).await?).await?;
-        let saved = ResultTarget {
-            to,
-            bytes_max,
-            answer_timeout: options.answer_timeout,
-            rate_window: options.rate_window,
-            rate_bytes_min: options.rate_bytes_min,
-            disk: &self.shared.disk,
-            clock: &self.shared.clock,
-        };
-        let saved = save_result(response, saved, on_bytes).await;
-        saved.map_err(|error| match error {
-            ResultError::Refused(mut reply) => {
-                self.upstream().conceal(&mut reply);
-                busy(&reply)
-            }
-            // It was not asked for, and would come again.
-            ResultError::Broken(cause @ CallError::Encoding(_)) => RemoteError::NoResult(cause),
-            ResultError::Broken(cause) => later(cause),
-            ResultError::TooLarge => RemoteError::ResultTooLarge(bytes_max),
-            ResultError::Storage(error) => RemoteError::Storage(error),
-        })
+        let (pool, index) = (&self.shared.pool, self.visit.index);
+        pool.save_film(index, response, to, on_bytes).await
     }
 
     /// Opens the result, and follows its redirects if the dialect has any.
-    async fn open_result(&self, mut place: ResultUrl) -> Result<Response<Incoming>, RemoteError> {
+    async fn open_result(&self, mut place: ResultUrl) -> Result<Response<Incoming>, UpstreamError> {
         let follows = self.dialect().result.redirects;
         for _ in 0..=REDIRECTS_MAX {
+            let limit = self.shared.pool.options.answer_timeout;
             let call = ServerCall {
-                method: Method::GET,
-                url: place.url.clone(),
-                body: None,
-                headers: &[],
-                limit: self.shared.options.answer_timeout,
                 is_public: place.is_public,
+                ..ServerCall::new(Method::GET, place.url.clone(), limit)
             };
             let is_own = self.upstream().is_own(&place.url);
             let response = match self.upstream().open(&call).await {
                 Ok(response) => response,
                 Err(cause) if is_own => return Err(self.unusable(cause)),
                 // Another server's trouble says nothing about the upstream.
-                Err(cause) => return Err(later(cause)),
+                Err(cause) => return Err(UpstreamError::later(cause)),
             };
             let next = follows.then(|| redirect(&response)).flatten();
             let Some(next) = next else {
                 return Ok(response);
             };
             let next = place.url.join(&next).map_err(CallError::from);
-            place = self.permitted(next.map_err(RemoteError::NoResult)?)?;
+            place = self.permitted(next.map_err(UpstreamError::NoResult)?)?;
             // Another server must not choose what is asked with the key.
             if !is_own && self.upstream().is_own(&place.url) {
                 let origin = place.url.origin().ascii_serialization();
-                return Err(RemoteError::ForeignResult(origin));
+                return Err(UpstreamError::ForeignResult(origin));
             }
         }
-        Err(RemoteError::NoResult(CallError::Redirects(REDIRECTS_MAX)))
+        Err(UpstreamError::NoResult(CallError::Redirects(REDIRECTS_MAX)))
     }
 
     /// Where the result is: at the address in an answer, or below the base URL.
-    async fn result_place(&self, snapshot: &TaskSnapshot) -> Result<ResultUrl, RemoteError> {
+    async fn result_place(&self, snapshot: &TaskSnapshot) -> Result<ResultUrl, UpstreamError> {
         let place = &self.dialect().result;
         let address = match (&snapshot.url, &place.lookup) {
             (Some(url), _) => Some(url.clone()),
@@ -325,101 +269,72 @@ impl RemoteJob {
         };
         match (address, &place.path) {
             (Some(address), _) => {
-                let url = self.upstream().join(&address);
-                self.permitted(url.map_err(RemoteError::Refused)?)
+                let url = self.upstream().base.join(&address);
+                self.permitted(url.map_err(|error| UpstreamError::Refused(error.into()))?)
             }
             (None, Some(path)) => Ok(ResultUrl {
                 url: self.url(path)?,
                 is_public: false,
             }),
-            (None, None) => Err(RemoteError::NoResult(CallError::NoAddress)),
+            (None, None) => Err(UpstreamError::NoResult(CallError::NoAddress)),
         }
     }
 
     /// Asks for the address of the result.
-    async fn look_up(&self, path: &PathTemplate) -> Result<Option<String>, RemoteError> {
-        let limit = self.shared.options.answer_timeout;
-        let called = self.call(Method::GET, self.url(path)?, None, limit);
-        let reply = match called.await {
-            Ok(reply) => reply,
-            Err(cause) => return Err(self.unusable(cause)),
-        };
-        match reply.status {
-            200..=299 => {
-                let sent =
-                    object(&reply.body).map_err(|error| later(CallError::Answer(error.into())))?;
-                Ok(result_url(&sent, self.dialect()))
-            }
-            status => {
-                let told = Refusal::read(&reply, self.dialect());
-                Err(match told.failure_at(status, self.dialect()) {
-                    Some(failure) => failure,
-                    None => self.look_up_refused(&reply),
-                })
-            }
+    async fn look_up(&self, path: &PathTemplate) -> Result<Option<String>, UpstreamError> {
+        let limit = self.shared.pool.options.answer_timeout;
+        let call = ServerCall::new(Method::GET, self.url(path)?, limit);
+        let called = self.shared.call(self.visit.index, &call).await;
+        let reply = called.map_err(|cause| self.unusable(cause))?;
+        if reply.is_success() {
+            let sent = object(&reply.body);
+            let sent = sent.map_err(|error| UpstreamError::later(error.into()));
+            return Ok(result_url(&sent?, self.dialect()));
         }
+        let told = Refusal::read(&reply, self.dialect()).failure_at(reply.status, self.dialect());
+        Err(told.unwrap_or_else(|| self.look_up_refused(&reply)))
     }
 
     /// The answer is about one job: the upstream is at fault only if it refuses the key, or asks to wait.
-    fn look_up_refused(&self, reply: &ServerAnswer) -> RemoteError {
+    fn look_up_refused(&self, reply: &ServerAnswer) -> UpstreamError {
         match reply.status {
             401..=403 | 429 => self.refused(reply),
-            404 | 408 | 425 => busy(reply),
+            404 | 408 | 425 => reply.busy(),
             // The answer tells why there is no result.
             400..=499 => Refusal::read(reply, self.dialect()).failed(self.dialect()),
-            _ => busy(reply),
+            _ => reply.busy(),
         }
     }
 
     /// `url`, which comes from an answer, if results may be read from its origin.
-    fn permitted(&self, url: Url) -> Result<ResultUrl, RemoteError> {
+    fn permitted(&self, url: Url) -> Result<ResultUrl, UpstreamError> {
         let origin = url.origin().ascii_serialization();
         let of_operator = &self.shared.result_origins;
         let exact =
             |one: &OriginPattern| matches!(one, OriginPattern::Exact(one) if *one == origin);
         if self.upstream().is_own(&url) || of_operator.iter().any(exact) {
-            let is_public = false;
-            return Ok(ResultUrl { url, is_public });
+            return Ok(ResultUrl {
+                url,
+                is_public: false,
+            });
         }
         let mut patterns = of_operator.iter().chain(&self.dialect().result.origins);
         if !patterns.any(|pattern| pattern.covers(&url)) || is_private_address(&url) {
-            return Err(RemoteError::ForeignResult(origin));
+            return Err(UpstreamError::ForeignResult(origin));
         }
-        let is_public = true;
-        Ok(ResultUrl { url, is_public })
+        Ok(ResultUrl {
+            url,
+            is_public: true,
+        })
     }
 
-    /// The failure that `snapshot` reports.
-    pub(crate) fn failure(&self, snapshot: &TaskSnapshot) -> RemoteError {
-        let code = snapshot.error_code.as_ref().unwrap_or(&snapshot.word);
-        RemoteError::Failed {
-            code: snapshot.failure.unwrap_or(FailureCode::GenerationFailed),
-            upstream_code: code.clone(),
-            text: snapshot.error_message.clone().unwrap_or_default(),
-        }
-    }
-
-    /// No answer to a poll: the upstream is at fault.
-    fn unreachable(&self, cause: CallError) -> RemoteError {
-        if !matches!(cause, CallError::Request(_)) {
-            let places = &self.shared.places;
-            places.record_outage(self.visit.index, &chain(&cause));
-        }
-        later(cause)
-    }
-
-    /// No answer about this one task. Its content may be at fault, so the upstream is only if it
-    /// cannot be connected to.
-    fn unusable(&self, cause: CallError) -> RemoteError {
-        match cause {
-            CallError::Connect(_) => self.unreachable(cause),
-            cause => later(cause),
-        }
+    fn unusable(&self, cause: CallError) -> UpstreamError {
+        self.shared.pool.unusable(self.visit.index, cause)
     }
 
     /// An error status of a poll: retry later.
-    fn refused(&self, reply: &ServerAnswer) -> RemoteError {
-        let (places, index) = (&self.shared.places, self.visit.index);
+    fn refused(&self, reply: &ServerAnswer) -> UpstreamError {
+        let (places, index) = (&self.shared.pool.places, self.visit.index);
         let refusal = reply.refusal().to_string();
         match reply.status {
             429 => places.record_pause(index, retry_after(&reply.headers)),
@@ -427,29 +342,13 @@ impl RemoteJob {
             500..=599 => places.record_outage(index, &refusal),
             _ => {}
         }
-        busy(reply)
+        reply.busy()
     }
 }
 
 /// Whether a status can be about the job: not of a wrong key, of a server in trouble, or of the gateway before it.
 const fn is_about_job(status: u16) -> bool {
     !matches!(status, 401..=403 | 408 | 429 | 502..=504)
-}
-
-/// Retry when the server wishes; it is not at fault.
-fn busy(reply: &ServerAnswer) -> RemoteError {
-    RemoteError::Busy {
-        after: retry_after(&reply.headers).unwrap_or_default(),
-        cause: reply.refusal(),
-    }
-}
-
-/// Retry when it suits; the upstream is not at fault.
-const fn later(cause: CallError) -> RemoteError {
-    RemoteError::Busy {
-        after: Duration::ZERO,
-        cause,
-    }
 }
 
 /// An address from which the result may be read.
@@ -472,7 +371,7 @@ impl TemplateScope for RemoteJob {
         &self,
         hole: &Placeholder,
         _item: Option<usize>,
-    ) -> Result<Option<Value>, RemoteError> {
+    ) -> Result<Option<Value>, UpstreamError> {
         let ticket = &self.ticket;
         let value = match hole.name {
             ValueName::Id => Some(json!(ticket.id)),
@@ -486,19 +385,4 @@ impl TemplateScope for RemoteJob {
         };
         written(value, hole, self.dialect())
     }
-}
-
-/// Made once per engine.
-pub(crate) struct RemoteShared {
-    pub(crate) options: RemoteOptions,
-    pub(crate) upstreams: Vec<UpstreamServer>,
-    /// In addition to the upstreams' own.
-    pub(crate) result_origins: Vec<OriginPattern>,
-    /// The upstreams as places, by the same indices.
-    pub(crate) places: Arc<Places>,
-    pub(crate) timer: Arc<dyn WaitTimer>,
-    /// Measures the pace of bodies and the age of look-ups.
-    pub(crate) clock: Arc<dyn Clock>,
-    /// Writes results.
-    pub(crate) disk: kinora_system::pool::BlockingPool,
 }

@@ -22,7 +22,6 @@ mod describe;
 pub mod dialect;
 mod encode;
 mod engine;
-mod error;
 mod identity;
 mod job;
 mod options;
@@ -33,20 +32,17 @@ mod shape;
 mod template;
 
 pub use crate::servers::{
-    CallError, ExchangeWatcher, KeyError, KeySource, SystemTimer, WaitTimer, WatchedAnswer,
-    WatchedExchange,
+    AnswerError, CallError, ExchangeWatcher, KeySource, NamedServer, ServerOptions, SystemTimer,
+    UpstreamError, WaitTimer, WatchedAnswer, WatchedExchange,
 };
-pub use address::OriginPattern;
-pub use answer::{AnswerError, TaskSnapshot};
+pub use answer::TaskSnapshot;
 pub use calls::RepeatRule;
 pub use describe::describe_answer;
-pub use dialect::{DialectError, ServerDialect};
+pub use dialect::ServerDialect;
 pub use encode::{RemoteRequest, RemoteTicket};
-pub use engine::{EngineOptions, RemoteEngine, RemoteKind};
-pub use error::RemoteError;
-pub use job::{PollAnswer, RemoteJob};
+pub use engine::{RemoteEngine, RemoteKind};
+pub use job::RemoteJob;
 pub use kinora_engine::ReferenceFile;
-pub use options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
-pub use remote::{DISK_THREADS, RemoteServers};
-pub use run::JobWatcher;
+pub use options::RemoteOptions;
+pub use remote::RemoteServers;
 pub use shape::UpstreamPhase;

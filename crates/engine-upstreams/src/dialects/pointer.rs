@@ -1,34 +1,25 @@
 //! Where a value is in a JSON answer: JSON pointers (RFC 6901), of which the first that leads to something counts.
 //! `null`, an empty text and a pointer through a text lead to nothing.
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
+use crate::servers::OneOrMany;
+
 /// One pointer or more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "OneOrMany<String>")]
 pub(crate) struct Pointers(Vec<String>);
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum PointersForm {
-    One(String),
-    Several(Vec<String>),
-}
+impl TryFrom<OneOrMany<String>> for Pointers {
+    type Error = String;
 
-impl<'de> Deserialize<'de> for Pointers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let form = PointersForm::deserialize(deserializer);
-        let form =
-            form.map_err(|_| D::Error::custom("must be a JSON pointer or a list of them"))?;
-        let all = match form {
-            PointersForm::One(one) => vec![one],
-            PointersForm::Several(all) => all,
-        };
+    fn try_from(given: OneOrMany<String>) -> Result<Self, String> {
+        let all = Vec::from(given);
         match all.iter().find(|one| !one.starts_with('/')) {
-            Some(wrong) => Err(D::Error::custom(format!(
+            Some(wrong) => Err(format!(
                 "{wrong:?} is not a JSON pointer; it begins with a slash: \"/data/task_id\""
-            ))),
+            )),
             None => Ok(Self(all)),
         }
     }

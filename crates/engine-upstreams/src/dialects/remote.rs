@@ -1,173 +1,100 @@
 //! All upstreams of one engine, created once and shared by all its tasks, and the probes of their health, which
 //! cost no generation.
 
-use std::fmt;
 use std::sync::Arc;
 
 use hyper::Method;
 use kinora_contract::Clock;
-use kinora_engine::places::Places;
+use kinora_engine::{KindError, ServerReport};
 use serde_json::Value;
 
+use super::address::{EncodedPath, OriginPattern};
 use super::dialect::ServerDialect;
-use super::encode::RemoteTicket;
-use super::error::RemoteError;
-use super::job::{RemoteJob, RemoteShared};
-use super::options::{RemoteOptions, RemoteOptionsError, UpstreamOptions};
+use super::options::RemoteOptions;
 use super::template::{Placeholder, TemplateScope, ValueName};
 use crate::servers::{
-    CallError, ServerAnswer, ServerCall, ServerClient, ServerClientOptions, ServerKey,
-    SpreadBackoff, UpstreamServer, WaitTimer, base_url, chain, places_of, retry_after,
+    CallError, ServerAnswer, ServerCall, ServerPool, UpstreamError, WaitTimer, chain, retry_after,
 };
 
-/// Number of runtime threads that write one engine's results.
-pub const DISK_THREADS: usize = 4;
-
 /// A client of all upstreams of one engine. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RemoteServers(pub(crate) Arc<RemoteShared>);
 
-impl fmt::Debug for RemoteServers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self
-            .0
-            .upstreams
-            .iter()
-            .map(|one| one.name.as_str())
-            .collect();
-        write!(
-            f,
-            "Remote({}: {})",
-            self.0.options.dialect.name,
-            names.join(", ")
-        )
-    }
+/// Made once per engine.
+#[derive(Debug)]
+pub(crate) struct RemoteShared {
+    pub(crate) options: RemoteOptions,
+    pub(crate) pool: ServerPool,
+    /// In addition to the upstreams' own.
+    pub(crate) result_origins: Vec<OriginPattern>,
 }
 
 impl RemoteServers {
     /// A client for the upstreams in `options`. Makes no calls yet.
     ///
     /// # Errors
-    /// [`RemoteOptionsError`] if the options are invalid or a key cannot be read.
+    /// If the options are invalid or a key cannot be read.
     pub fn new(
         options: RemoteOptions,
         timer: Arc<dyn WaitTimer>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, RemoteOptionsError> {
-        options.check()?;
-        let limits = ServerClientOptions {
-            connect_timeout: options.connect_timeout,
-            answer_bytes_max: options.answer_bytes_max,
-            extra_roots_pem: options.extra_roots_pem.as_deref(),
-        };
-        let http = ServerClient::new(limits, clock.clone())?;
-        let upstreams = options
-            .upstreams
-            .iter()
-            .map(|one| open(one, &options, http.clone(), &clock))
-            .collect::<Result<Vec<_>, _>>()?;
-        let origins = options.result_origins.iter();
-        let result_origins = origins
-            .map(|text| text.parse().map_err(RemoteOptionsError::Origin))
-            .collect::<Result<_, _>>()?;
-        let backoff = SpreadBackoff::new(options.backoff_first, options.backoff_max, "upstreams");
-        let places = places_of(&upstreams, options.failures_max, backoff, timer.clone());
+    ) -> Result<Self, KindError> {
+        let (dialect, origins) = (&options.dialect, options.result_origins.iter());
+        let scheme = dialect.auth().unwrap_or_default();
+        let headers = dialect.headers().collect();
+        let pool = ServerPool::open(options.servers.clone(), &scheme, &headers, timer, clock)?;
+        let result_origins = origins.map(|text| text.clone().try_into().map_err(KindError));
         Ok(Self(Arc::new(RemoteShared {
+            result_origins: result_origins.collect::<Result<_, _>>()?,
             options,
-            upstreams,
-            result_origins,
-            places,
-            timer,
-            clock,
-            disk: kinora_system::pool::BlockingPool::new(DISK_THREADS),
+            pool,
         })))
     }
 
-    /// The dialect of the upstreams.
-    pub fn dialect(&self) -> &ServerDialect {
-        &self.0.options.dialect
-    }
-
-    /// The upstreams as places.
-    pub(crate) fn places(&self) -> &Arc<Places> {
-        &self.0.places
-    }
-
-    /// Whether a job that failed at one upstream is submitted to another. Not by default where each
-    /// submit may be charged.
-    pub(crate) fn repeats_failed_jobs(&self) -> bool {
-        !self.dialect().is_paid() || self.0.options.retry_failed_jobs
-    }
-
-    /// The task of `ticket`, ready to poll. Makes no calls yet.
-    ///
-    /// # Errors
-    /// [`RemoteError::Forgotten`] if its upstream is no longer configured.
-    pub fn resume(&self, ticket: &RemoteTicket) -> Result<RemoteJob, RemoteError> {
-        let index = self.index_of(&ticket.upstream)?;
-        let visit = self.0.places.record_visit(index);
-        Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket.clone()))
-    }
-
-    /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.
-    ///
-    /// # Errors
-    /// [`RemoteError::Forgotten`] if the upstream is no longer configured, otherwise those of
-    /// [`RemoteJob::cancel`].
-    pub async fn call_off(&self, ticket: &RemoteTicket) -> Result<(), RemoteError> {
-        self.resume(ticket)?.cancel().await
-    }
-
-    pub(crate) fn index_of(&self, upstream: &str) -> Result<usize, RemoteError> {
-        let index = self.0.upstreams.iter().position(|one| one.name == upstream);
-        index.ok_or_else(|| RemoteError::Forgotten(upstream.to_owned()))
-    }
-}
-
-/// The upstream of `options`, with its key loaded.
-fn open(
-    options: &UpstreamOptions,
-    all: &RemoteOptions,
-    http: ServerClient,
-    clock: &Arc<dyn Clock>,
-) -> Result<UpstreamServer, RemoteOptionsError> {
-    let scheme = all.dialect.auth().unwrap_or_default();
-    let key = ServerKey::open(options.key.clone(), scheme, clock.clone());
-    let key = key.map_err(|source| RemoteOptionsError::Key {
-        name: options.name.clone(),
-        source,
-    })?;
-    Ok(UpstreamServer {
-        name: options.name.clone(),
-        base: base_url(&options.base_url)
-            .ok_or_else(|| RemoteOptionsError::BaseUrl(options.base_url.clone()))?,
-        key,
-        headers: all.dialect.headers().collect(),
-        http,
-        watcher: all.watcher.clone(),
-    })
-}
-
-impl RemoteServers {
-    /// Probes every upstream in turn; returns each name with the result.
-    pub async fn ask_all(&self) -> Vec<(String, Result<(), CallError>)> {
+    /// Probes every upstream in turn.
+    pub async fn ask_all(&self) -> Vec<ServerReport> {
         let mut asked = Vec::new();
-        for (index, upstream) in self.0.upstreams.iter().enumerate() {
-            let answer = match self.ask(index).await {
-                Ok(reply) if is_welcoming(&reply) || reply.status == 429 => Ok(()),
-                Ok(reply) => Err(reply.refusal()),
-                Err(cause) => Err(cause),
+        for (index, upstream) in self.0.pool.servers.iter().enumerate() {
+            let refusal = match self.0.ask(index).await {
+                Ok(reply) if is_welcoming(&reply) || reply.status == 429 => None,
+                Ok(reply) => Some(reply.refusal().to_string()),
+                Err(cause) => Some(cause.to_string()),
             };
-            asked.push((upstream.name.clone(), answer));
+            let server = upstream.name.clone();
+            asked.push(ServerReport { server, refusal });
         }
         asked
+    }
+}
+
+impl RemoteShared {
+    pub(crate) fn dialect(&self) -> &ServerDialect {
+        &self.options.dialect
+    }
+
+    /// Makes a call to an upstream. The status of the answer is the one that its body means.
+    pub(crate) async fn call(
+        &self,
+        index: usize,
+        call: &ServerCall<'_>,
+    ) -> Result<ServerAnswer, CallError> {
+        let upstream = &self.pool.servers[index];
+        let mut reply = self.dialect().judged(upstream.call(call).await?);
+        if !reply.is_success() {
+            upstream.conceal(&mut reply);
+        }
+        Ok(reply)
+    }
+
+    /// The URL of a path at an upstream.
+    pub(crate) fn url(&self, index: usize, path: &EncodedPath) -> url::Url {
+        self.pool.servers[index].url_below(&path.path, path.query.as_deref())
     }
 
     /// Checks whether an excluded upstream is available again.
     pub(crate) async fn probe(&self, index: usize) {
-        let (places, upstream) = (&self.0.places, &self.0.upstreams[index]);
-        let replied = self.ask(index).await;
-        let cause = match replied {
+        let (places, upstream) = (&self.pool.places, &self.pool.servers[index]);
+        let cause = match self.ask(index).await {
             Ok(reply) if reply.status == 429 => {
                 return places.record_pause(index, retry_after(&reply.headers));
             }
@@ -183,31 +110,19 @@ impl RemoteServers {
             error = chain(&cause),
             "upstream still excluded"
         );
-        places.record_outage(index, &chain(&cause));
+        self.pool.record_outage(index, &cause);
     }
 
     async fn ask(&self, index: usize) -> Result<ServerAnswer, CallError> {
-        let (upstream, dialect) = (&self.0.upstreams[index], self.dialect());
-        let path = dialect
-            .probe
-            .as_ref()
-            .map_or(&dialect.poll.path, |probe| &probe.path);
-        let model = self.0.options.model.as_deref();
+        let dialect = self.dialect();
+        let probe = dialect.probe.as_ref();
+        let path = probe.map_or(&dialect.poll.path, |probe| &probe.path);
+        let model = self.options.model.as_deref();
         // Every placeholder has a value.
         let path = path.expand(&NoJob { model }).unwrap_or_default();
-        let call = ServerCall {
-            method: Method::GET,
-            url: upstream.url_below(&path.path, path.query.as_deref()),
-            body: None,
-            headers: &[],
-            limit: self.0.options.probe_timeout,
-            is_public: false,
-        };
-        let mut reply = dialect.judged(upstream.call(&call).await?);
-        if !reply.is_success() {
-            upstream.conceal(&mut reply);
-        }
-        Ok(reply)
+        let limit = self.options.servers.probe_timeout;
+        let call = ServerCall::new(Method::GET, self.url(index, &path), limit);
+        self.call(index, &call).await
     }
 }
 
@@ -221,7 +136,7 @@ impl TemplateScope for NoJob<'_> {
         &self,
         hole: &Placeholder,
         _item: Option<usize>,
-    ) -> Result<Option<Value>, RemoteError> {
+    ) -> Result<Option<Value>, UpstreamError> {
         let model = self.model.filter(|_| hole.name == ValueName::Model);
         Ok(Some(model.unwrap_or("none").into()))
     }

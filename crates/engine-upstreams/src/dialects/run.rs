@@ -2,135 +2,86 @@
 //! accepted it: a second run may be charged twice. Unanswered calls are retried within limits; a stored ticket
 //! is polled and never submitted again.
 
-use std::error::Error;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use hyper::Method;
-use kinora_contract::Money;
-use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish, Places};
+use kinora_engine::places::{PlaceChoice, PlaceVisit, PlaceWish};
+use kinora_engine::{FilmJob, WorkStage};
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use super::answer::{Refusal, TaskSnapshot, object, submitted_id};
 use super::calls::RepeatRule;
-use super::encode::{EncodedRequest, RemoteRequest, RemoteTicket, encode};
-use super::error::RemoteError;
+use super::encode::{EncodedRequest, NO_UPLOADS, RemoteRequest, RemoteTicket, encode};
 use super::job::RemoteJob;
-use super::options::RemoteOptions;
 use super::pointer::text;
-use super::remote::{NoJob, RemoteServers};
+use super::remote::{NoJob, RemoteServers, RemoteShared};
 use super::shape::UpstreamPhase;
 use crate::servers::{
-    CallError, EncodedBody, PatienceError, PatienceLimits, ServerAnswer, ServerCall, TaskPatience,
-    chain, retry_after,
+    CallError, EncodedBody, ServerAnswer, ServerCall, TaskPatience, UpstreamError, chain,
+    retry_after,
 };
 
 /// Number of consecutive polls that must report a task as unknown before it counts as forgotten:
 /// some servers know a new task only a moment later.
 const MISSING_MAX: u32 = 2;
 
-/// Receives the events of a run.
-#[async_trait]
-pub trait JobWatcher: Send + Sync {
-    /// A submit that may be charged begins. Returns once [`RemoteTicket::in_flight`] is stored durably: a run that
-    /// finds it does not submit again.
-    ///
-    /// # Errors
-    /// When it cannot be stored; nothing is submitted then.
-    async fn submitting(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
-        Ok(())
-    }
-
-    /// No upstream accepted that submit. Returns once its ticket is removed durably.
-    ///
-    /// # Errors
-    /// When it cannot be removed.
-    async fn not_accepted(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
-        Ok(())
-    }
-
-    /// The task is at an upstream now. Returns once the ticket is stored durably: from then on a
-    /// restart polls on instead of paying twice.
-    ///
-    /// # Errors
-    /// When it cannot be stored; the upstream's task is cancelled then.
-    async fn submitted(
-        &mut self,
-        ticket: &RemoteTicket,
-    ) -> Result<(), Box<dyn Error + Send + Sync>>;
-
-    /// The task is about to be followed at the place with this index.
-    fn placed(&mut self, _places: &Arc<Places>, _index: usize) {}
-
-    /// A sign of life: `fraction` (0.0 to 1.0) is done. It never decreases.
-    fn alive(&mut self, fraction: f64);
-
-    /// The upstream said what it charged for the task, which has ended.
-    fn charged(&mut self, _charged: Money) {}
-}
-
 impl RemoteServers {
-    /// Makes `request` at some upstream, or follows the `ticket` of an earlier run of it, and
-    /// writes the result to the new file `to`, which is not synced; returns its length in bytes.
+    /// Makes `request` of `job` at some upstream, or follows the `ticket` of an earlier run of it, and
+    /// writes the result to the new file `job.to`, which is not synced; returns its length in bytes.
     ///
-    /// `cancel` stops the upstream as well. Dropping the future stops nothing there: the stored
+    /// A submit that may be charged is noted in `job.tickets` before it begins, as [`RemoteTicket::in_flight`]: a run
+    /// that finds the note does not submit again. The ticket of an accepted task is stored before its first poll: from
+    /// then on a restart polls on instead of paying twice.
+    ///
+    /// A cancel stops the upstream as well. Dropping the future stops nothing there: the stored
     /// ticket can be followed later.
     ///
     /// # Errors
-    /// [`RemoteError`], but never [`RemoteError::Busy`].
+    /// [`UpstreamError`], but never [`UpstreamError::Busy`].
     pub async fn run(
         &self,
         request: &RemoteRequest,
         mut ticket: Option<RemoteTicket>,
-        to: &Path,
-        watcher: &mut dyn JobWatcher,
-        cancel: &CancellationToken,
-    ) -> Result<u64, RemoteError> {
-        let options = &self.0.options;
-        let limits = PatienceLimits {
-            backoff_first: options.backoff_first,
-            backoff_max: options.backoff_max,
-            silence_max: options.silence_max,
-            run_max: options.run_max,
-        };
+        job: &FilmJob<'_>,
+    ) -> Result<u64, UpstreamError> {
+        let pool = &self.0.pool;
         let mut run = RemoteRun {
             remote: self,
             request,
-            watcher,
-            cancel,
-            patience: TaskPatience::new(&*self.0.timer, cancel, limits, &request.key),
+            job,
+            patience: pool.patience(job.cancel, &request.key),
             fraction: 0.0,
         };
-        let repeat = options.dialect.repeat();
+        let repeat = self.0.dialect().repeat();
         let (mut resubmits, mut only) = (0, None);
         loop {
             let entered = match ticket.take() {
                 // Where a repeated submit is not charged, it is repeated.
                 Some(ticket) if ticket.is_in_flight() && repeat == RepeatRule::Never => {
-                    return Err(RemoteError::Interrupted);
+                    return Err(UpstreamError::Interrupted);
                 }
                 Some(ticket) if !ticket.is_in_flight() => self.resume(&ticket),
                 _ => run.enter(only).await,
             };
             let ended = match entered {
-                Ok(job) => {
-                    run.watcher.placed(&self.0.places, job.place());
-                    run.follow(&job, to).await
+                Ok(task) => {
+                    job.control.place.set_chosen(&pool.places, task.visit.index);
+                    run.follow(&task).await
                 }
                 Err(error) => Err(error),
             };
             match ended {
-                Err(RemoteError::Forgotten(upstream)) if repeat == RepeatRule::Never => {
-                    return Err(RemoteError::Lost(upstream));
+                Err(UpstreamError::Forgotten(upstream)) if repeat == RepeatRule::Never => {
+                    return Err(UpstreamError::Lost(upstream));
                 }
-                Err(RemoteError::Forgotten(upstream)) if resubmits < options.resubmits_max => {
+                Err(UpstreamError::Forgotten(upstream))
+                    if resubmits < pool.options.resubmits_max =>
+                {
                     resubmits += 1;
                     // The key is known to this one alone.
                     if repeat == RepeatRule::WithKey {
-                        only = Some(self.index_of(&upstream)?);
+                        only = Some(pool.index_of(&upstream)?);
                     }
                     tracing::warn!(upstream, "upstream lost the task; submitting it again");
                 }
@@ -143,43 +94,43 @@ impl RemoteServers {
 struct RemoteRun<'a> {
     remote: &'a RemoteServers,
     request: &'a RemoteRequest,
-    watcher: &'a mut dyn JobWatcher,
-    cancel: &'a CancellationToken,
+    job: &'a FilmJob<'a>,
     patience: TaskPatience<'a>,
     fraction: f64,
 }
 
 impl RemoteRun<'_> {
-    fn options(&self) -> &RemoteOptions {
-        &self.remote.0.options
+    fn shared(&self) -> &RemoteShared {
+        &self.remote.0
     }
 
     /// Submits until an upstream accepts the task, and has the ticket stored; with `only`, just at that upstream.
-    async fn enter(&mut self, mut only: Option<usize>) -> Result<RemoteJob, RemoteError> {
+    async fn enter(&mut self, mut only: Option<usize>) -> Result<RemoteJob, UpstreamError> {
         let encoded = self.remote.encode(self.request).await?;
-        let has_key = self.options().dialect.repeat() == RepeatRule::WithKey;
+        let has_key = self.shared().dialect().repeat() == RepeatRule::WithKey;
         let mut failures = 0;
-        let mut changes = self.remote.0.places.changes();
-        let job = loop {
+        let mut changes = self.shared().pool.places.changes();
+        let task = loop {
             changes.mark_unchanged();
             match self.submit_noted(&encoded, only).await {
-                Ok(job) => break job,
-                Err(RemoteError::Busy { after, cause }) => {
+                Ok(task) => break task,
+                Err(UpstreamError::Busy { after, cause }) => {
                     // Wakes up when an upstream is available sooner than expected.
                     let changed = async { changes.changed().await.unwrap_or(()) };
                     let waited = self.patience.wait_for(changed, after, cause).await;
                     waited.map_err(|error| match error {
-                        PatienceError::Silent { cause, .. } if only.is_none() => {
-                            RemoteError::NoPlace(cause)
+                        UpstreamError::Silent { cause, .. } if only.is_none() => {
+                            UpstreamError::NoPlace(cause)
                         }
-                        error => error.into(),
+                        error => error,
                     })?;
                 }
-                Err(RemoteError::Unsettled { upstream, cause }) if has_key => {
+                Err(UpstreamError::Unsettled { upstream, cause }) if has_key => {
                     // With the same key this upstream returns the same task; another one would
                     // start a second.
-                    only = Some(self.remote.index_of(&upstream)?);
-                    self.patience
+                    only = Some(self.shared().pool.index_of(&upstream)?);
+                    let patience = &self.patience;
+                    patience
                         .wait_to_retry(Duration::ZERO, cause, failures)
                         .await?;
                 }
@@ -187,12 +138,20 @@ impl RemoteRun<'_> {
             }
             failures += 1;
         };
-        if let Err(error) = self.watcher.submitted(job.ticket()).await {
-            self.pass_cancel_on(&job).await;
-            return Err(RemoteError::NotKept(error));
+        let ticket = task.ticket();
+        tracing::info!(
+            upstream = ticket.upstream,
+            id = ticket.id,
+            "task submitted to upstream"
+        );
+        let stored = self.store(ticket).await;
+        self.job.control.report_submit(false);
+        if let Err(error) = stored {
+            self.pass_cancel_on(&task).await;
+            return Err(error);
         }
         self.hear(None);
-        Ok(job)
+        Ok(task)
     }
 
     /// Submits once, and has it stored before that the submit may be charged.
@@ -200,20 +159,28 @@ impl RemoteRun<'_> {
         &mut self,
         encoded: &EncodedRequest,
         only: Option<usize>,
-    ) -> Result<RemoteJob, RemoteError> {
+    ) -> Result<RemoteJob, UpstreamError> {
         // Example: a provider takes the task, and the process is killed before its answer. Without the note, the next run
         // would know of nothing, submit again, and pay again.
-        if self.options().dialect.repeat() != RepeatRule::Never || self.cancel.is_cancelled() {
+        let is_free = self.shared().dialect().repeat() != RepeatRule::Never;
+        if is_free || self.job.cancel.is_cancelled() {
             return self.submit(encoded, only).await;
         }
-        let noted = self.watcher.submitting().await;
-        noted.map_err(RemoteError::NotKept)?;
+        self.store(&RemoteTicket::in_flight()).await?;
+        self.job.control.report_submit(true);
         let submitted = self.submit(encoded, only).await;
-        if let Err(RemoteError::Busy { .. }) = submitted {
-            let removed = self.watcher.not_accepted().await;
-            removed.map_err(RemoteError::NotKept)?;
+        if let Err(UpstreamError::Busy { .. }) = submitted {
+            let removed = self.job.tickets.store("").await;
+            self.job.control.report_submit(false);
+            removed.map_err(UpstreamError::NotKept)?;
         }
         submitted
+    }
+
+    async fn store(&self, ticket: &RemoteTicket) -> Result<(), UpstreamError> {
+        let ticket = serde_json::json!(ticket).to_string();
+        let stored = self.job.tickets.store(&ticket).await;
+        stored.map_err(UpstreamError::NotKept)
     }
 
     /// Submits once. A cancel waits briefly for the submit, so that an accepted task can be
@@ -222,58 +189,58 @@ impl RemoteRun<'_> {
         &self,
         encoded: &EncodedRequest,
         only: Option<usize>,
-    ) -> Result<RemoteJob, RemoteError> {
-        if self.cancel.is_cancelled() {
-            return Err(RemoteError::Cancelled);
+    ) -> Result<RemoteJob, UpstreamError> {
+        if self.job.cancel.is_cancelled() {
+            return Err(UpstreamError::Cancelled);
         }
         let submitting = self.remote.submit_encoded(encoded, self.request, only);
         tokio::pin!(submitting);
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => {
-                let limit = self.options().cancel_timeout;
+            () = self.job.cancel.cancelled() => {
+                let limit = self.shared().pool.options.cancel_timeout;
                 match timeout(limit, submitting).await {
-                    Ok(Ok(job)) => self.pass_cancel_on(&job).await,
+                    Ok(Ok(task)) => self.pass_cancel_on(&task).await,
                     Ok(Err(_)) => {}
                     Err(_) => tracing::warn!("cancelled during a submit; the upstream may still work on it"),
                 }
-                Err(RemoteError::Cancelled)
+                Err(UpstreamError::Cancelled)
             }
             submitted = &mut submitting => submitted,
         }
     }
 
     /// Polls until the task ends; on a cancel or timeout, stops the upstream's task.
-    async fn follow(&mut self, job: &RemoteJob, to: &Path) -> Result<u64, RemoteError> {
-        let cancel = self.cancel;
+    async fn follow(&mut self, task: &RemoteJob) -> Result<u64, UpstreamError> {
+        let cancel = self.job.cancel;
         let ended = tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(RemoteError::Cancelled),
-            ended = self.poll_and_fetch(job, to) => ended,
+            () = cancel.cancelled() => Err(UpstreamError::Cancelled),
+            ended = self.poll_and_fetch(task) => ended,
         };
-        if let Err(RemoteError::Cancelled | RemoteError::Silent { .. } | RemoteError::Overdue(_)) =
-            ended
-        {
-            self.pass_cancel_on(job).await;
+        if ended.as_ref().is_err_and(UpstreamError::leaves_work) {
+            self.pass_cancel_on(task).await;
         }
         ended
     }
 
-    async fn poll_and_fetch(&mut self, job: &RemoteJob, to: &Path) -> Result<u64, RemoteError> {
+    async fn poll_and_fetch(&mut self, task: &RemoteJob) -> Result<u64, UpstreamError> {
         let (mut failures, mut missing) = (0, 0);
         loop {
             self.patience.check_end()?;
-            match job.poll().await {
-                Ok(poll) => {
+            match task.poll().await {
+                Ok((snapshot, after)) => {
                     (failures, missing) = (0, 0);
-                    let snapshot = poll.snapshot;
-                    if let Some(charged) = snapshot.cost.filter(|_| has_ended(snapshot.phase)) {
-                        self.watcher.charged(charged);
+                    if let Some(charged) = snapshot.cost.filter(|_| snapshot.phase.has_ended()) {
+                        tracing::info!(%charged, "upstream charged the task");
+                        self.job.control.report_cost(charged);
                     }
                     match snapshot.phase {
-                        UpstreamPhase::Completed => return self.fetch(job, &snapshot, to).await,
-                        UpstreamPhase::Failed => return Err(job.failure(&snapshot)),
-                        UpstreamPhase::Cancelled => return Err(RemoteError::Ended(snapshot.word)),
+                        UpstreamPhase::Completed => return self.fetch(task, &snapshot).await,
+                        UpstreamPhase::Failed => return Err(snapshot.into_failure()),
+                        UpstreamPhase::Cancelled => {
+                            return Err(UpstreamError::Ended(snapshot.word));
+                        }
                         UpstreamPhase::Queued | UpstreamPhase::Running => {
                             self.hear(snapshot.progress);
                         }
@@ -282,57 +249,47 @@ impl RemoteRun<'_> {
                             self.patience.wait_left(unknown).map(drop)?;
                         }
                     }
-                    self.patience.sleep(poll.after).await?;
+                    self.patience.sleep(after).await?;
                 }
-                Err(RemoteError::Busy { after, cause }) => {
-                    self.patience.wait_to_retry(after, cause, failures).await?;
-                    failures += 1;
-                }
-                Err(error @ RemoteError::Forgotten(_)) => {
+                Err(error @ UpstreamError::Forgotten(_)) => {
                     missing += 1;
                     if missing >= MISSING_MAX {
                         return Err(error);
                     }
-                    self.patience.sleep(self.options().poll_every).await?;
+                    self.patience.wait_for_poll().await?;
                 }
-                Err(error) => return Err(error),
+                Err(error) => self.patience.retry(error, &mut failures).await?,
             }
         }
     }
 
     async fn fetch(
         &mut self,
-        job: &RemoteJob,
+        task: &RemoteJob,
         snapshot: &TaskSnapshot,
-        to: &Path,
-    ) -> Result<u64, RemoteError> {
-        let options = self.options();
-        let (bytes_max, attempts_max) = (options.result_bytes_max, options.result_attempts_max);
-        let mut attempt = 0;
+    ) -> Result<u64, UpstreamError> {
+        let attempts_max = self.shared().pool.options.result_attempts_max;
+        let mut failures = 0;
         loop {
-            let (watcher, fraction) = (&mut *self.watcher, self.fraction);
-            let patience = &self.patience;
             let mut on_bytes = |_| {
                 // One that takes too long in all is soon taken for one that stands still.
-                if patience.check_end().is_ok() {
-                    watcher.alive(fraction);
+                if self.patience.check_end().is_ok() {
+                    self.report();
                 }
             };
-            let fetched = job.fetch_result(snapshot, to, bytes_max, &mut on_bytes);
-            // The same limit as for polls, in real time like the limits of sockets.
-            let fetched = timeout(patience.time_left(), fetched).await;
-            let fetched = fetched.unwrap_or_else(|_| Err(patience.overdue().into()));
-            let Err(RemoteError::Busy { after, cause }) = fetched else {
-                return fetched;
-            };
-            if attempt + 1 == attempts_max {
-                return Err(RemoteError::NoResult(cause));
+            let fetching = task.fetch_result(snapshot, self.job.to, &mut on_bytes);
+            match self.patience.within_time(fetching).await {
+                Err(UpstreamError::Busy { cause, .. }) if failures + 1 == attempts_max => {
+                    return Err(UpstreamError::NoResult(cause));
+                }
+                Err(error @ UpstreamError::Busy { .. }) => {
+                    // Completion is a sign of life, and so are received bytes; attempts are counted
+                    // separately.
+                    self.hear(None);
+                    self.patience.retry(error, &mut failures).await?;
+                }
+                fetched => return fetched,
             }
-            // Completion is a sign of life, and so are received bytes; attempts are counted
-            // separately.
-            self.hear(None);
-            self.patience.wait_to_retry(after, cause, attempt).await?;
-            attempt += 1;
         }
     }
 
@@ -340,30 +297,21 @@ impl RemoteRun<'_> {
     fn hear(&mut self, progress: Option<f64>) {
         self.patience.record_activity();
         self.fraction = self.fraction.max(progress.unwrap_or_default());
-        self.watcher.alive(self.fraction);
+        self.report();
     }
 
-    async fn pass_cancel_on(&self, job: &RemoteJob) {
-        let limit = self.options().cancel_timeout;
-        let error = match timeout(limit, job.cancel()).await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => chain(&error),
-            Err(_) => format!("no answer within {limit:?}"),
-        };
-        let upstream = &job.ticket().upstream;
-        tracing::warn!(
-            upstream,
-            error,
-            "upstream did not accept the cancel and may still work on the task"
-        );
+    fn report(&self) {
+        // A cancel arrives through the job's token.
+        let _ = self
+            .job
+            .control
+            .report(WorkStage::Generating, self.fraction);
     }
-}
 
-const fn has_ended(phase: UpstreamPhase) -> bool {
-    matches!(
-        phase,
-        UpstreamPhase::Completed | UpstreamPhase::Failed | UpstreamPhase::Cancelled
-    )
+    async fn pass_cancel_on(&self, task: &RemoteJob) {
+        let pool = &self.shared().pool;
+        pool.pass_cancel_on(task.visit.index, task.cancel()).await;
+    }
 }
 
 /// The consequence of a failed attempt.
@@ -371,17 +319,23 @@ enum SubmitMiss {
     /// This upstream did not accept it: try the next.
     Next(CallError),
     /// No other upstream may be tried.
-    Final(RemoteError),
+    Final(UpstreamError),
+}
+
+impl From<UpstreamError> for SubmitMiss {
+    fn from(error: UpstreamError) -> Self {
+        Self::Final(error)
+    }
 }
 
 impl RemoteServers {
     /// Submits `request` to the least busy upstream that accepts it. Tries each at most once.
     ///
     /// # Errors
-    /// [`RemoteError::Busy`] if none is available, [`RemoteError::Unsettled`] if one may have
-    /// accepted it without answering, [`RemoteError::Refused`] if the request is invalid, and
+    /// [`UpstreamError::Busy`] if none is available, [`UpstreamError::Unsettled`] if one may have
+    /// accepted it without answering, [`UpstreamError::Refused`] if the request is invalid, and
     /// errors of encoding the request.
-    pub async fn submit(&self, request: &RemoteRequest) -> Result<RemoteJob, RemoteError> {
+    pub async fn submit(&self, request: &RemoteRequest) -> Result<RemoteJob, UpstreamError> {
         let encoded = self.encode(request).await?;
         self.submit_encoded(&encoded, request, None).await
     }
@@ -389,9 +343,9 @@ impl RemoteServers {
     pub(crate) async fn encode(
         &self,
         request: &RemoteRequest,
-    ) -> Result<EncodedRequest, RemoteError> {
-        let options = &self.0.options;
-        encode(request, &options.dialect, options.request_bytes_max).await
+    ) -> Result<EncodedRequest, UpstreamError> {
+        let bytes_max = self.0.pool.options.request_bytes_max;
+        encode(request, &self.0.options.dialect, bytes_max).await
     }
 
     /// Like [`Self::submit`]; with `only`, just at that upstream.
@@ -400,27 +354,27 @@ impl RemoteServers {
         encoded: &EncodedRequest,
         request: &RemoteRequest,
         only: Option<usize>,
-    ) -> Result<RemoteJob, RemoteError> {
-        let places = &self.0.places;
+    ) -> Result<RemoteJob, UpstreamError> {
+        let pool = &self.0.pool;
         let mut last = CallError::NoUpstream;
         loop {
             let choice = match only {
-                Some(index) => places.choose_only(index),
-                None => places.choose(&PlaceWish {
+                Some(index) => pool.places.choose_only(index),
+                None => pool.places.choose(&PlaceWish {
                     may: &|_| true,
                     prefers: &|_| false,
                     avoid: &request.avoid,
                 }),
             };
             match choice {
-                PlaceChoice::Probe(probe) => self.probe(probe.index).await,
+                PlaceChoice::Probe(probe) => self.0.probe(probe.index).await,
                 PlaceChoice::Wait(until) => {
-                    let after = until.saturating_sub(self.0.timer.now());
-                    return Err(RemoteError::Busy { after, cause: last });
+                    let after = until.saturating_sub(pool.timer.now());
+                    return Err(UpstreamError::Busy { after, cause: last });
                 }
                 PlaceChoice::Take(visit) => {
                     match self.submit_at(visit, encoded, &request.key).await {
-                        Ok(job) => return Ok(job),
+                        Ok(task) => return Ok(task),
                         Err(SubmitMiss::Final(error)) => return Err(error),
                         Err(SubmitMiss::Next(cause)) => last = cause,
                     }
@@ -435,56 +389,61 @@ impl RemoteServers {
         encoded: &EncodedRequest,
         key: &str,
     ) -> Result<RemoteJob, SubmitMiss> {
-        let (options, index) = (&self.0.options, visit.index);
-        let (dialect, upstream) = (&options.dialect, &self.0.upstreams[index]);
-        let mut headers = encoded.headers();
-        headers.extend(
-            dialect
-                .submit
-                .idempotency_header
-                .as_deref()
-                .map(|name| (name, key)),
-        );
-        let body = self.upload_files(index, encoded, key).await?;
+        let (shared, index) = (&self.0, visit.index);
+        let body = shared.upload_files(index, encoded, key).await?;
+        let upstream = &shared.pool.servers[index].name;
+        let submitted = shared.submit_body(index, encoded, &body).await;
+        let id = submitted.map_err(|miss| match miss {
+            SubmitMiss::Next(cause)
+                if cause.is_ambiguous() && shared.dialect().repeat() != RepeatRule::Freely =>
+            {
+                SubmitMiss::Final(UpstreamError::Unsettled {
+                    upstream: upstream.clone(),
+                    cause,
+                })
+            }
+            miss => miss,
+        })?;
+        Ok(RemoteJob {
+            shared: Arc::clone(shared),
+            visit,
+            ticket: encoded.ticket(upstream, id),
+        })
+    }
+}
+
+impl RemoteShared {
+    /// Submits to the upstream with this index; returns the identifier of the task there.
+    async fn submit_body(
+        &self,
+        index: usize,
+        encoded: &EncodedRequest,
+        body: &EncodedBody,
+    ) -> Result<String, SubmitMiss> {
+        let (method, url) = (self.dialect().submit.method, self.url(index, &encoded.path));
         let call = ServerCall {
-            method: dialect.submit.method.into(),
-            url: upstream.url_below(&encoded.path.path, encoded.path.query.as_deref()),
-            body: Some(&body),
-            headers: &headers,
-            limit: options.submit_timeout,
-            is_public: false,
+            body: Some(body),
+            headers: &encoded.headers(),
+            ..ServerCall::new(method.into(), url, self.pool.options.submit_timeout)
         };
-        let cause = match self.send(index, &call).await? {
-            Ok(mut reply) if reply.is_success() => match submitted_id(&reply.body, dialect) {
-                Ok(id) => {
-                    self.0.places.record_answer(index);
-                    let ticket = encoded.ticket(&upstream.name, id);
-                    return Ok(RemoteJob::new(Arc::clone(&self.0), visit, ticket));
-                }
-                // A refusal with a status of success.
-                Err(error) => {
-                    upstream.conceal(&mut reply);
-                    match Refusal::read(&reply, dialect).failure(dialect) {
-                        Some(failure) => return Err(SubmitMiss::Final(failure)),
-                        None => self.failed(index, CallError::Answer(error.into())),
-                    }
-                }
-            },
-            Ok(reply) => self.refused(index, &reply)?,
-            Err(cause) => self.failed(index, cause),
-        };
-        tracing::warn!(
-            upstream = upstream.name,
-            error = chain(&cause),
-            "submit failed"
-        );
-        if cause.is_ambiguous() && dialect.repeat() != RepeatRule::Freely {
-            return Err(SubmitMiss::Final(RemoteError::Unsettled {
-                upstream: upstream.name.clone(),
-                cause,
-            }));
+        let mut reply = self.send(index, &call).await?;
+        if !reply.is_success() {
+            return Err(self.refused(index, &reply));
         }
-        Err(SubmitMiss::Next(cause))
+        match submitted_id(&reply.body, self.dialect()) {
+            Ok(id) => {
+                self.pool.places.record_answer(index);
+                Ok(id)
+            }
+            // A refusal with a status of success.
+            Err(error) => {
+                self.pool.servers[index].conceal(&mut reply);
+                match Refusal::read(&reply, self.dialect()).failure(self.dialect()) {
+                    Some(failure) => Err(failure.into()),
+                    None => Err(self.missed(index, error.into())),
+                }
+            }
+        }
     }
 
     /// Uploads the request's files to the upstream with this index, and returns the body that names them.
@@ -501,7 +460,7 @@ impl RemoteServers {
             let file_key = format!("{key}-{number}");
             addresses.push(self.upload(index, &file.form, &file_key).await?);
         }
-        encoded.body_with(&addresses).map_err(SubmitMiss::Final)
+        Ok(encoded.body_with(&addresses)?)
     }
 
     /// Uploads one file, and returns its address.
@@ -511,91 +470,70 @@ impl RemoteServers {
         form: &EncodedBody,
         key: &str,
     ) -> Result<String, SubmitMiss> {
-        let (options, upstream) = (&self.0.options, &self.0.upstreams[index]);
-        let Some(uploads) = &options.dialect.uploads else {
-            let what = "an uploaded file as a URL".into();
-            return Err(SubmitMiss::Final(RemoteError::Unsupported(what)));
-        };
-        let path = uploads
-            .path
-            .expand(&NoJob { model: None })
-            .map_err(SubmitMiss::Final)?;
-        let header = options.dialect.submit.idempotency_header.as_deref();
+        let uploads = self.dialect().uploads.as_ref();
+        let uploads = uploads.ok_or(UpstreamError::Unsupported(NO_UPLOADS.into()))?;
+        let path = uploads.path.expand(&NoJob { model: None })?;
+        let header = self.dialect().submit.idempotency_header.as_deref();
         let headers: Vec<(&str, &str)> = header.map(|name| (name, key)).into_iter().collect();
+        let (url, limit) = (self.url(index, &path), self.pool.options.submit_timeout);
         let call = ServerCall {
-            method: Method::POST,
-            url: upstream.url_below(&path.path, path.query.as_deref()),
             body: Some(form),
             headers: &headers,
-            limit: options.submit_timeout,
-            is_public: false,
+            ..ServerCall::new(Method::POST, url, limit)
         };
-        let cause = match self.send(index, &call).await? {
-            Ok(mut reply) if reply.is_success() => {
+        let mut reply = self.send(index, &call).await?;
+        match reply.status {
+            200..=299 => {
                 let sent = object(&reply.body).ok();
-                match sent.and_then(|sent| uploads.url.find(&sent, text).map(str::to_owned)) {
-                    Some(address) => return Ok(address),
-                    None => {
-                        upstream.conceal(&mut reply);
-                        self.failed(index, reply.refusal())
-                    }
-                }
+                let found = sent.and_then(|sent| uploads.url.find(&sent, text).map(str::to_owned));
+                found.ok_or_else(|| {
+                    self.pool.servers[index].conceal(&mut reply);
+                    self.missed(index, reply.refusal())
+                })
             }
             // An earlier version, which works without files.
-            Ok(reply) if matches!(reply.status, 404 | 405) => {
-                let what = "an uploaded file: the server is of an earlier version".into();
-                return Err(SubmitMiss::Final(RemoteError::Unsupported(what)));
+            404 | 405 => {
+                let what = "an uploaded file: the server is of an earlier version";
+                Err(UpstreamError::Unsupported(what.into()).into())
             }
-            Ok(reply) => self.refused(index, &reply)?,
-            Err(cause) => self.failed(index, cause),
-        };
-        let (name, error) = (&upstream.name, chain(&cause));
-        tracing::warn!(upstream = name, error, "upload of a reference failed");
-        Err(SubmitMiss::Next(cause))
-    }
-
-    /// Makes a call of a submit; the status of the answer is the one that its body means. A request that cannot
-    /// be written is wrong at each upstream.
-    async fn send(
-        &self,
-        index: usize,
-        call: &ServerCall<'_>,
-    ) -> Result<Result<ServerAnswer, CallError>, SubmitMiss> {
-        let upstream = &self.0.upstreams[index];
-        let mut reply = match upstream.call(call).await {
-            Ok(reply) => self.dialect().judged(reply),
-            Err(cause @ CallError::Request(_)) => {
-                return Err(SubmitMiss::Final(RemoteError::Refused(cause)));
-            }
-            Err(cause) => return Ok(Err(cause)),
-        };
-        if !reply.is_success() {
-            upstream.conceal(&mut reply);
+            _ => Err(self.refused(index, &reply)),
         }
-        Ok(Ok(reply))
     }
 
-    fn failed(&self, index: usize, cause: CallError) -> CallError {
-        self.0.places.record_outage(index, &chain(&cause));
-        cause
+    /// Makes a call of a submit. A request that cannot be written is wrong at each upstream.
+    async fn send(&self, index: usize, call: &ServerCall<'_>) -> Result<ServerAnswer, SubmitMiss> {
+        self.call(index, call).await.map_err(|cause| match cause {
+            CallError::Request(_) => SubmitMiss::Final(UpstreamError::Refused(cause)),
+            cause => self.missed(index, cause),
+        })
     }
 
-    /// Handles an error status; returns whether another upstream may be tried.
-    fn refused(&self, index: usize, reply: &ServerAnswer) -> Result<CallError, SubmitMiss> {
-        let (places, refusal) = (&self.0.places, reply.refusal());
-        let dialect = &self.0.options.dialect;
+    fn missed(&self, index: usize, cause: CallError) -> SubmitMiss {
+        self.pool.record_outage(index, &cause);
+        self.next(index, cause)
+    }
+
+    fn next(&self, index: usize, cause: CallError) -> SubmitMiss {
+        let (upstream, error) = (&self.pool.servers[index].name, chain(&cause));
+        tracing::warn!(upstream, error, "submit failed");
+        SubmitMiss::Next(cause)
+    }
+
+    /// Handles an error status.
+    fn refused(&self, index: usize, reply: &ServerAnswer) -> SubmitMiss {
+        let (places, refusal) = (&self.pool.places, reply.refusal());
         // The words of a refusal tell more than its status: it is about the request then.
-        let told = Refusal::read(reply, dialect);
-        if let Some(failure) = told.failure_at(reply.status, dialect) {
-            return Err(SubmitMiss::Final(failure));
+        let told = Refusal::read(reply, self.dialect());
+        if let Some(failure) = told.failure_at(reply.status, self.dialect()) {
+            return failure.into();
         }
         match reply.status {
             429 | 503 => places.record_pause(index, retry_after(&reply.headers)),
             // A wrong key, no credit, or a wrong URL.
             300..=399 | 401..=405 => places.record_breakage(index, &refusal.to_string()),
-            408 | 500..=599 => places.record_outage(index, &refusal.to_string()),
-            _ => return Err(SubmitMiss::Final(RemoteError::Refused(refusal))),
+            408 | 500..=599 => return self.missed(index, refusal),
+            _ => return UpstreamError::Refused(refusal).into(),
         }
-        Ok(refusal)
+        self.next(index, refusal)
     }
 }

@@ -101,7 +101,7 @@ const fn one() -> f64 {
 }
 
 /// The state of a task at its upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamPhase {
     /// Waiting.
     Queued,
@@ -114,7 +114,15 @@ pub enum UpstreamPhase {
     /// Ended without a result, and nobody's fault.
     Cancelled,
     /// A status word that the dialect does not know.
+    #[default]
     Unknown,
+}
+
+impl UpstreamPhase {
+    /// Whether the task has ended, well or badly.
+    pub(crate) const fn has_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
 }
 
 /// The words of a status. Others do not count as a sign of life.
@@ -166,31 +174,23 @@ enum FailureEntry {
     Words(Vec<String>),
 }
 
-/// The failure code with this text, if a request can have it.
-fn failure_code(text: &str) -> Result<FailureCode, String> {
-    let found = FailureCode::from_code(text).filter(|code| is_the_request_s(*code));
-    found.ok_or_else(|| {
-        let known = FailureCode::ALL
-            .iter()
-            .filter(|code| is_the_request_s(**code));
-        let known: Vec<&str> = known.map(|code| code.as_str()).collect();
-        format!(
-            "{text}: not a failure code of a request; use one of: {}",
-            known.join(", ")
-        )
-    })
-}
-
-/// A failure code of a file.
+/// A failure code of a file: one that a request can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct RequestFailure(pub(crate) FailureCode);
+pub(crate) struct RequestFailure(FailureCode);
 
 impl TryFrom<String> for RequestFailure {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        failure_code(&text).map(Self)
+        let found = FailureCode::from_code(&text).filter(|code| is_the_request_s(*code));
+        found.map(Self).ok_or_else(|| {
+            let known = FailureCode::ALL.iter();
+            let known = known.filter(|code| is_the_request_s(**code));
+            let known: Vec<&str> = known.map(|code| code.as_str()).collect();
+            let known = known.join(", ");
+            format!("{text}: not a failure code of a request; use one of: {known}")
+        })
     }
 }
 
@@ -203,8 +203,9 @@ impl TryFrom<BTreeMap<String, FailureEntry>> for FailureWords {
             match (key.as_str(), entry) {
                 ("shares_codes", FailureEntry::Shares(shares)) => failures.shares_codes = shares,
                 (code, FailureEntry::Words(words)) => {
-                    let code =
-                        failure_code(code).map_err(|problem| format!("failures.{problem}"))?;
+                    let code = RequestFailure::try_from(code.to_owned());
+                    let RequestFailure(code) =
+                        code.map_err(|problem| format!("failures.{problem}"))?;
                     if words.iter().any(|word| word.trim().is_empty()) {
                         return Err(format!(
                             "failures.{key}: an empty word would fit everything"

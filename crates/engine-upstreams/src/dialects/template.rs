@@ -9,7 +9,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
-use super::error::RemoteError;
+use crate::servers::UpstreamError;
 
 /// The name of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,16 +71,10 @@ impl ValueName {
         (Self::Path, "path", ValueKind::Slashed),
     ];
 
-    /// Its name in a template.
-    pub(crate) fn text(self) -> &'static str {
-        let row = Self::ALL.iter().find(|(name, _, _)| *name == self);
-        row.map_or("", |(_, text, _)| text)
-    }
-
     /// Whether it is a picture or a sound.
     pub(crate) fn is_reference(self) -> bool {
-        let row = Self::ALL.iter().find(|(name, _, _)| *name == self);
-        row.is_some_and(|(_, _, kind)| *kind == ValueKind::Reference)
+        let mut rows = Self::ALL.iter();
+        rows.any(|(name, _, kind)| *name == self && *kind == ValueKind::Reference)
     }
 }
 
@@ -118,6 +112,8 @@ pub(crate) struct Placeholder {
     pub(crate) form: ValueForm,
     /// The table of `[lookup]` that translates the value.
     pub(crate) table: Option<String>,
+    /// As the file has it, without braces.
+    text: String,
 }
 
 impl FromStr for Placeholder {
@@ -173,30 +169,14 @@ impl FromStr for Placeholder {
             name: *name,
             form,
             table,
+            text: text.to_owned(),
         })
     }
 }
 
 impl fmt::Display for Placeholder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{}", self.name.text())?;
-        match self.form {
-            ValueForm::Plain => {}
-            ValueForm::Text => f.write_str(":text")?,
-            ValueForm::Bits31 => f.write_str(":31")?,
-            ValueForm::Upper => f.write_str(":upper")?,
-            ValueForm::Path => f.write_str(":path")?,
-            ValueForm::Segments(count) => write!(f, ":{count}")?,
-            ValueForm::Url => f.write_str(":url")?,
-            ValueForm::DataUrl => f.write_str(":data_url")?,
-            ValueForm::Base64 => f.write_str(":base64")?,
-            ValueForm::MediaType => f.write_str(":media_type")?,
-            ValueForm::File => f.write_str(":file")?,
-        }
-        match &self.table {
-            Some(table) => write!(f, "@{table}}}"),
-            None => f.write_str("}"),
-        }
+        write!(f, "{{{}}}", self.text)
     }
 }
 
@@ -210,7 +190,7 @@ pub(crate) trait TemplateScope {
         &self,
         placeholder: &Placeholder,
         item: Option<usize>,
-    ) -> Result<Option<Value>, RemoteError>;
+    ) -> Result<Option<Value>, UpstreamError>;
 
     /// How often a table is repeated.
     fn count(&self, _each: EachReference) -> usize {
@@ -226,7 +206,8 @@ pub(crate) enum EachReference {
 }
 
 /// A text with placeholders.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct TextTemplate(Vec<TextPiece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,11 +216,11 @@ enum TextPiece {
     Hole(Placeholder),
 }
 
-impl FromStr for TextTemplate {
-    type Err = String;
+impl TryFrom<String> for TextTemplate {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
+    fn try_from(text: String) -> Result<Self, String> {
+        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), &*text);
         while let Some(at) = rest.find(['{', '}']) {
             literal.push_str(&rest[..at]);
             let (brace, after) = rest[at..].split_at(1);
@@ -294,9 +275,6 @@ impl TextTemplate {
     }
 
     /// Joins the literal pieces and the values, each as `write` writes it.
-    ///
-    /// # Errors
-    /// Those of `write`.
     pub(crate) fn join<E>(
         &self,
         mut write: impl FnMut(Result<&str, &Placeholder>) -> Result<String, E>,
@@ -323,7 +301,7 @@ impl TextTemplate {
             Err(hole) => {
                 let value = scope.value(hole, item)?;
                 has_values |= value.is_some();
-                Ok::<_, RemoteError>(value.map_or_else(String::new, text_of))
+                Ok::<_, UpstreamError>(value.map_or_else(String::new, text_of))
             }
         })?;
         Ok(Filled {
@@ -334,19 +312,9 @@ impl TextTemplate {
     }
 
     /// The text for `scope`; `None` if none of its placeholders has a value.
-    ///
-    /// # Errors
-    /// Those of the scope.
-    pub(crate) fn text(&self, scope: &dyn TemplateScope) -> Result<Option<String>, RemoteError> {
+    pub(crate) fn text(&self, scope: &dyn TemplateScope) -> Result<Option<String>, UpstreamError> {
         let filled = self.fill(scope, None)?;
         Ok((!filled.is_left_out()).then(|| text_of(filled.value)))
-    }
-}
-
-impl<'de> Deserialize<'de> for TextTemplate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
     }
 }
 
@@ -378,13 +346,14 @@ pub(crate) struct ListItem {
 /// The key that repeats a table of a list.
 const FOR_EACH: &str = "for_each";
 
+#[derive(Default)]
 struct Filled {
     value: Value,
     has_holes: bool,
     has_values: bool,
 }
 
-type FilledResult = Result<Filled, RemoteError>;
+type FilledResult = Result<Filled, UpstreamError>;
 
 impl Filled {
     const fn is_left_out(&self) -> bool {
@@ -401,10 +370,7 @@ impl Filled {
 
 impl Template {
     /// The value for `scope`. `None`: it is left out.
-    ///
-    /// # Errors
-    /// Those of the scope.
-    pub(crate) fn value(&self, scope: &dyn TemplateScope) -> Result<Option<Value>, RemoteError> {
+    pub(crate) fn value(&self, scope: &dyn TemplateScope) -> Result<Option<Value>, UpstreamError> {
         let filled = self.fill(scope, None)?;
         Ok((!filled.is_left_out()).then_some(filled.value))
     }
@@ -426,11 +392,7 @@ impl Template {
     }
 
     fn fill(&self, scope: &dyn TemplateScope, item: Option<usize>) -> FilledResult {
-        let mut whole = Filled {
-            value: Value::Null,
-            has_holes: false,
-            has_values: false,
-        };
+        let mut whole = Filled::default();
         match self {
             Self::Constant(value) => whole.value = value.clone(),
             Self::Text(text) => return text.fill(scope, item),
@@ -538,7 +500,8 @@ impl<'de> Visitor<'de> for TemplateVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Template, E> {
-        text.parse().map(Template::Text).map_err(E::custom)
+        let text = TextTemplate::try_from(text.to_owned());
+        text.map(Template::Text).map_err(E::custom)
     }
 
     fn visit_bool<E: Error>(self, flag: bool) -> Result<Template, E> {
@@ -546,10 +509,6 @@ impl<'de> Visitor<'de> for TemplateVisitor {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Template, E> {
-        Ok(Template::Constant(number.into()))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Template, E> {
         Ok(Template::Constant(number.into()))
     }
 
@@ -619,7 +578,7 @@ mod tests {
             &self,
             hole: &Placeholder,
             item: Option<usize>,
-        ) -> Result<Option<Value>, RemoteError> {
+        ) -> Result<Option<Value>, UpstreamError> {
             let [prompt, seed, frame] = self.has;
             Ok(match hole.name {
                 ValueName::Prompt => prompt.then(|| json!("{seed}")),
@@ -742,7 +701,7 @@ mod tests {
 
         #[test]
         fn a_placeholder_is_shown_as_it_is_written(text in "\\{[a-z_]{2,15}(:[a-z0-9_]{1,10})?(@[a-z]{1,5})?\\}") {
-            if let Ok(template) = text.parse::<TextTemplate>() {
+            if let Ok(template) = TextTemplate::try_from(text.clone()) {
                 prop_assert_eq!(template.single().unwrap().to_string(), text);
             }
         }

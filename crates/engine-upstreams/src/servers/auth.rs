@@ -16,10 +16,10 @@ const TOKEN_LEEWAY: u64 = 5;
 /// The header with a key, and its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuthScheme {
-    header: HeaderName,
+    pub(crate) header: HeaderName,
     /// Text in which [`AuthScheme::KEY`] stands for the key.
-    value: String,
-    signer: Option<KeySigner>,
+    pub(crate) value: String,
+    pub(crate) signer: Option<KeySigner>,
 }
 
 /// What makes a token from a key.
@@ -33,21 +33,17 @@ pub(crate) enum KeySigner {
 
 impl Default for AuthScheme {
     fn default() -> Self {
-        Self::new(AUTHORIZATION, format!("Bearer {}", Self::KEY), None)
+        Self {
+            header: AUTHORIZATION,
+            value: format!("Bearer {}", Self::KEY),
+            signer: None,
+        }
     }
 }
 
 impl AuthScheme {
     /// Stands for the key; no header can have it.
     pub(crate) const KEY: &str = "\0";
-
-    pub(crate) const fn new(header: HeaderName, value: String, signer: Option<KeySigner>) -> Self {
-        Self {
-            header,
-            value,
-            signer,
-        }
-    }
 
     /// The header with this key, at `now_ms` since 1970; marked as sensitive. `None`: the key fits into no header,
     /// or cannot be split for its signer.
@@ -89,8 +85,11 @@ mod tests {
             ("authorization", "Bearer k")
         );
         assert!(value.is_sensitive());
-        let header = HeaderName::from_static("x-goog-api-key");
-        let scheme = AuthScheme::new(header, AuthScheme::KEY.to_owned(), None);
+        let scheme = AuthScheme {
+            header: HeaderName::from_static("x-goog-api-key"),
+            value: AuthScheme::KEY.to_owned(),
+            signer: None,
+        };
         let (name, value) = scheme.header("k", 0).unwrap();
         assert_eq!(
             (name.as_str(), value.to_str().unwrap()),

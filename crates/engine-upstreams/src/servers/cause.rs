@@ -14,15 +14,9 @@ pub enum CallError {
     /// The request itself cannot be written, such as a URL that is too long: nothing was sent.
     #[error("the request cannot be written")]
     Request(#[source] Box<dyn Error + Send + Sync>),
-    /// No connection: nothing was sent.
-    #[error("connecting failed")]
-    Connect(#[source] Box<dyn Error + Send + Sync>),
-    /// The connection broke before the answer was whole.
-    #[error("the connection broke")]
-    Exchange(#[source] Box<dyn Error + Send + Sync>),
-    /// The answer, or its head, did not arrive in time.
-    #[error("no answer within {0:?}")]
-    Timeout(Duration),
+    /// No complete answer.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
     /// An error status.
     #[error("status {status}: {text}")]
     Status {
@@ -31,12 +25,9 @@ pub enum CallError {
         /// The beginning of the body.
         text: String,
     },
-    /// A body that cannot be used, as the protocol's reader says it.
+    /// A body that cannot be used.
     #[error(transparent)]
-    Answer(Box<dyn Error + Send + Sync>),
-    /// The body exceeds the size limit.
-    #[error("the answer is larger than {0} bytes")]
-    AnswerTooLarge(usize),
+    Answer(#[from] AnswerError),
     /// A status word that the protocol does not have.
     #[error("unknown status {0:?}")]
     Word(String),
@@ -71,25 +62,41 @@ pub enum CallError {
     NoUpstream,
 }
 
+/// Why an answer is unusable.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// Not JSON, or nested too deeply.
+    #[error("the answer is not JSON")]
+    Json(#[from] serde_json::Error),
+    /// JSON, but not an object.
+    #[error("the answer is not a JSON object")]
+    NotAnObject,
+    /// No identifier that fits into a URL.
+    #[error("the answer has no usable id")]
+    Id,
+    /// No status.
+    #[error("the answer has no status")]
+    Status,
+    /// The answer is about another job.
+    #[error("the answer is about another job")]
+    OtherJob,
+}
+
 impl CallError {
+    /// The connection broke before the answer was whole.
+    pub(crate) fn broken(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Exchange(ExchangeError::Broken(error.into()))
+    }
+
     /// Whether the request may have reached a server that acted on it without answering. A
     /// gateway's 502 or 504 says nothing about the server.
     pub const fn is_ambiguous(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status, 408 | 502 | 504),
-            Self::Request(_) | Self::Connect(_) | Self::NoUpstream => false,
+            Self::Request(_) | Self::Exchange(ExchangeError::Connect(_)) | Self::NoUpstream => {
+                false
+            }
             _ => true,
-        }
-    }
-}
-
-impl From<ExchangeError> for CallError {
-    fn from(error: ExchangeError) -> Self {
-        match error {
-            ExchangeError::Connect(error) => Self::Connect(error),
-            ExchangeError::Broken(error) => Self::Exchange(error),
-            ExchangeError::Timeout(limit) => Self::Timeout(limit),
-            ExchangeError::TooLarge(bytes_max) => Self::AnswerTooLarge(bytes_max),
         }
     }
 }
@@ -123,7 +130,7 @@ mod tests {
             shown("\u{1F3AC}".repeat(9_000).as_bytes()).chars().count(),
             500
         );
-        let error = super::CallError::Connect(std::io::Error::other("refused\n").into());
+        let error = CallError::Exchange(ExchangeError::Connect("refused\n".into()));
         assert_eq!(chain(&error), "connecting failed: refused ");
         assert_eq!(shown(b"\xff"), "\u{FFFD}");
     }

@@ -1,13 +1,12 @@
-//! The key for a server, from a file or a variable, and what else the settings of these engines have
-//! in common. A key is never logged or shown by `Debug`, and reloaded when the server rejects it.
+//! The key for a server, from a file or a variable. It is never logged or shown by `Debug`, and reloaded when the server rejects it.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::{fmt, io};
+use std::{fmt, fs, io};
 
 use hyper::header::{HeaderName, HeaderValue};
 use kinora_contract::Clock;
+use kinora_engine::KindError;
 
 use super::auth::AuthScheme;
 
@@ -24,31 +23,6 @@ pub enum KeySource {
     File(PathBuf),
     /// This environment variable.
     Variable(String),
-}
-
-/// Why a key is unusable.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    /// The file cannot be read.
-    #[error("the key file {path} cannot be read")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The variable is not set.
-    #[error("the environment variable {0} is not set")]
-    Variable(String),
-    /// Empty, too long, or with characters that a header cannot contain.
-    #[error("the key is empty, longer than 8 KiB, or not plain ASCII")]
-    Form,
-    /// Not of the form that its signer needs.
-    #[error(
-        "the key must be ACCESS:SECRET, the two keys of the provider with a colon between them"
-    )]
-    Pair,
 }
 
 /// A loaded key.
@@ -69,17 +43,19 @@ impl ServerKey {
     /// Loads the key. Blocks while reading a small file.
     ///
     /// # Errors
-    /// [`KeyError`] if there is none, or it fits into no header.
+    /// If there is none, or it fits into no header.
     pub(crate) fn open(
         source: KeySource,
         scheme: AuthScheme,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, KeyError> {
+    ) -> Result<Self, KindError> {
         let key = read(&source)?;
         if let Some(key) = &key
             && scheme.header(key, clock.now_ms()).is_none()
         {
-            return Err(KeyError::Pair);
+            return Err(KindError(
+                "the key must be ACCESS:SECRET, the two keys of the provider with a colon between them".to_owned(),
+            ));
         }
         Ok(Self {
             source,
@@ -143,71 +119,46 @@ fn without_tokens(text: &str) -> String {
         .collect()
 }
 
-fn read(source: &KeySource) -> Result<Option<String>, KeyError> {
+/// Reads a small file of settings. Blocks.
+///
+/// # Errors
+/// What is wrong with the file, without its path.
+pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<String, String> {
+    let unreadable = |error: io::Error| format!("cannot be read: {error}");
+    if fs::metadata(path).map_err(unreadable)?.len() > bytes_max {
+        return Err(format!("is larger than {bytes_max} bytes"));
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}
+
+fn unusable() -> KindError {
+    KindError("the key is empty or not plain ASCII".to_owned())
+}
+
+fn read(source: &KeySource) -> Result<Option<String>, KindError> {
     let text = match source {
         KeySource::None => return Ok(None),
         KeySource::Variable(name) => {
-            std::env::var(name).map_err(|_| KeyError::Variable(name.clone()))?
+            let unset = |_| KindError(format!("the environment variable {name} is not set"));
+            std::env::var(name).map_err(unset)?
         }
         KeySource::File(path) => {
-            let unreadable = |source| KeyError::File {
-                path: path.clone(),
-                source,
-            };
-            if std::fs::metadata(path).map_err(unreadable)?.len() > KEY_BYTES_MAX {
-                return Err(KeyError::Form);
-            }
-            std::fs::read_to_string(path).map_err(unreadable)?
+            let unreadable = |error| KindError(format!("the key file {} {error}", path.display()));
+            read_small(path, KEY_BYTES_MAX).map_err(unreadable)?
         }
     };
     let key = text.lines().next().unwrap_or_default().trim();
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(KeyError::Form);
+        return Err(unusable());
     }
     Ok(Some(key.to_owned()))
-}
-
-/// Why settings cannot be meant, in words for the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SettingsError {
-    /// Two places of a key.
-    #[error("set key_file or key_variable, not both")]
-    TwoKeys,
-    /// The same address again.
-    #[error("base_urls names a server twice")]
-    SameServer,
-}
-
-/// The place of the key that `key_file` and `key_variable` name; empty ones name none.
-///
-/// # Errors
-/// [`SettingsError::TwoKeys`] if both do.
-pub(crate) fn key_source(file: &Path, variable: &str) -> Result<KeySource, SettingsError> {
-    match (file.as_os_str().is_empty(), variable.is_empty()) {
-        (true, true) => Ok(KeySource::None),
-        (false, true) => Ok(KeySource::File(file.to_owned())),
-        (true, false) => Ok(KeySource::Variable(variable.to_owned())),
-        (false, false) => Err(SettingsError::TwoKeys),
-    }
-}
-
-/// Checks that `base_urls` has no server twice: one would be taken for two, and get twice its share.
-///
-/// # Errors
-/// [`SettingsError::SameServer`] if it has.
-pub(crate) fn check_each_once(base_urls: &[String]) -> Result<(), SettingsError> {
-    let mut seen = BTreeSet::new();
-    let each_once = base_urls
-        .iter()
-        .all(|url| seen.insert(url.trim_end_matches('/')));
-    each_once.then_some(()).ok_or(SettingsError::SameServer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn open(source: KeySource) -> Result<ServerKey, KeyError> {
+    fn open(source: KeySource) -> Result<ServerKey, KindError> {
         let clock = kinora_contract::RunningClock::at(0, || std::time::Duration::ZERO);
         ServerKey::open(source, AuthScheme::default(), Arc::new(clock))
     }
@@ -248,36 +199,10 @@ mod tests {
         for wrong in ["", "\n", "two words", "gr\u{fc}n", &"x".repeat(9_000)] {
             std::fs::write(&path, wrong).unwrap();
             let opened = open(KeySource::File(path.clone()));
-            assert!(matches!(opened, Err(KeyError::Form)), "{wrong:.20}");
+            assert!(opened.is_err(), "{wrong:.20}");
         }
         let unset = KeySource::Variable("KINORA_TEST_NO_SUCH_VARIABLE".to_owned());
-        assert!(matches!(open(unset), Err(KeyError::Variable(_))));
+        assert!(open(unset).unwrap_err().0.contains("is not set"));
         assert!(open(KeySource::None).unwrap().header().is_none());
-    }
-
-    #[test]
-    fn a_key_has_one_place() {
-        let place = |file: &str, variable| key_source(Path::new(file), variable);
-        assert_eq!(place("", ""), Ok(KeySource::None));
-        assert_eq!(place("k", ""), Ok(KeySource::File("k".into())));
-        assert_eq!(place("", "K"), Ok(KeySource::Variable("K".into())));
-        assert_eq!(place("k", "K"), Err(SettingsError::TwoKeys));
-    }
-
-    #[test]
-    fn a_server_is_named_once() {
-        let check = |urls: &[&str]| {
-            let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
-            check_each_once(&urls)
-        };
-        assert_eq!(check(&["http://a", "http://b"]), Ok(()));
-        assert_eq!(
-            check(&["http://a", "http://a"]),
-            Err(SettingsError::SameServer)
-        );
-        assert_eq!(
-            check(&["http://a", "http://a/"]),
-            Err(SettingsError::SameServer)
-        );
     }
 }

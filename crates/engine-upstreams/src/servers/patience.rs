@@ -10,70 +10,43 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hyper::HeaderMap;
 use kinora_contract::Clock;
+use kinora_http::Backoff;
 use tokio_util::sync::CancellationToken;
 
-use super::cause::CallError;
-use super::cause::chain;
+use super::cause::{CallError, chain};
+use super::error::UpstreamError;
+use super::options::ServerOptions;
 
 /// The shortest wait for a server without a change: one whose slots are taken says no time.
 const WAIT_MIN: Duration = Duration::from_millis(500);
 
-/// The limits of one task's run.
-#[derive(Clone, Copy, Debug)]
-pub struct PatienceLimits {
-    /// The first wait after a failure; later waits double.
-    pub backoff_first: Duration,
-    /// Maximum wait after a failure, unless the server requests a longer one.
-    pub backoff_max: Duration,
-    /// Maximum time without a sign of life.
-    pub silence_max: Duration,
-    /// Maximum time in all.
-    pub run_max: Duration,
-}
-
 /// The patience of one run.
 pub(crate) struct TaskPatience<'a> {
     timer: &'a dyn WaitTimer,
+    options: &'a ServerOptions,
     cancel: &'a CancellationToken,
     backoff: SpreadBackoff,
-    limits: PatienceLimits,
     /// The time of the last sign of life.
     heard: Duration,
     ends: Duration,
-}
-
-/// Why a run waits no longer.
-#[derive(Debug)]
-pub(crate) enum PatienceError {
-    /// It was cancelled.
-    Cancelled,
-    /// No sign of life for the maximum time.
-    Silent {
-        /// The maximum time.
-        silence_max: Duration,
-        /// The last error.
-        cause: CallError,
-    },
-    /// It took longer than this in all.
-    Overdue(Duration),
 }
 
 impl<'a> TaskPatience<'a> {
     /// The patience of a run that starts now; its waits are spread by `key`.
     pub(crate) fn new(
         timer: &'a dyn WaitTimer,
+        options: &'a ServerOptions,
         cancel: &'a CancellationToken,
-        limits: PatienceLimits,
         key: &str,
     ) -> Self {
         let now = timer.now();
         Self {
             timer,
+            options,
             cancel,
-            backoff: SpreadBackoff::new(limits.backoff_first, limits.backoff_max, key),
-            limits,
+            backoff: SpreadBackoff::new(options, key),
             heard: now,
-            ends: now + limits.run_max,
+            ends: now + options.run_max,
         }
     }
 
@@ -83,57 +56,57 @@ impl<'a> TaskPatience<'a> {
     }
 
     /// Checks whether the run still has time.
-    ///
-    /// # Errors
-    /// [`PatienceError::Overdue`].
-    pub(crate) fn check_end(&self) -> Result<(), PatienceError> {
+    pub(crate) fn check_end(&self) -> Result<(), UpstreamError> {
         if self.time_left().is_zero() {
             return Err(self.overdue());
         }
         Ok(())
     }
 
-    /// The time left before the silence is too long.
-    ///
-    /// # Errors
-    /// [`PatienceError::Silent`] with `cause` if there is none.
+    /// Waits for `working` until the run has no more time, in real time like the limits of sockets.
+    pub(crate) async fn within_time<T>(
+        &self,
+        working: impl Future<Output = Result<T, UpstreamError>>,
+    ) -> Result<T, UpstreamError> {
+        let worked = tokio::time::timeout(self.time_left(), working).await;
+        worked.unwrap_or_else(|_| Err(self.overdue()))
+    }
+
+    /// The time left before the silence is too long; an error with `cause` if there is none.
     pub(crate) fn wait_left(
         &self,
         cause: CallError,
-    ) -> Result<(Duration, CallError), PatienceError> {
-        let silence_max = self.limits.silence_max;
+    ) -> Result<(Duration, CallError), UpstreamError> {
+        let silence_max = self.options.silence_max;
         let silent = self.timer.now().saturating_sub(self.heard);
         let left = silence_max.saturating_sub(silent);
         if left.is_zero() {
-            return Err(PatienceError::Silent { silence_max, cause });
+            return Err(UpstreamError::Silent { silence_max, cause });
         }
         Ok((left, cause))
     }
 
     /// The time left in all.
-    pub(crate) fn time_left(&self) -> Duration {
+    fn time_left(&self) -> Duration {
         self.ends.saturating_sub(self.timer.now())
     }
 
     /// The error of a run that took too long in all.
-    pub(crate) const fn overdue(&self) -> PatienceError {
-        PatienceError::Overdue(self.limits.run_max)
+    const fn overdue(&self) -> UpstreamError {
+        UpstreamError::Overdue(self.options.run_max)
     }
 
     /// Waits until `changed` completes, at most for `wish` and not beyond the silence limit.
-    ///
-    /// # Errors
-    /// [`PatienceError`], with `cause` if there has been no sign of life for too long.
     pub(crate) async fn wait_for(
         &self,
         changed: impl Future<Output = ()>,
         wish: Duration,
         cause: CallError,
-    ) -> Result<(), PatienceError> {
+    ) -> Result<(), UpstreamError> {
         let (left, _) = self.wait_left(cause)?;
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(PatienceError::Cancelled),
+            () = self.cancel.cancelled() => Err(UpstreamError::Cancelled),
             () = changed => Ok(()),
             () = self.timer.sleep(wish.max(WAIT_MIN).min(left)) => Ok(()),
         }
@@ -141,15 +114,12 @@ impl<'a> TaskPatience<'a> {
 
     /// Waits before the next attempt: as long as the server requests and back-off demands, but not
     /// beyond the silence limit, to allow a last attempt.
-    ///
-    /// # Errors
-    /// [`PatienceError`].
     pub(crate) async fn wait_to_retry(
         &self,
         wish: Duration,
         cause: CallError,
         failures: u32,
-    ) -> Result<(), PatienceError> {
+    ) -> Result<(), UpstreamError> {
         let (left, cause) = self.wait_left(cause)?;
         let wait = wish.max(self.backoff.wait(failures)).min(left);
         tracing::warn!(
@@ -160,14 +130,30 @@ impl<'a> TaskPatience<'a> {
         self.sleep(wait).await
     }
 
+    /// Waits before the next attempt if `error` is one that passes, and counts the failure; otherwise returns it.
+    pub(crate) async fn retry(
+        &self,
+        error: UpstreamError,
+        failures: &mut u32,
+    ) -> Result<(), UpstreamError> {
+        let UpstreamError::Busy { after, cause } = error else {
+            return Err(error);
+        };
+        self.wait_to_retry(after, cause, *failures).await?;
+        *failures += 1;
+        Ok(())
+    }
+
+    /// Waits until the next poll is due.
+    pub(crate) async fn wait_for_poll(&self) -> Result<(), UpstreamError> {
+        self.sleep(self.options.poll_every).await
+    }
+
     /// Waits.
-    ///
-    /// # Errors
-    /// [`PatienceError::Cancelled`], at once.
-    pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), PatienceError> {
+    pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), UpstreamError> {
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(PatienceError::Cancelled),
+            () = self.cancel.cancelled() => Err(UpstreamError::Cancelled),
             () = self.timer.sleep(duration) => Ok(()),
         }
     }
@@ -176,15 +162,18 @@ impl<'a> TaskPatience<'a> {
 /// Waits of one series of attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpreadBackoff {
-    waits: kinora_http::Backoff,
+    waits: Backoff,
     salt: u64,
 }
 
 impl SpreadBackoff {
-    /// Waits from `first` to `max`, spread by `salt`.
-    pub(crate) fn new(first: Duration, max: Duration, salt: &str) -> Self {
+    /// The waits of these options, spread by `salt`.
+    pub(crate) fn new(options: &ServerOptions, salt: &str) -> Self {
         Self {
-            waits: kinora_http::Backoff { first, max },
+            waits: Backoff {
+                first: options.backoff_first,
+                max: options.backoff_max,
+            },
             salt: hash(salt),
         }
     }
@@ -264,7 +253,11 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_bound_and_differ_between_tasks() {
-        let of = |salt| SpreadBackoff::new(Duration::from_secs(1), Duration::from_secs(30), salt);
+        let options = ServerOptions {
+            backoff_max: Duration::from_secs(30),
+            ..ServerOptions::new(Vec::new())
+        };
+        let of = |salt| SpreadBackoff::new(&options, salt);
         for attempt in 0..40 {
             let wait = of("a").wait(attempt).as_secs_f64();
             let middle = f64::from(1 << attempt.min(20)).min(30.0);

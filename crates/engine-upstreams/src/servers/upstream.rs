@@ -1,10 +1,7 @@
-//! One server: its base URL, its key, its headers, and bounded calls to it; the choice among several; and a
-//! result as a new file. Key and headers are sent only to the server's own origin. A `POST` always gets a new
+//! One server: its base URL, its key, its headers, and bounded calls to it. Key and headers are sent only to the server's own origin. A `POST` always gets a new
 //! connection, since an old one may break just then; polls share theirs.
 
-use std::io;
 use std::net::IpAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +9,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
+use hyper::http::response::Parts;
 use hyper::{HeaderMap, Method, Request, Response};
 use kinora_contract::Clock;
-use kinora_engine::places::{PlaceRules, Places};
-use kinora_http::{
-    BoxError, ClientOptions, HttpClient, NameResolver, RootsError, TrustedRoots, read_body,
-};
-use kinora_http_fetch::{
-    AddressVerdict, ContentCoding, MinimumPace, SaveError, SaveTarget, SystemResolver, classify,
-    save,
-};
+use kinora_http::{BoxError, ClientOptions, HttpClient, NameResolver, RootsError, TrustedRoots};
+use kinora_http_fetch::{AddressVerdict, SystemResolver, classify};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::cause::CallError;
-use super::cause::shown;
+use super::cause::{CallError, shown};
+use super::error::UpstreamError;
 use super::key::ServerKey;
-use super::patience::SpreadBackoff;
-use super::patience::WaitTimer;
-use super::watch::{ExchangeWatcher, WatchedExchange};
+use super::options::ServerOptions;
+use super::patience::retry_after;
+use super::watch::{ExchangeWatcher, WatchedExchange, cut_text};
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
@@ -39,13 +31,11 @@ const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct UpstreamServer {
     /// Its name in tickets and logs.
     pub(crate) name: String,
-    /// Its base URL, of [`base_url`].
+    /// Its base URL, of [`base_url`](super::options::base_url).
     pub(crate) base: Url,
-    /// Its key.
     pub(crate) key: ServerKey,
     /// Further headers of every call.
     pub(crate) headers: HeaderMap,
-    /// The client to call it with.
     pub(crate) http: ServerClient,
     /// Is shown every exchange.
     pub(crate) watcher: Option<Arc<dyn ExchangeWatcher>>,
@@ -56,25 +46,24 @@ pub(crate) struct UpstreamServer {
 pub(crate) struct EncodedBody {
     /// The value of `content-type`.
     pub(crate) content_type: String,
-    /// The whole body.
     pub(crate) body: Bytes,
+    /// For an operator: each part of a form in a line, by its text or the number of its bytes.
+    form: Option<String>,
 }
 
 impl EncodedBody {
-    /// A body of JSON.
     pub(crate) fn json(value: &serde_json::Value) -> Self {
         Self {
             content_type: "application/json".to_owned(),
             body: value.to_string().into(),
+            form: None,
         }
     }
 }
 
 /// One call to an upstream.
 pub(crate) struct ServerCall<'a> {
-    /// The method.
     pub(crate) method: Method,
-    /// The whole URL.
     pub(crate) url: Url,
     /// The body; `None` is an empty one.
     pub(crate) body: Option<&'a EncodedBody>,
@@ -84,6 +73,25 @@ pub(crate) struct ServerCall<'a> {
     pub(crate) limit: Duration,
     /// Whether only public addresses may be dialled: the URL comes from an answer.
     pub(crate) is_public: bool,
+}
+
+impl<'a> ServerCall<'a> {
+    /// A call without a body, to a server that an operator configured.
+    pub(crate) fn new(method: Method, url: Url, limit: Duration) -> Self {
+        Self {
+            method,
+            url,
+            body: None,
+            headers: &[],
+            limit,
+            is_public: false,
+        }
+    }
+
+    /// The call with this body.
+    pub(crate) fn with_body(self, body: Option<&'a EncodedBody>) -> Self {
+        Self { body, ..self }
+    }
 }
 
 impl UpstreamServer {
@@ -106,23 +114,13 @@ impl UpstreamServer {
         url
     }
 
-    /// Resolves a URL from an answer, which may be relative.
-    ///
-    /// # Errors
-    /// [`CallError::Url`] if it is none.
-    pub(crate) fn join(&self, address: &str) -> Result<Url, CallError> {
-        Ok(self.base.join(address)?)
-    }
-
     /// Whether `url` has this server's origin.
     pub(crate) fn is_own(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }
 
-    /// Makes the call; repeats it if the key was rejected and has changed in the meantime.
-    ///
-    /// # Errors
-    /// [`CallError`] without a complete answer. Any status is an answer.
+    /// Makes the call; repeats it if the key was rejected and has changed in the meantime. Any status is
+    /// an answer.
     pub(crate) async fn call(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
         let mut reply = self.exchange(call).await?;
         if reply.status == 401 && self.key.reload() {
@@ -144,26 +142,40 @@ impl UpstreamServer {
 
     async fn exchange(&self, call: &ServerCall<'_>) -> Result<ServerAnswer, CallError> {
         let request = self.request(call)?;
-        let Some(watcher) = &self.watcher else {
-            return self.http.exchange(request, call).await;
-        };
-        let watched = WatchedExchange::begin(&request);
-        let replied = self.http.exchange(request, call).await;
+        let watched = self.begin(&request, call);
+        let (http, bytes_max) = (self.http.client_for(call), self.http.answer_bytes_max);
+        let exchanged = http.exchange(request, call.limit, bytes_max).await;
+        let replied = exchanged.map_err(CallError::from).map(|answer| {
+            let (head, body) = answer.into_parts();
+            ServerAnswer::new(head, body)
+        });
         let shown = replied.as_ref();
-        let shown = shown.map(|reply| (reply.status, &reply.headers, &*reply.body));
-        self.show(watcher, watched.end(shown));
+        self.show(
+            watched,
+            shown.map(|reply| (reply.status, &reply.headers, &*reply.body)),
+        );
         replied
     }
 
-    fn show(&self, watcher: &Arc<dyn ExchangeWatcher>, mut watched: WatchedExchange) {
-        watched.texts_mut().for_each(|text| self.key.conceal(text));
-        watcher.exchanged(&watched);
+    fn begin(&self, request: &Request<Bytes>, call: &ServerCall<'_>) -> Option<WatchedExchange> {
+        let form = call.body.and_then(|body| body.form.as_deref());
+        let watcher = self.watcher.as_ref();
+        watcher.map(|_| WatchedExchange::begin(request, form))
+    }
+
+    fn show(
+        &self,
+        watched: Option<WatchedExchange>,
+        answer: Result<(u16, &HeaderMap, &[u8]), &CallError>,
+    ) {
+        if let (Some(watcher), Some(watched)) = (&self.watcher, watched) {
+            let mut watched = watched.end(answer);
+            watched.conceal(&self.key);
+            watcher.exchanged(&watched);
+        }
     }
 
     /// Makes the call, and leaves the body of the answer unread.
-    ///
-    /// # Errors
-    /// [`CallError`] without a head in time.
     pub(crate) async fn open(
         &self,
         call: &ServerCall<'_>,
@@ -177,16 +189,14 @@ impl UpstreamServer {
 
     async fn open_once(&self, call: &ServerCall<'_>) -> Result<Response<Incoming>, CallError> {
         let request = self.request(call)?;
-        let watched = self
-            .watcher
-            .as_ref()
-            .map(|watcher| (watcher, WatchedExchange::begin(&request)));
-        let response = self.http.open(request, call).await;
-        if let Some((watcher, watched)) = watched {
-            let shown = response.as_ref();
-            let shown = shown.map(|one| (one.status().as_u16(), one.headers(), &[][..]));
-            self.show(watcher, watched.end(shown));
-        }
+        let watched = self.begin(&request, call);
+        let opened = self.http.client_for(call).open(request, call.limit).await;
+        let response = opened.map_err(CallError::from);
+        let shown = response.as_ref();
+        self.show(
+            watched,
+            shown.map(|one| (one.status().as_u16(), one.headers(), &[][..])),
+        );
         response
     }
 
@@ -220,29 +230,6 @@ impl UpstreamServer {
     }
 }
 
-/// Parses the base URL of a server, without a trailing slash. `None` if it is not `http` or `https`, has
-/// no host, or has a user, a query or a fragment.
-pub(crate) fn base_url(text: &str) -> Option<Url> {
-    let mut url = Url::parse(text).ok()?;
-    let is_plain = matches!(url.scheme(), "http" | "https")
-        && url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
-    if !is_plain {
-        return None;
-    }
-    url.path_segments_mut().ok()?.pop_if_empty();
-    Some(url)
-}
-
-/// An origin in its ASCII form; `None` if `text` is none.
-pub(crate) fn origin(text: &str) -> Option<String> {
-    let url = base_url(text)?;
-    let is_bare = url.path() == "/" || url.path().is_empty();
-    is_bare.then(|| url.origin().ascii_serialization())
-}
-
 /// Maximum size of a response head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 const IDLE: Duration = Duration::from_secs(30);
@@ -262,16 +249,24 @@ pub(crate) struct ServerClient {
 /// A complete answer.
 #[derive(Debug)]
 pub(crate) struct ServerAnswer {
-    /// The HTTP status.
+    /// The HTTP status, or the one that the body means.
     pub(crate) status: u16,
-    /// All headers.
+    pub(crate) http_status: u16,
     pub(crate) headers: HeaderMap,
-    /// The whole body.
     pub(crate) body: Bytes,
 }
 
 impl ServerAnswer {
-    /// Whether the status is one of success.
+    pub(crate) fn new(head: Parts, body: Bytes) -> Self {
+        let status = head.status.as_u16();
+        Self {
+            status,
+            http_status: status,
+            headers: head.headers,
+            body,
+        }
+    }
+
     pub(crate) const fn is_success(&self) -> bool {
         matches!(self.status, 200..=299)
     }
@@ -283,30 +278,21 @@ impl ServerAnswer {
             text: shown(&self.body),
         }
     }
-}
 
-/// Limits and trust of a [`ServerClient`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ServerClientOptions<'a> {
-    /// Maximum time for a connection, without the TLS handshake.
-    pub(crate) connect_timeout: Duration,
-    /// Maximum size of an answer that is read whole.
-    pub(crate) answer_bytes_max: usize,
-    /// Additional trusted certificate authorities, as PEM.
-    pub(crate) extra_roots_pem: Option<&'a [u8]>,
+    /// Retry when the server wishes; it is not at fault.
+    pub(crate) fn busy(&self) -> UpstreamError {
+        UpstreamError::Busy {
+            after: retry_after(&self.headers).unwrap_or_default(),
+            cause: self.refusal(),
+        }
+    }
 }
 
 impl ServerClient {
     /// A client with its own connections. Makes none yet.
-    ///
-    /// # Errors
-    /// [`RootsError`] if the additional certificate authorities are unusable.
-    pub(crate) fn new(
-        options: ServerClientOptions<'_>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, RootsError> {
+    pub(crate) fn new(options: &ServerOptions, clock: Arc<dyn Clock>) -> Result<Self, RootsError> {
         let connect_timeout = options.connect_timeout;
-        let roots = TrustedRoots::public().with_pem(options.extra_roots_pem)?;
+        let roots = TrustedRoots::public().with_pem(options.extra_roots_pem.as_deref())?;
         let tls = roots.client_config()?;
         let resolver = Arc::new(SystemResolver::new(connect_timeout, clock));
         let limits = ClientOptions {
@@ -327,39 +313,6 @@ impl ServerClient {
             fresh: HttpClient::new(tls, fresh, Some(resolver)),
             answer_bytes_max: options.answer_bytes_max,
         })
-    }
-
-    /// Sends `request` of `call` and reads the complete answer within its limit.
-    ///
-    /// # Errors
-    /// [`CallError`] without a complete answer. Any status is an answer.
-    pub(crate) async fn exchange(
-        &self,
-        request: Request<Bytes>,
-        call: &ServerCall<'_>,
-    ) -> Result<ServerAnswer, CallError> {
-        let client = self.client_for(call);
-        let answer = client
-            .exchange(request, call.limit, self.answer_bytes_max)
-            .await;
-        let (head, body) = answer?.into_parts();
-        Ok(ServerAnswer {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body,
-        })
-    }
-
-    /// Sends `request` of `call` and reads the head of the answer within its limit.
-    ///
-    /// # Errors
-    /// [`CallError`] without a head in time.
-    pub(crate) async fn open(
-        &self,
-        request: Request<Bytes>,
-        call: &ServerCall<'_>,
-    ) -> Result<Response<Incoming>, CallError> {
-        Ok(self.client_for(call).open(request, call.limit).await?)
     }
 
     fn client_for(&self, call: &ServerCall<'_>) -> &HttpClient {
@@ -394,51 +347,34 @@ impl NameResolver for PublicResolver {
     }
 }
 
-/// One part. The caller has checked names and media types: no quotes, no line breaks.
+/// One part of a form. The caller has checked names and media types: no quotes, no line breaks.
 pub(crate) struct FormPart {
-    /// The name of the field.
-    pub(crate) name: String,
-    /// Its value.
-    pub(crate) content: PartContent,
-}
-
-/// The value of a [`FormPart`].
-pub(crate) enum PartContent {
-    /// A field of text.
-    Text(String),
-    /// A file.
-    File {
-        /// Its name, for the server.
-        file_name: String,
-        /// Its media type.
-        media_type: String,
-        /// Its content.
-        bytes: Bytes,
-    },
+    head: String,
+    bytes: Bytes,
+    shown: String,
 }
 
 impl FormPart {
-    fn head(&self) -> String {
-        let name = &self.name;
-        match &self.content {
-            PartContent::Text(_) => {
-                format!("content-disposition: form-data; name=\"{name}\"\r\n\r\n")
-            }
-            PartContent::File {
-                file_name,
-                media_type,
-                ..
-            } => format!(
-                "content-disposition: form-data; name=\"{name}\"; filename=\"{file_name}\"\r\n\
-                 content-type: {media_type}\r\n\r\n"
-            ),
+    /// A field of text.
+    pub(crate) fn text(name: &str, text: String) -> Self {
+        let head = format!("name=\"{name}\"");
+        Self {
+            shown: format!("{head}: {}", cut_text(&text)),
+            head,
+            bytes: text.into(),
         }
     }
 
-    fn bytes(&self) -> &[u8] {
-        match &self.content {
-            PartContent::Text(text) => text.as_bytes(),
-            PartContent::File { bytes, .. } => bytes,
+    /// A file.
+    pub(crate) fn file(name: &str, file_name: &str, media_type: &str, bytes: Bytes) -> Self {
+        let head = format!("name=\"{name}\"; filename=\"{file_name}\"");
+        Self {
+            shown: format!(
+                "{head}; content-type: {media_type}: ({} bytes)",
+                bytes.len()
+            ),
+            head: format!("{head}\r\ncontent-type: {media_type}"),
+            bytes,
         }
     }
 }
@@ -447,8 +383,8 @@ impl FormPart {
 pub(crate) fn encode_form(parts: &[FormPart]) -> EncodedBody {
     let mut hash = Sha256::new();
     for part in parts {
-        hash.update(part.name.as_bytes());
-        hash.update(part.bytes());
+        hash.update(&part.head);
+        hash.update(&part.bytes);
     }
     let boundary: String = hash.finalize()[..16]
         .iter()
@@ -456,15 +392,23 @@ pub(crate) fn encode_form(parts: &[FormPart]) -> EncodedBody {
         .collect();
     let mut body = Vec::new();
     for part in parts {
-        body.extend_from_slice(format!("--{boundary}\r\n").as_bytes());
-        body.extend_from_slice(part.head().as_bytes());
-        body.extend_from_slice(part.bytes());
+        let head = &part.head;
+        let head = format!("--{boundary}\r\ncontent-disposition: form-data; {head}\r\n\r\n");
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(&part.bytes);
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
     EncodedBody {
         content_type: format!("multipart/form-data; boundary={boundary}"),
         body: body.into(),
+        form: Some(
+            parts
+                .iter()
+                .map(|part| &*part.shown)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        ),
     }
 }
 
@@ -497,138 +441,5 @@ pub(crate) fn file_ending(media_type: &str) -> &'static str {
         "audio/webm" => "webm",
         "video/mp4" => "mp4",
         _ => "bin",
-    }
-}
-
-/// The places of `upstreams`, by the same indices. After `failures_max` failures in a row one is
-/// quarantined; the pauses after its failures are those of `backoff`.
-pub(crate) fn places_of(
-    upstreams: &[UpstreamServer],
-    failures_max: u32,
-    backoff: SpreadBackoff,
-    timer: Arc<dyn WaitTimer>,
-) -> Arc<Places> {
-    let rules = PlaceRules {
-        // A server queues its jobs itself.
-        jobs_max: None,
-        failures_max,
-        pause: Box::new(move |failures| backoff.wait(failures.saturating_sub(1))),
-        probes: true,
-        are_shared: true,
-    };
-    let names = upstreams.iter().map(|one| one.name.clone()).collect();
-    Places::new(names, rules, move || timer.now())
-}
-
-/// Maximum bytes read of a refusal in place of a result.
-const REFUSAL_BYTES_MAX: usize = 4096;
-
-/// Where and within which bounds a result is saved.
-#[derive(Clone, Copy)]
-pub(crate) struct ResultTarget<'a> {
-    /// The new file, which is not synced.
-    pub(crate) to: &'a Path,
-    /// Its maximum size.
-    pub(crate) bytes_max: u64,
-    /// Maximum time for the body of a refusal.
-    pub(crate) answer_timeout: Duration,
-    /// At least `rate_bytes_min` must arrive in each window of this length.
-    pub(crate) rate_window: Duration,
-    /// See `rate_window`; the last window may have fewer.
-    pub(crate) rate_bytes_min: u64,
-    /// Writes the file.
-    pub(crate) disk: &'a kinora_system::pool::BlockingPool,
-    /// Measures the pace.
-    pub(crate) clock: &'a Arc<dyn Clock>,
-}
-
-/// Why no result was saved.
-#[derive(Debug)]
-pub(crate) enum ResultError {
-    /// Another status than 200.
-    Refused(ServerAnswer),
-    /// The body cannot be used, or broke off.
-    Broken(CallError),
-    /// More than the maximum, declared or sent.
-    TooLarge,
-    /// The file could not be written.
-    Storage(io::Error),
-}
-
-/// Saves the body of `response` to a new file and returns its length in bytes; reports the length of
-/// each piece to `on_bytes`. Unless this returns `Ok` there is no such file, even if the future is
-/// dropped.
-///
-/// # Errors
-/// [`ResultError`].
-pub(crate) async fn save_result(
-    response: Response<Incoming>,
-    saved: ResultTarget<'_>,
-    on_bytes: &mut (dyn FnMut(u64) + Send),
-) -> Result<u64, ResultError> {
-    let (head, body) = response.into_parts();
-    if head.status.as_u16() != 200 {
-        let read = read_body(body, REFUSAL_BYTES_MAX);
-        let read = tokio::time::timeout(saved.answer_timeout, read).await;
-        let body = read.ok().and_then(Result::ok);
-        return Err(ResultError::Refused(ServerAnswer {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body: body.unwrap_or_default(),
-        }));
-    }
-    let (window, bytes_min) = (saved.rate_window, saved.rate_bytes_min);
-    let saving = SaveTarget {
-        to: saved.to,
-        bytes_max: saved.bytes_max,
-        coding: ContentCoding::of(&head.headers),
-        is_plain: |head| head.get(4..8) == Some(b"ftyp"),
-        pace: MinimumPace { window, bytes_min },
-        disk: saved.disk,
-        clock: saved.clock,
-    };
-    match save(body, saving, on_bytes).await {
-        Ok(0) => {
-            let removed = tokio::fs::remove_file(saved.to).await;
-            removed.map_err(ResultError::Storage)?;
-            Err(ResultError::Broken(CallError::Empty))
-        }
-        Ok(bytes) => Ok(bytes),
-        Err(SaveError::TooLarge) => Err(ResultError::TooLarge),
-        Err(SaveError::Encoded(name)) => Err(ResultError::Broken(CallError::Encoding(name))),
-        Err(SaveError::Damaged(error)) => Err(ResultError::Broken(CallError::Damaged(error))),
-        Err(SaveError::Storage(error)) => Err(ResultError::Storage(error)),
-        Err(SaveError::Broken(error)) => {
-            Err(ResultError::Broken(CallError::Exchange(error.into())))
-        }
-        Err(SaveError::TooSlow(pace)) => Err(ResultError::Broken(CallError::Rate {
-            bytes_min: pace.bytes_min,
-            window: pace.window,
-        })),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_base_url_is_a_server_s_and_nothing_more() {
-        assert_eq!(base_url("http://h:8000/v1/").unwrap().path(), "/v1");
-        for wrong in [
-            "",
-            "h:8000",
-            "ftp://h/v1",
-            "http://u:p@h/v1",
-            "http://h/v1?k=1",
-            "file:///v1",
-        ] {
-            assert!(base_url(wrong).is_none(), "{wrong}");
-        }
-        assert_eq!(
-            origin("https://B.example.com:443").unwrap(),
-            "https://b.example.com"
-        );
-        assert!(origin("https://b.example.com/folder").is_none());
     }
 }

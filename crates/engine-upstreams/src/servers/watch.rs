@@ -9,6 +9,7 @@ use hyper::header::HeaderMap;
 use serde_json::Value;
 
 use super::cause::{CallError, chain};
+use super::key::ServerKey;
 
 /// Longer answers are cut.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
@@ -50,33 +51,29 @@ pub struct WatchedAnswer {
 }
 
 impl WatchedExchange {
-    /// The exchange that begins with `request`.
-    pub(crate) fn begin(request: &Request<Bytes>) -> Self {
-        let kind = request.headers().get(hyper::header::CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    /// The exchange that begins with `request`, whose body is shown as `form` if it is one.
+    pub(crate) fn begin(request: &Request<Bytes>, form: Option<&str>) -> Self {
         Self {
             method: request.method().to_string(),
             url: request.uri().to_string(),
             headers: shown_headers(request.headers()),
-            body: shown_body(kind, request.body()),
+            body: form.map_or_else(|| shown_json(request.body()), str::to_owned),
             answer: Err("no answer".to_owned()),
         }
     }
 
-    /// Every text that a server or a client wrote.
-    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let (answer, error) = match &mut self.answer {
-            Ok(answer) => (Some(answer), None),
-            Err(error) => (None, Some(error)),
-        };
-        let answer = answer.into_iter().flat_map(|answer| {
-            let headers = answer.headers.iter_mut().map(|(_, value)| value);
-            headers.chain([&mut answer.body])
-        });
-        [&mut self.url, &mut self.body]
-            .into_iter()
-            .chain(answer)
-            .chain(error)
+    /// Removes the key from every text that a server or a client wrote.
+    pub(crate) fn conceal(&mut self, key: &ServerKey) {
+        key.conceal(&mut self.url);
+        key.conceal(&mut self.body);
+        match &mut self.answer {
+            Ok(answer) => {
+                let headers = answer.headers.iter_mut();
+                headers.for_each(|(_, value)| key.conceal(value));
+                key.conceal(&mut answer.body);
+            }
+            Err(error) => key.conceal(error),
+        }
     }
 
     /// The same with its answer.
@@ -113,10 +110,7 @@ fn cut_bytes(body: &[u8]) -> String {
     }
 }
 
-fn shown_body(kind: &str, body: &[u8]) -> String {
-    if let Some((_, boundary)) = kind.split_once("boundary=") {
-        return shown_form(boundary, body);
-    }
+fn shown_json(body: &[u8]) -> String {
     match serde_json::from_slice::<Value>(body) {
         Ok(mut value) => {
             cut_texts(&mut value);
@@ -128,48 +122,19 @@ fn shown_body(kind: &str, body: &[u8]) -> String {
 
 fn cut_texts(value: &mut Value) {
     match value {
-        Value::String(text) => {
-            let count = text.chars().count();
-            if count > TEXT_CHARS_MAX && !text.contains(char::is_whitespace) {
-                let head: String = text.chars().take(TEXT_CHARS_LEFT).collect();
-                *text = format!("{head}… ({count} characters)");
-            }
-        }
+        Value::String(text) => *text = cut_text(text),
         Value::Array(items) => items.iter_mut().for_each(cut_texts),
         Value::Object(entries) => entries.values_mut().for_each(cut_texts),
         _ => {}
     }
 }
 
-/// One line for each part: its name and text, or the number of its bytes.
-fn shown_form(boundary: &str, body: &[u8]) -> String {
-    let mut lines = Vec::new();
-    let mut rest = body;
-    let mark = format!("--{boundary}");
-    while let Some(at) = find(rest, mark.as_bytes()) {
-        let (part, after) = (&rest[..at], &rest[at + mark.len()..]);
-        if let Some(split) = find(part, b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&part[..split]);
-            let content = part[split + 4..]
-                .strip_suffix(b"\r\n")
-                .unwrap_or(&part[split + 4..]);
-            let head = head.trim().replace("\r\n", "; ");
-            let head = head.replace("content-disposition: form-data; ", "");
-            let is_file = head.contains("filename=");
-            lines.push(match is_file {
-                true => format!("{head}: ({} bytes)", content.len()),
-                false => {
-                    let mut text = Value::String(String::from_utf8_lossy(content).into_owned());
-                    cut_texts(&mut text);
-                    format!("{head}: {}", text.as_str().unwrap_or_default())
-                }
-            });
-        }
-        rest = after;
+/// The beginning of a text that is a long `data:` URL or base64; any other text whole.
+pub(crate) fn cut_text(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= TEXT_CHARS_MAX || text.contains(char::is_whitespace) {
+        return text.to_owned();
     }
-    lines.join("\n")
-}
-
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
+    let head: String = text.chars().take(TEXT_CHARS_LEFT).collect();
+    format!("{head}… ({count} characters)")
 }

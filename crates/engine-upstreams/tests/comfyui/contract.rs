@@ -8,6 +8,7 @@ use kinora_engine::conformance::film::{self, FilmSite, WorkFate};
 use kinora_engine_upstreams::comfyui::ComfyEngine;
 use kinora_testkit::comfyui::{TestComfy, Works, workflow};
 
+use crate::common::MP4;
 use crate::support::{BINDINGS, card, engine, spec};
 
 struct Studio {
@@ -51,7 +52,7 @@ impl FilmSite for Studio {
     }
 
     fn film(&self) -> Vec<u8> {
-        b"\0\0\0\x18ftypisom".to_vec()
+        MP4.to_vec()
     }
 
     fn failure(&self) -> FailureCode {

@@ -9,6 +9,8 @@
     reason = "a test's helpers fail the test"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod contract;
 mod fitness;
 mod free;

@@ -380,7 +380,7 @@ async fn a_real_server_s_errors_are_read() {
     invalid["2"]["inputs"]["fps"] = json!(500.0);
     let bindings = COLOUR.replace("fps = \"2.fps\"\n", "");
     let (_, cause) = told(&task(), &real.engine(&invalid, &bindings)).await;
-    assert!(cause.contains("refused the workflow"), "{cause}");
+    assert!(cause.contains("refused the request"), "{cause}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

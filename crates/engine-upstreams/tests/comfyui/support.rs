@@ -1,4 +1,4 @@
-//! An engine on servers, a timer that moves by itself, and a shelf for tickets.
+//! An engine on servers, and a shelf for tickets.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use hyper::HeaderMap;
+use kinora_contract::{FrameSize, Size, VideoInputs, VideoSpec};
 use kinora_engine::{EngineError, FilmEngine, FilmJob, JobControl, ReferenceFile, TicketStore};
 use kinora_engine_upstreams::comfyui::{
-    ComfyEngine, ComfyOptions, ComfyServers, SystemTimer, WaitTimer, Workflow, WorkflowBindings,
+    ComfyEngine, ComfyServers, NamedServer, ServerOptions, SystemTimer, Workflow, WorkflowBindings,
     WorkflowCard,
 };
 use kinora_testkit::comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
+
+use crate::common::{JumpTimer, clock, frames};
 
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,30 +34,6 @@ output = "9"
 optional = ["first_frame"]
 "#;
 
-/// A timer on which every wait is over at once.
-#[derive(Debug, Default)]
-struct JumpTimer(Mutex<Duration>);
-
-#[async_trait]
-impl WaitTimer for JumpTimer {
-    fn now(&self) -> Duration {
-        *self.0.lock().unwrap()
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        *self.0.lock().unwrap() += duration;
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Passes in real time.
-fn clock() -> Arc<dyn kinora_contract::Clock> {
-    let begun = Instant::now();
-    Arc::new(kinora_contract::RunningClock::at(0, move || {
-        begun.elapsed()
-    }))
-}
-
 pub(crate) fn card(workflow: &serde_json::Value, bindings: &str) -> WorkflowCard {
     let workflow = Workflow::read(workflow.to_string().as_bytes()).unwrap();
     let bindings: WorkflowBindings = toml::from_str(bindings).unwrap();
@@ -62,42 +41,52 @@ pub(crate) fn card(workflow: &serde_json::Value, bindings: &str) -> WorkflowCard
     WorkflowCard::new(workflow, bindings, toml::from_str(describe).unwrap()).unwrap()
 }
 
-fn with_timer(card: WorkflowCard, options: ComfyOptions, timer: Arc<dyn WaitTimer>) -> ComfyEngine {
-    let comfy = ComfyServers::new(card, options, timer, clock()).unwrap();
-    ComfyEngine::new(comfy, "wan")
+fn options(urls: Vec<String>) -> ServerOptions {
+    let servers = urls.into_iter().map(|url| NamedServer {
+        name: url.clone(),
+        base_url: url,
+    });
+    ServerOptions {
+        poll_every: Duration::from_secs(1),
+        answer_bytes_max: 16 << 20,
+        silence_max: Duration::from_mins(10),
+        ..ServerOptions::new(servers.collect())
+    }
+}
+
+fn jumping(card: WorkflowCard, options: ServerOptions) -> ComfyEngine {
+    let timer = Arc::new(JumpTimer::default());
+    let comfy = ComfyServers::new(card, options, &HeaderMap::new(), timer, clock());
+    ComfyEngine::new(comfy.unwrap(), "wan")
 }
 
 /// An engine whose waits are over at once.
 pub(crate) fn engine(card: WorkflowCard, servers: &[&TestComfy]) -> ComfyEngine {
     let urls = servers.iter().map(|server| server.base_url()).collect();
-    with_timer(
-        card,
-        ComfyOptions::new(urls),
-        Arc::new(JumpTimer::default()),
-    )
+    jumping(card, options(urls))
 }
 
 /// The same, which does not wait long for an answer when it frees memory.
 pub(crate) fn hasty(card: WorkflowCard, servers: &[&TestComfy]) -> ComfyEngine {
     let urls = servers.iter().map(|server| server.base_url()).collect();
-    let options = ComfyOptions {
+    let options = ServerOptions {
         probe_timeout: Duration::from_millis(200),
-        ..ComfyOptions::new(urls)
+        ..options(urls)
     };
-    with_timer(card, options, Arc::new(JumpTimer::default()))
+    jumping(card, options)
 }
 
 /// An engine that polls a few times a second, with these headers.
 pub(crate) fn patient(card: WorkflowCard, url: String, headers: &[(&str, &str)]) -> ComfyEngine {
     let headers = headers.iter();
-    let options = ComfyOptions {
-        headers: headers
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
+    let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+    let options = ServerOptions {
         poll_every: Duration::from_millis(50),
-        ..ComfyOptions::new(vec![url])
+        ..options(vec![url])
     };
-    with_timer(card, options, Arc::new(SystemTimer::new(clock())))
+    let timer = Arc::new(SystemTimer::new(clock()));
+    let comfy = ComfyServers::new(card, options, &headers.collect(), timer, clock());
+    ComfyEngine::new(comfy.unwrap(), "wan")
 }
 
 /// Keeps every ticket, with the number of jobs that `server` had begun at that moment.
@@ -206,26 +195,14 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
+/// A request in the size of a usual workflow.
 pub(crate) fn spec() -> VideoSpec {
     VideoSpec {
-        version: SPEC_VERSION,
-        model: "wan".to_owned(),
-        prompt: "A boat \"on\" a lake".to_owned(),
-        negative_prompt: None,
-        seconds: VideoLength::Fixed(5),
         frame: FrameSize::Fixed(Size::new(854, 480)),
-        seed: 7,
-        generate_audio: false,
-        inputs: VideoInputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
+        ..crate::common::spec(VideoInputs::Text)
     }
 }
 
 pub(crate) fn first_frame() -> VideoInputs {
-    VideoInputs::Frames {
-        first: "https://host/a.png".to_owned(),
-        last: None,
-    }
+    frames("https://host/a.png", None)
 }

@@ -6,6 +6,7 @@ use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
 use kinora_testkit::comfyui::{TestComfy, Works, workflow};
 
+use crate::common::MP4;
 use crate::support::{BINDINGS, Task, card, engine, until};
 
 fn on(servers: &[&TestComfy]) -> kinora_engine_upstreams::comfyui::ComfyEngine {
@@ -80,7 +81,7 @@ async fn a_server_that_restarts_and_forgets_gets_the_job_again() {
     until(|| server.looks() > 2).await;
     server.set(|behaviour| behaviour.works = Works::Well);
     server.restart();
-    assert_eq!(making.await.unwrap(), b"\0\0\0\x18ftypisom");
+    assert_eq!(making.await.unwrap(), MP4);
     let begun = server.begun();
     assert!(
         matches!(&begun[..], [one, other] if one == other),

@@ -8,14 +8,13 @@ use kinora_contract::{FailureCode, VideoSpec};
 use kinora_engine::FilmEngine;
 use kinora_engine::conformance::film::{self, FilmSite, KEY, WorkFate};
 use kinora_engine_upstreams::dialects::{
-    EngineOptions, RemoteEngine, RemoteOptions, RemoteServers, RepeatRule, ServerDialect,
-    SystemTimer,
+    RemoteEngine, RemoteOptions, RemoteServers, RepeatRule, ServerDialect, ServerOptions,
 };
 
+use crate::common::{JumpTimer, MP4, clock};
 use crate::server::{Seen, Server, Step, answer, task, well};
-use crate::support::{JumpTimer, built_in, request};
+use crate::support::{built_in, request};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
 const LOOK: &str = "GET /v1/videos/t";
 
@@ -37,15 +36,8 @@ impl Studio {
             fare(&spoken, fate, seen, before)
         })
         .await;
-        let options = RemoteOptions::new(dialect.clone(), vec![server.upstream("a")]);
-        let remote = RemoteServers::new(
-            options,
-            Arc::new(JumpTimer::default()),
-            crate::support::clock(),
-        )
-        .unwrap();
         Self {
-            engine: RemoteEngine::new(remote, studio(false)),
+            engine: RemoteEngine::new(remote(&dialect, &[&server], false), "studio"),
             dialect,
             server,
             fate,
@@ -127,28 +119,23 @@ fn dialects() -> impl Iterator<Item = Arc<ServerDialect>> {
         .map(built_in)
 }
 
-fn studio(sound: bool) -> EngineOptions {
-    EngineOptions {
-        name: "studio".to_owned(),
+fn remote(dialect: &Arc<ServerDialect>, servers: &[&Server], sound: bool) -> RemoteServers {
+    let named = servers.iter().zip(["a", "b", "c"]);
+    let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
+    let options = RemoteOptions {
         model: Some("wan-2.2".to_owned()),
         sound,
-        keeps_undecodable: false,
-        keeps_mismatched: None,
-    }
+        ..RemoteOptions::new(dialect.clone(), ServerOptions::new(upstreams))
+    };
+    RemoteServers::new(options, Arc::new(JumpTimer::default()), clock()).unwrap()
 }
 
 #[tokio::test]
 async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_so() {
     for dialect in dialects() {
         for sound in [false, true] {
-            let options = RemoteOptions::new(
-                dialect.clone(),
-                vec![Server::well("t", MP4).await.upstream("a")],
-            );
-            let timer = SystemTimer::new(crate::support::clock());
-            let remote =
-                RemoteServers::new(options, Arc::new(timer), crate::support::clock()).unwrap();
-            let engine = RemoteEngine::new(remote, studio(sound));
+            let server = Server::well("t", MP4).await;
+            let engine = RemoteEngine::new(remote(&dialect, &[&server], sound), "studio");
             let (offered, can) = (engine.describe().features, dialect.features());
             assert_eq!(offered.restricted_to(can), offered);
             assert_eq!(offered.audio_output, sound && can.audio_output);
@@ -177,22 +164,12 @@ async fn each_server_is_asked_whether_it_would_serve_us() {
         Server::start(|_, _| answer(401, "", "who?")).await,
         Server::start(|_, _| answer(502, "", "")).await,
     ];
-    let named = servers.iter().zip(["well", "wrong key", "broken"]);
-    let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
-    let options = RemoteOptions::new(built_in("kinora"), upstreams);
-    let remote = RemoteServers::new(
-        options,
-        Arc::new(JumpTimer::default()),
-        crate::support::clock(),
-    )
-    .unwrap();
+    let [well, wrong_key, broken] = &servers;
+    let remote = remote(&built_in("kinora"), &[well, wrong_key, broken], false);
     let asked = remote.ask_all().await;
     let served: Vec<_> = asked
         .iter()
-        .map(|(name, found)| (&**name, found.is_ok()))
+        .map(|one| (&*one.server, one.refusal.is_none()))
         .collect();
-    assert_eq!(
-        served,
-        [("well", true), ("wrong key", false), ("broken", false)]
-    );
+    assert_eq!(served, [("a", true), ("b", false), ("c", false)]);
 }

@@ -3,18 +3,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use kinora_contract::{FailureCode, Money, Size, VideoInputs};
-use kinora_engine::{FilmEngine as _, FilmJob, JobControl, TicketStore};
+use kinora_contract::{FailureCode, Size};
 use kinora_engine_upstreams::dialects::{
-    CallError, EngineOptions, ExchangeWatcher, KeySource, RemoteEngine, RemoteError, RemoteOptions,
-    ServerDialect, WatchedExchange,
+    CallError, ExchangeWatcher, KeySource, RemoteOptions, ServerDialect, UpstreamError,
+    WatchedExchange,
 };
 use serde_json::{Value, json};
 
+use crate::common::{MP4, frames, references};
 use crate::server::{Seen, Server, Step, answer};
 use crate::support::{Stage, is_absent, request};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const OWN: &str = "upload:uploads/file_01k3v8r2n8p5c1w9g7d4x6m2ta";
 
 pub(crate) const TASKS: &str = r#"
@@ -105,9 +104,15 @@ fn with_key(
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), key).unwrap();
     Stage::of(dialect(text), &[server], |options| {
-        options.upstreams[0].key = KeySource::File(file.path().to_owned());
+        options.servers.key = KeySource::File(file.path().to_owned());
         change(options);
     })
+}
+
+/// What reached the worker of the charge.
+fn charged(stage: &Stage) -> Option<String> {
+    let charged = stage.control.reported_cost();
+    charged.map(|charged| charged.to_string())
 }
 
 fn says(body: &Value) -> Vec<Step> {
@@ -144,7 +149,7 @@ async fn a_template_says_what_the_request_has_and_nothing_else() {
         &json!({"films": [{"url": "/v1/film"}], "ticks": 250_000}),
     ))
     .await;
-    let mut stage = stage(TASKS, &server);
+    let stage = stage(TASKS, &server);
     let mut text = request();
     text.spec.seed = u32::MAX;
     stage.run_request(&text, None).await.unwrap();
@@ -164,31 +169,20 @@ async fn a_template_says_what_the_request_has_and_nothing_else() {
         server.lines()[1..],
         ["GET /v1/text/7", "GET /v1/text/7", "GET /v1/film"]
     );
-    assert!(
-        stage
-            .notes
-            .fractions
-            .iter()
-            .any(|one| (one - 0.25).abs() < 1e-9)
-    );
-    assert_eq!(
-        stage.notes.charged.map(|one| one.to_string()).as_deref(),
-        Some("0.25 USD")
-    );
+    let fraction = stage.control.progress.fraction();
+    assert!((fraction - (0.05 + 0.25 * 0.93)).abs() < 1e-6);
+    assert_eq!(charged(&stage).as_deref(), Some("0.25 USD"));
 
-    let mut references = request();
-    references.audio_switch = true;
-    references.spec.negative_prompt = Some("rain".to_owned());
-    references.spec.inputs = VideoInputs::References {
-        images: vec!["https://e.org/1.png".to_owned(), OWN.to_owned()],
-        audios: vec!["https://e.org/2.wav".to_owned()],
-    };
-    references.references = vec![
+    let mut several = request();
+    several.audio_switch = true;
+    several.spec.negative_prompt = Some("rain".to_owned());
+    several.spec.inputs = references(&["https://e.org/1.png", OWN], &["https://e.org/2.wav"]);
+    several.references = vec![
         stage.reference("1", "image/png", b"one"),
         stage.reference("2", "image/png", b"two"),
         stage.reference("3", "audio/wav", b"sound"),
     ];
-    let _job = stage.remote.submit(&references).await.unwrap();
+    let _job = stage.remote.submit(&several).await.unwrap();
     let sent = server.seen().last().unwrap().json();
     assert_eq!(
         sent["content"].as_array().unwrap()[1..],
@@ -204,13 +198,10 @@ async fn a_template_says_what_the_request_has_and_nothing_else() {
 #[tokio::test]
 async fn a_kind_of_input_has_a_path_and_a_body_of_its_own_and_a_table_that_refuses() {
     let server = tasks(done(&json!({"film": "/v1/film"}))).await;
-    let mut stage = stage(TASKS, &server);
+    let stage = stage(TASKS, &server);
     let mut framed = request();
     framed.model = Some("a/b c/d".to_owned());
-    framed.spec.inputs = VideoInputs::Frames {
-        first: "https://e.org/1.png".to_owned(),
-        last: None,
-    };
+    framed.spec.inputs = frames("https://e.org/1.png", None);
     framed.references = vec![stage.reference("1", "image/png", b"one")];
     stage.run_request(&framed, None).await.unwrap();
     let submit = &server.seen()[0];
@@ -221,7 +212,7 @@ async fn a_kind_of_input_has_a_path_and_a_body_of_its_own_and_a_table_that_refus
         ("POST /v1/models/a/b%20c/frames", body)
     );
     assert_eq!(server.lines()[1], "GET /v1/models/a/b%20c/frames/7");
-    let kept = serde_json::to_value(&stage.notes.tickets[0]).unwrap();
+    let kept = serde_json::to_value(stage.shelf.last()).unwrap();
     assert_eq!(
         kept,
         json!({"upstream": "a", "id": "7", "path": "models/a/b%20c/frames"})
@@ -239,7 +230,10 @@ async fn a_kind_of_input_has_a_path_and_a_body_of_its_own_and_a_table_that_refus
     // The submit of a first frame says no seed, which alone may be left out, and no sound.
     framed.audio_switch = true;
     let refused = stage.remote.submit(&framed).await.unwrap_err();
-    assert!(matches!(refused, RemoteError::Unsupported(_)), "{refused}");
+    assert!(
+        matches!(refused, UpstreamError::Unsupported(_)),
+        "{refused}"
+    );
     assert_eq!(server.seen().len(), count);
 }
 
@@ -247,11 +241,11 @@ async fn a_kind_of_input_has_a_path_and_a_body_of_its_own_and_a_table_that_refus
 async fn a_ticket_of_before_is_followed_and_one_that_lacks_its_path_is_not() {
     let old = serde_json::from_str(r#"{"upstream":"a","id":"t"}"#).unwrap();
     let server = Server::well("t", MP4).await;
-    let mut stage = Stage::new("openai", &[&server]);
+    let stage = Stage::new("openai", &[&server]);
     stage.run_request(&request(), Some(old)).await.unwrap();
     let old = serde_json::from_str(r#"{"upstream":"a","id":"7"}"#).unwrap();
     let server = tasks(done(&json!({}))).await;
-    let mut stage = self::stage(TASKS, &server);
+    let stage = self::stage(TASKS, &server);
     let error = stage.run_request(&request(), Some(old)).await.unwrap_err();
     assert!(error.to_string().contains("{path} has no value"), "{error}");
     assert!(server.seen().is_empty());
@@ -277,21 +271,21 @@ async fn an_end_is_what_the_words_of_the_dialect_say() {
         ),
     ] {
         let server = tasks(end.clone()).await;
-        let mut stage = stage(TASKS, &server);
+        let stage = stage(TASKS, &server);
         let error = stage.run().await.unwrap_err();
         assert!(
-            matches!(error, RemoteError::Failed { .. }),
+            matches!(error, UpstreamError::Failed { .. }),
             "{end}: {error:?}"
         );
         assert_eq!(error.code(), code, "{end}");
     }
     let server = tasks(json!({"code": 0, "data": {"state": 5}})).await;
     let error = stage(TASKS, &server).run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::Ended(_)), "{error:?}");
+    assert!(matches!(error, UpstreamError::Ended(_)), "{error:?}");
     let server = tasks(done(&json!({}))).await;
     let error = stage(TASKS, &server).run().await.unwrap_err();
     assert!(
-        matches!(error, RemoteError::NoResult(CallError::NoAddress)),
+        matches!(error, UpstreamError::NoResult(CallError::NoAddress)),
         "{error:?}"
     );
 }
@@ -301,7 +295,7 @@ async fn a_refusal_is_read_whatever_its_status() {
     let ask = async |status: u16, body: Value| {
         let other = tasks(done(&json!({"film": "/v1/film"}))).await;
         let server = Server::start(move |_, _| answer(status, "", body.to_string())).await;
-        let mut stage = Stage::of(dialect(TASKS), &[&server, &other], |_| {});
+        let stage = Stage::of(dialect(TASKS), &[&server, &other], |_| {});
         let ended = stage.run().await;
         (ended, server.seen().len(), other.count("POST /v1/text"))
     };
@@ -322,7 +316,7 @@ async fn a_refusal_is_read_whatever_its_status() {
         assert_eq!((asked, others), (1, 1));
     }
     let (ended, asked, others) = ask(200, json!({"code": 1201})).await;
-    assert!(matches!(ended.unwrap_err(), RemoteError::Refused(_)));
+    assert!(matches!(ended.unwrap_err(), UpstreamError::Refused(_)));
     assert_eq!((asked, others), (1, 0));
     for body in [json!({"code": 1302}), json!({"code": 1001})] {
         let (ended, asked, others) = ask(200, body).await;
@@ -377,11 +371,10 @@ async fn a_film_that_is_withheld_is_charged() {
         "denied = [\"1001\"], failure = \"content_policy\"",
     );
     let server = tasks(json!({"code": 9, "data": {"state": "3", "ticks": 1_500_000}})).await;
-    let mut stage = stage(&text, &server);
+    let stage = stage(&text, &server);
     let error = stage.run().await.unwrap_err();
     assert_eq!(error.code(), FailureCode::ContentPolicy, "{error:?}");
-    let charged = stage.notes.charged.map(|one| one.to_string());
-    assert_eq!(charged.as_deref(), Some("1.50 USD"));
+    assert_eq!(charged(&stage).as_deref(), Some("1.50 USD"));
 }
 
 #[tokio::test]
@@ -408,7 +401,10 @@ async fn a_header_has_one_line_of_plain_text() {
         wrong.spec.prompt = prompt.to_owned();
         let refused = stage(&text, &server).remote.submit(&wrong).await;
         let refused = refused.unwrap_err();
-        assert!(matches!(refused, RemoteError::Unsupported(_)), "{refused}");
+        assert!(
+            matches!(refused, UpstreamError::Unsupported(_)),
+            "{refused}"
+        );
     }
     assert!(server.seen().is_empty());
 }
@@ -431,7 +427,7 @@ async fn a_key_that_a_server_sends_back_is_in_no_error() {
                 }
             })
             .await;
-            let mut stage = with_key(text, &server, "access-1:marked-secret", |_| {});
+            let stage = with_key(text, &server, "access-1:marked-secret", |_| {});
             let error = format!("{:?}", stage.run().await.unwrap_err());
             assert!(error.contains("***"), "{submit} {poll}: {error}");
             let is_clean = !error.contains("marked-secret") && !error.contains("eyJ");
@@ -481,12 +477,9 @@ fn film_at(url: String) -> impl Fn(&Seen) -> Option<Vec<Step>> + Send + Sync + '
 #[tokio::test]
 async fn an_operation_is_polled_by_its_path_and_its_film_is_asked_for_and_moves() {
     let server = operations(film_at("/v1/moved".to_owned())).await;
-    let mut stage = with_key(OPERATIONS, &server, "sk-marked", |_| {});
+    let stage = with_key(OPERATIONS, &server, "sk-marked", |_| {});
     let mut framed = request();
-    framed.spec.inputs = VideoInputs::Frames {
-        first: "https://e.org/1.png".to_owned(),
-        last: None,
-    };
+    framed.spec.inputs = frames("https://e.org/1.png", None);
     framed.references = vec![stage.reference("1", "image/png", b"one")];
     stage.run_request(&framed, None).await.unwrap();
     assert_eq!(std::fs::read(stage.result()).unwrap(), MP4);
@@ -525,9 +518,9 @@ async fn a_look_up_that_is_refused_ends_the_job_and_is_not_repeated() {
     ] {
         let body = json!({"detail": [{"msg": message}]}).to_string();
         let server = operations(move |_| Some(answer(status, "", &body))).await;
-        let mut stage = stage(OPERATIONS, &server);
+        let stage = stage(OPERATIONS, &server);
         let error = stage.run().await.unwrap_err();
-        assert!(matches!(error, RemoteError::Failed { .. }), "{error:?}");
+        assert!(matches!(error, UpstreamError::Failed { .. }), "{error:?}");
         assert_eq!(error.code(), code);
         assert_eq!(server.count("GET /v1/models/m-1/operations/o/film"), 1);
     }
@@ -537,9 +530,9 @@ async fn a_look_up_that_is_refused_ends_the_job_and_is_not_repeated() {
 #[tokio::test]
 async fn a_look_up_that_fails_does_not_count_against_the_server() {
     let server = operations(|seen| seen.line.ends_with("/film").then(|| answer(503, "", ""))).await;
-    let mut stage = stage(OPERATIONS, &server);
+    let stage = stage(OPERATIONS, &server);
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::NoResult(_)), "{error:?}");
+    assert!(matches!(error, UpstreamError::NoResult(_)), "{error:?}");
     stage.remote.submit(&request()).await.unwrap();
     assert_eq!(server.count("GET /v1/models/wan-2.2"), 0);
 }
@@ -577,7 +570,7 @@ async fn a_film_comes_from_a_known_origin_alone_however_it_moves() {
     let film = format!("{origin}/film.mp4?signature=1");
     let server = moving(&film).await;
     let known = origin.clone();
-    let mut stage = with_key(OPERATIONS, &server, "sk-marked", |options| {
+    let stage = with_key(OPERATIONS, &server, "sk-marked", |options| {
         options.result_origins = vec![known];
     });
     stage.run().await.unwrap();
@@ -597,12 +590,12 @@ async fn a_film_comes_from_a_known_origin_alone_however_it_moves() {
         "data:video/mp4,x",
     ] {
         let server = moving(target).await;
-        let mut stage = with_key(OPERATIONS, &server, "sk-marked", |options| {
+        let stage = with_key(OPERATIONS, &server, "sk-marked", |options| {
             options.result_origins = vec!["https://*".to_owned()];
         });
         let error = stage.run().await.unwrap_err();
         assert!(
-            matches!(error, RemoteError::ForeignResult(_)),
+            matches!(error, UpstreamError::ForeignResult(_)),
             "{target}: {error:?}"
         );
         assert!(is_absent(&stage.result()));
@@ -611,10 +604,10 @@ async fn a_film_comes_from_a_known_origin_alone_however_it_moves() {
 
     // The name of a public origin that resolves to this machine is not dialled.
     let server = operations(film_at("https://localhost/film".to_owned())).await;
-    let mut stage = Stage::of(dialect(OPERATIONS), &[&server], |options| {
+    let stage = Stage::of(dialect(OPERATIONS), &[&server], |options| {
         options.result_origins = vec!["https://*".to_owned()];
     });
-    let RemoteError::NoResult(cause) = stage.run().await.unwrap_err() else {
+    let UpstreamError::NoResult(cause) = stage.run().await.unwrap_err() else {
         panic!()
     };
     let chain = format!("{cause:?}");
@@ -634,17 +627,20 @@ async fn a_film_does_not_come_back_to_the_server_and_not_for_ever() {
     let server = moving(&format!("{origin}/film")).await;
     back.set(format!("location: http://{}/v1/media\r\n", server.address))
         .unwrap();
-    let mut stage = with_key(OPERATIONS, &server, "sk-marked", |options| {
+    let stage = with_key(OPERATIONS, &server, "sk-marked", |options| {
         options.result_origins = vec![origin];
     });
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::ForeignResult(_)), "{error:?}");
+    assert!(
+        matches!(error, UpstreamError::ForeignResult(_)),
+        "{error:?}"
+    );
     assert_eq!(server.count("GET /v1/media"), 0);
 
     let server = operations(film_at("/v1/around".to_owned())).await;
     let error = self::stage(OPERATIONS, &server).run().await.unwrap_err();
     assert!(
-        matches!(error, RemoteError::NoResult(CallError::Redirects(5))),
+        matches!(error, UpstreamError::NoResult(CallError::Redirects(5))),
         "{error:?}"
     );
     assert_eq!(server.count("GET /v1/around"), 6);
@@ -657,7 +653,7 @@ async fn a_signed_key_is_a_fresh_token_and_a_key_of_one_part_is_refused() {
         "value = \"Bearer {key}\"\nsigner = \"jwt-hs256\"",
     );
     let server = tasks(done(&json!({"film": "/v1/film"}))).await;
-    let mut stage = with_key(&text, &server, "access:marked-secret", |_| {});
+    let stage = with_key(&text, &server, "access:marked-secret", |_| {});
     stage.run().await.unwrap();
     for seen in server.seen() {
         let token = seen
@@ -689,14 +685,11 @@ async fn every_exchange_is_shown_without_the_key_and_without_the_bytes_of_media(
     let watcher = Arc::new(Exchanges::default());
     let server = tasks(done(&json!({"film": "/v1/film"}))).await;
     let shown = watcher.clone();
-    let mut stage = with_key(TASKS, &server, "sk-marked", |options| {
-        options.watcher = Some(shown);
+    let stage = with_key(TASKS, &server, "sk-marked", |options| {
+        options.servers.watcher = Some(shown);
     });
     let mut framed = request();
-    framed.spec.inputs = VideoInputs::Frames {
-        first: OWN.to_owned(),
-        last: None,
-    };
+    framed.spec.inputs = frames(OWN, None);
     framed.references = vec![stage.reference("1", "image/png", &[7; 3_000])];
     stage.run_request(&framed, None).await.unwrap();
     let all = watcher.0.lock().unwrap().clone();
@@ -718,58 +711,12 @@ async fn every_exchange_is_shown_without_the_key_and_without_the_bytes_of_media(
     assert_eq!(server.seen()[0].header("x-key"), Some("Token sk-marked"));
 }
 
-/// Forgets every ticket.
-struct NoTickets;
-
-#[async_trait::async_trait]
-impl TicketStore for NoTickets {
-    async fn store(&self, _ticket: &str) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn what_a_provider_charged_reaches_the_worker() {
-    let server = tasks(done(&json!({"film": "/v1/film", "ticks": 250_000}))).await;
-    let stage = stage(TASKS, &server);
-    let options = EngineOptions {
-        name: "studio".to_owned(),
-        model: Some("m".to_owned()),
-        sound: false,
-        keeps_undecodable: false,
-        keeps_mismatched: None,
-    };
-    let engine = RemoteEngine::new(stage.remote.clone(), options);
-    let control = JobControl::default();
-    let job = FilmJob {
-        key: "video_0001",
-        spec: &request().spec,
-        references: &[],
-        source: None,
-        ticket: None,
-        to: &stage.result(),
-        control: &control,
-        cancel: &stage.cancel,
-        tickets: &NoTickets,
-    };
-    engine.film(&job).await.unwrap();
-    let charged = control.reported_cost().map(|charged| charged.to_string());
-    assert_eq!(charged.as_deref(), Some("0.25 USD"));
-}
-
-/// A charge is told once for a task that ended.
+/// A charge is told for a task that ended.
 #[tokio::test]
 async fn a_failed_task_may_cost_as_well() {
     let end = json!({"code": 0, "data": {"state": 4, "ticks": "1500000"}});
     let server = tasks(end).await;
-    let mut stage = stage(TASKS, &server);
+    let stage = stage(TASKS, &server);
     stage.run().await.unwrap_err();
-    assert_eq!(
-        stage
-            .notes
-            .charged
-            .map(|one: Money| one.to_string())
-            .as_deref(),
-        Some("1.50 USD")
-    );
+    assert_eq!(charged(&stage).as_deref(), Some("1.50 USD"));
 }

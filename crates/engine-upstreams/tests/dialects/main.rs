@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod dialects;
 mod engine;
 mod files;

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
-use kinora_engine_upstreams::dialects::{CallError, RemoteError};
+use kinora_engine_upstreams::dialects::{CallError, UpstreamError};
+use kinora_http::ExchangeError;
 
+use crate::common::MP4;
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{Stage, is_absent};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const CONTENT: &str = "GET /v1/videos/t/content";
 
 /// Whether a cause is the expected one.
@@ -30,13 +31,13 @@ fn send(text: &str) -> Step {
 }
 
 /// Runs with a largest result of 1 MiB, and short deadlines of sockets.
-async fn run(server: &Server) -> (Result<u64, RemoteError>, Stage) {
-    let mut stage = Stage::with("openai", &[server], |options| {
-        options.result_bytes_max = 1 << 20;
-        options.answer_timeout = Duration::from_millis(500);
-        options.rate_window = Duration::from_millis(200);
-        options.rate_bytes_min = 1_000;
-        options.result_attempts_max = 3;
+async fn run(server: &Server) -> (Result<u64, UpstreamError>, Stage) {
+    let stage = Stage::with("openai", &[server], |options| {
+        options.servers.result_bytes_max = 1 << 20;
+        options.servers.answer_timeout = Duration::from_millis(500);
+        options.servers.rate_window = Duration::from_millis(200);
+        options.servers.rate_bytes_min = 1_000;
+        options.servers.result_attempts_max = 3;
     });
     (stage.run().await, stage)
 }
@@ -65,13 +66,15 @@ async fn a_result_that_broke_off_is_read_again() {
 async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
     let rate = |cause: &CallError| matches!(cause, CallError::Rate { .. });
     let cases: [(Vec<Step>, Judge); 7] = [
-        (truncated(), |cause| matches!(cause, CallError::Exchange(_))),
+        (truncated(), |cause| {
+            matches!(cause, CallError::Exchange(ExchangeError::Broken(_)))
+        }),
         (
             vec![
                 send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"),
                 Step::Close,
             ],
-            |cause| matches!(cause, CallError::Exchange(_)),
+            |cause| matches!(cause, CallError::Exchange(ExchangeError::Broken(_))),
         ),
         (
             vec![
@@ -81,7 +84,7 @@ async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
             rate,
         ),
         (vec![Step::Hold], |cause| {
-            matches!(cause, CallError::Timeout(_))
+            matches!(cause, CallError::Exchange(ExchangeError::Timeout(_)))
         }),
         (answer(200, "", ""), |cause| {
             matches!(cause, CallError::Empty)
@@ -97,11 +100,11 @@ async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
         let server = server(move |_| steps.clone()).await;
         let (ended, stage) = run(&server).await;
         let error = ended.unwrap_err();
-        let RemoteError::NoResult(cause) = &error else {
+        let UpstreamError::NoResult(cause) = &error else {
             panic!("{error:?}");
         };
         assert!(expected(cause), "{cause:?}");
-        assert_eq!(error.failure().code, FailureCode::GenerationFailed.as_str());
+        assert_eq!(error.code(), FailureCode::GenerationFailed);
         // An encoding that was not asked for would come again.
         let tries = if matches!(cause, CallError::Encoding(_)) {
             1
@@ -129,7 +132,7 @@ async fn a_result_over_its_bound_is_refused_whether_it_says_so_or_not() {
         let (ended, stage) = run(&server).await;
         let error = ended.unwrap_err();
         assert!(
-            matches!(error, RemoteError::ResultTooLarge(_)),
+            matches!(error, UpstreamError::ResultTooLarge(_)),
             "{is_told}: {error:?}"
         );
         assert_eq!(server.count(CONTENT), 1);
@@ -149,11 +152,11 @@ async fn a_length_that_is_too_short_bounds_what_is_taken() {
 #[tokio::test]
 async fn a_file_that_is_there_is_never_overwritten() {
     let server = server(|_| answer(200, "", MP4)).await;
-    let mut stage = Stage::new("openai", &[&server]);
+    let stage = Stage::new("openai", &[&server]);
     std::fs::write(stage.result(), "mine").unwrap();
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::Storage(_)), "{error:?}");
-    assert_eq!(error.failure().code, FailureCode::StorageFailed.as_str());
+    assert!(matches!(error, UpstreamError::Storage(_)), "{error:?}");
+    assert_eq!(error.code(), FailureCode::StorageFailed);
     assert_eq!(std::fs::read(stage.result()).unwrap(), b"mine");
 }
 
@@ -163,9 +166,5 @@ async fn bytes_are_signs_of_life() {
     let (ended, stage) = run(&server).await;
     assert_eq!(ended.unwrap(), 900_000);
     // One at the submit; the completed poll is followed by the result at once.
-    assert!(
-        stage.notes.fractions.len() > 2,
-        "{:?}",
-        stage.notes.fractions
-    );
+    assert!(stage.control.progress.reports() > 2);
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use kinora_contract::FailureCode;
-use kinora_engine_upstreams::dialects::{RemoteError, RemoteTicket};
+use kinora_engine_upstreams::dialects::{RemoteTicket, UpstreamError};
 use tokio::sync::Notify;
 
+use crate::common::MP4;
 use crate::server::{Server, Step, answer, task, well};
 use crate::support::{Stage, is_absent, request};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
 
 fn ticket(upstream: &str, id: &str) -> RemoteTicket {
@@ -19,7 +19,7 @@ fn ticket(upstream: &str, id: &str) -> RemoteTicket {
 #[tokio::test]
 async fn a_kept_ticket_is_polled_on_at_its_own_upstream_and_nothing_is_paid_twice() {
     let servers = [Server::well("x", MP4).await, Server::well("t", MP4).await];
-    let mut stage = Stage::new("openai", &[&servers[0], &servers[1]]);
+    let stage = Stage::new("openai", &[&servers[0], &servers[1]]);
     let kept = serde_json::to_string(&ticket("b", "t")).unwrap();
     let kept: RemoteTicket = serde_json::from_str(&kept).unwrap();
     stage.run_request(&request(), Some(kept)).await.unwrap();
@@ -27,7 +27,7 @@ async fn a_kept_ticket_is_polled_on_at_its_own_upstream_and_nothing_is_paid_twic
     assert!(servers[0].seen().is_empty());
     assert_eq!(servers[1].count(SUBMIT), 0);
     assert!(
-        stage.notes.tickets.is_empty(),
+        stage.shelf.accepted().is_empty(),
         "there is nothing new to keep"
     );
 }
@@ -40,7 +40,7 @@ async fn a_submit_that_may_be_charged_is_not_repeated_after_a_death_in_the_middl
             _ => well("t", MP4, seen, before),
         })
         .await;
-        let mut stage = Stage::new(dialect, &[&server]);
+        let stage = Stage::new(dialect, &[&server]);
         {
             let run = stage.run();
             tokio::pin!(run);
@@ -54,11 +54,11 @@ async fn a_submit_that_may_be_charged_is_not_repeated_after_a_death_in_the_middl
                 () = reached => {}
             }
         }
-        let kept = stage.notes.kept.take();
+        let kept = stage.shelf.last();
         let again = stage.run_request(&request(), kept).await;
         assert_eq!(server.count(SUBMIT), submits, "{dialect}");
         match again {
-            Err(RemoteError::Interrupted) => assert_eq!(dialect, "openai"),
+            Err(UpstreamError::Interrupted) => assert_eq!(dialect, "openai"),
             again => assert_eq!(again.unwrap(), MP4.len() as u64, "{dialect}"),
         }
     }
@@ -67,11 +67,11 @@ async fn a_submit_that_may_be_charged_is_not_repeated_after_a_death_in_the_middl
 #[tokio::test]
 async fn a_submit_that_nobody_accepted_leaves_no_note_of_it() {
     let busy = Server::start(|_, _| answer(429, "retry-after: 1\r\n", "later")).await;
-    let mut stage = Stage::new("openai", &[&busy]);
+    let stage = Stage::new("openai", &[&busy]);
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::NoPlace(_)), "{error:?}");
+    assert!(matches!(error, UpstreamError::NoPlace(_)), "{error:?}");
     assert!(busy.count(SUBMIT) > 0);
-    assert_eq!(stage.notes.kept, None);
+    assert_eq!(stage.shelf.last(), None);
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
         _ => well("new", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new("vllm-omni", &[&restarted]);
+    let stage = Stage::new("vllm-omni", &[&restarted]);
     stage
         .run_request(&request(), Some(ticket("a", "old")))
         .await
@@ -91,7 +91,7 @@ async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
         2,
         "once may be a moment"
     );
-    assert_eq!(stage.notes.tickets, [ticket("a", "new")]);
+    assert_eq!(stage.shelf.accepted(), [ticket("a", "new")]);
 
     let forgetful = Server::start(|seen, before| match seen.line.as_str() {
         SUBMIT => task("t", "queued", 0),
@@ -103,19 +103,19 @@ async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
         .run()
         .await
         .unwrap_err();
-    assert!(matches!(error, RemoteError::Forgotten(_)), "{error:?}");
+    assert!(matches!(error, UpstreamError::Forgotten(_)), "{error:?}");
     assert_eq!(forgetful.count(SUBMIT), 2);
 }
 
 #[tokio::test]
 async fn a_ticket_of_an_upstream_that_is_configured_no_more_is_submitted_anew() {
     let server = Server::well("t", MP4).await;
-    let mut stage = Stage::new("vllm-omni", &[&server]);
+    let stage = Stage::new("vllm-omni", &[&server]);
     stage
         .run_request(&request(), Some(ticket("gone", "old")))
         .await
         .unwrap();
-    assert_eq!(stage.notes.tickets, [ticket("a", "t")]);
+    assert_eq!(stage.shelf.accepted(), [ticket("a", "t")]);
 }
 
 #[tokio::test]
@@ -126,10 +126,10 @@ async fn a_lost_task_that_may_be_paid_is_never_submitted_again() {
     })
     .await;
     for upstream in ["a", "gone"] {
-        let mut stage = Stage::new("openai", &[&server]);
+        let stage = Stage::new("openai", &[&server]);
         let kept = Some(ticket(upstream, "old"));
         let error = stage.run_request(&request(), kept).await.unwrap_err();
-        assert!(matches!(&error, RemoteError::Lost(name) if name == upstream));
+        assert!(matches!(&error, UpstreamError::Lost(name) if name == upstream));
         assert!(error.to_string().contains("not submitted again"), "{error}");
     }
     assert_eq!(server.count(SUBMIT), 0);
@@ -144,13 +144,13 @@ async fn a_lost_task_with_a_key_is_submitted_again_at_its_own_upstream_alone() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new("kinora", &[&other, &own]);
+    let stage = Stage::new("kinora", &[&other, &own]);
     let kept = Some(ticket("b", "old"));
     stage.run_request(&request(), kept).await.unwrap();
-    assert_eq!(stage.notes.tickets, [ticket("b", "t")]);
+    assert_eq!(stage.shelf.accepted(), [ticket("b", "t")]);
     let kept = Some(ticket("gone", "old"));
     let error = stage.run_request(&request(), kept).await.unwrap_err();
-    assert!(matches!(error, RemoteError::Forgotten(_)), "{error:?}");
+    assert!(matches!(error, UpstreamError::Forgotten(_)), "{error:?}");
     assert!(other.seen().is_empty());
 }
 
@@ -158,10 +158,10 @@ async fn a_lost_task_with_a_key_is_submitted_again_at_its_own_upstream_alone() {
 async fn a_ticket_is_kept_before_the_first_poll_or_the_task_is_cancelled() {
     let server = Server::well("t", MP4).await;
     let mut stage = Stage::new("kinora", &[&server]);
-    stage.notes.refuses = true;
+    stage.shelf.refuses = true;
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::NotKept(_)), "{error:?}");
-    assert_eq!(error.failure().code, FailureCode::StorageFailed.as_str());
+    assert!(matches!(error, UpstreamError::NotKept(_)), "{error:?}");
+    assert_eq!(error.code(), FailureCode::StorageFailed);
     assert_eq!(server.lines(), [SUBMIT, "POST /v1/videos/t/cancel"]);
 }
 
@@ -173,9 +173,9 @@ async fn a_cancel_while_the_task_runs_reaches_the_upstream() {
     })
     .await;
     let mut stage = Stage::new("kinora", &[&server]);
-    stage.notes.cancels = Some((0.5, stage.cancel.clone()));
+    stage.cancels_at = Some(2);
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
+    assert!(matches!(error, UpstreamError::Cancelled), "{error:?}");
     assert_eq!(
         server.lines(),
         [SUBMIT, "GET /v1/videos/t", "POST /v1/videos/t/cancel"]
@@ -196,9 +196,9 @@ async fn a_cancel_while_the_result_comes_leaves_no_file() {
     let mut stage = Stage::new("vllm-omni", &[&server]);
     let job = stage.remote.submit(&request()).await.unwrap();
     let kept = job.ticket().clone();
-    stage.notes.cancels = Some((0.0, stage.cancel.clone()));
+    stage.cancels_at = Some(1);
     let error = stage.run_request(&request(), Some(kept)).await.unwrap_err();
-    assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
+    assert!(matches!(error, UpstreamError::Cancelled), "{error:?}");
     assert!(is_absent(&stage.result()));
     assert_eq!(server.lines().last().unwrap(), "DELETE /v1/videos/t");
 }
@@ -223,17 +223,17 @@ async fn a_cancel_while_the_submit_is_on_its_way_stops_what_was_taken() {
     stage.cancel = gate;
     let error = stage.run().await.unwrap_err();
     arrived.notified().await;
-    assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
+    assert!(matches!(error, UpstreamError::Cancelled), "{error:?}");
     assert_eq!(server.lines(), [SUBMIT, "POST /v1/videos/t/cancel"]);
 }
 
 #[tokio::test]
 async fn a_cancel_before_anything_was_sent_sends_nothing() {
     let busy = Server::start(|_, _| answer(429, "", "")).await;
-    let mut stage = Stage::new("kinora", &[&busy]);
+    let stage = Stage::new("kinora", &[&busy]);
     stage.cancel.cancel();
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
+    assert!(matches!(error, UpstreamError::Cancelled), "{error:?}");
     assert!(busy.seen().is_empty());
 }
 
@@ -250,12 +250,12 @@ async fn a_dropped_run_tells_the_upstream_nothing_and_is_followed_later() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new("kinora", &[&server]);
+    let stage = Stage::new("kinora", &[&server]);
     tokio::select! {
         ended = stage.run() => panic!("{ended:?}"),
         () = polled.notified() => {}
     }
-    let kept = stage.notes.tickets.pop();
+    let kept = stage.shelf.last();
     stage.run_request(&request(), kept).await.unwrap();
     assert_eq!(
         server.lines(),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kinora_engine_upstreams::dialects::{KeySource, UpstreamOptions};
+use kinora_engine_upstreams::dialects::NamedServer;
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
@@ -181,11 +181,10 @@ impl Server {
         self.lines().iter().filter(|one| *one == line).count()
     }
 
-    pub(crate) fn upstream(&self, name: &str) -> UpstreamOptions {
-        UpstreamOptions {
+    pub(crate) fn upstream(&self, name: &str) -> NamedServer {
+        NamedServer {
             name: name.to_owned(),
             base_url: format!("{}://{}/v1", self.scheme, self.address),
-            key: KeySource::None,
         }
     }
 }

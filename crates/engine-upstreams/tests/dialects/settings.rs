@@ -50,6 +50,14 @@ fn settings_that_no_run_could_use_are_refused_with_what_to_do() {
             "twice",
         ),
         (
+            "dialect = \"kinora\"\nbase_urls = [\"ftp://h/v1\"]",
+            "'ftp://h/v1' is not the base URL of a server",
+        ),
+        (
+            "dialect = \"kinora\"\nbase_urls = [\"http://h/v1\"]\npoll_milliseconds = 0",
+            "poll_milliseconds must be at least 1",
+        ),
+        (
             "dialect = \"kinora\"\nbase_urls = [\"http://h/v1\"]\nbody = { a = \"{promt}\" }",
             "unknown placeholder",
         ),

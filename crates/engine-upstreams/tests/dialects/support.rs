@@ -1,106 +1,57 @@
-//! A timer that moves by itself, a watcher that takes notes, and a run's surroundings. Nothing here
+//! A shelf for tickets, and a run's surroundings. Nothing here
 //! sleeps to be right.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{FrameSize, Money, SPEC_VERSION, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::VideoInputs;
+use kinora_engine::{FilmJob, JobControl, TicketStore};
 use kinora_engine_upstreams::dialects::{
-    JobWatcher, ReferenceFile, RemoteError, RemoteOptions, RemoteRequest, RemoteServers,
-    RemoteTicket, ServerDialect, WaitTimer,
+    ReferenceFile, RemoteOptions, RemoteRequest, RemoteServers, RemoteTicket, ServerDialect,
+    ServerOptions, UpstreamError,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::common::{JumpTimer, clock, spec};
 use crate::server::Server;
 
-/// A timer on which every wait is over at once, and noted.
+/// Keeps tickets, unless it `refuses` those of accepted tasks.
 #[derive(Debug, Default)]
-pub(crate) struct JumpTimer(Mutex<(Duration, Vec<Duration>)>);
-
-/// Passes in real time.
-pub(crate) fn clock() -> Arc<dyn kinora_contract::Clock> {
-    let begun = std::time::Instant::now();
-    Arc::new(kinora_contract::RunningClock::at(0, move || {
-        begun.elapsed()
-    }))
-}
-
-impl JumpTimer {
-    pub(crate) fn waits(&self) -> Vec<Duration> {
-        self.0.lock().unwrap().1.clone()
-    }
-
-    pub(crate) fn advance(&self, by: Duration) {
-        self.0.lock().unwrap().0 += by;
-    }
-}
-
-#[async_trait]
-impl WaitTimer for JumpTimer {
-    fn now(&self) -> Duration {
-        self.0.lock().unwrap().0
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        {
-            let mut state = self.0.lock().unwrap();
-            state.0 += duration;
-            state.1.push(duration);
-        }
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Takes notes; `refuses` to keep a ticket; `cancels` at the first sign of life of that fraction.
-#[derive(Debug, Default)]
-pub(crate) struct Notes {
-    pub(crate) tickets: Vec<RemoteTicket>,
-    /// The ticket that a later run would find.
-    pub(crate) kept: Option<RemoteTicket>,
-    pub(crate) fractions: Vec<f64>,
-    pub(crate) charged: Option<Money>,
+pub(crate) struct Shelf {
+    tickets: Mutex<Vec<RemoteTicket>>,
     pub(crate) refuses: bool,
-    pub(crate) cancels: Option<(f64, CancellationToken)>,
+}
+
+impl Shelf {
+    /// The tickets of accepted tasks.
+    pub(crate) fn accepted(&self) -> Vec<RemoteTicket> {
+        let mut tickets = self.tickets.lock().unwrap().clone();
+        tickets.retain(|ticket| !ticket.is_in_flight());
+        tickets
+    }
+
+    /// The ticket that a later run would find.
+    pub(crate) fn last(&self) -> Option<RemoteTicket> {
+        self.tickets.lock().unwrap().last().cloned()
+    }
 }
 
 #[async_trait]
-impl JobWatcher for Notes {
-    async fn submitting(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.kept = Some(RemoteTicket::in_flight());
-        Ok(())
-    }
-
-    async fn not_accepted(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.kept = None;
-        Ok(())
-    }
-
-    async fn submitted(
-        &mut self,
-        ticket: &RemoteTicket,
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.tickets.push(ticket.clone());
-        self.kept = Some(ticket.clone());
-        if self.refuses {
+impl TicketStore for Shelf {
+    async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut tickets = self.tickets.lock().unwrap();
+        if ticket.is_empty() {
+            tickets.clear();
+            return Ok(());
+        }
+        let ticket: RemoteTicket = serde_json::from_str(ticket)?;
+        if self.refuses && !ticket.is_in_flight() {
             return Err("the store is away".into());
         }
+        tickets.push(ticket);
         Ok(())
-    }
-
-    fn charged(&mut self, charged: Money) {
-        assert_eq!(self.charged.replace(charged), None, "told once");
-    }
-
-    fn alive(&mut self, fraction: f64) {
-        self.fractions.push(fraction);
-        if let Some((at, token)) = &self.cancels
-            && fraction >= *at
-        {
-            token.cancel();
-        }
     }
 }
 
@@ -108,7 +59,10 @@ impl JobWatcher for Notes {
 pub(crate) struct Stage {
     pub(crate) remote: RemoteServers,
     pub(crate) timer: Arc<JumpTimer>,
-    pub(crate) notes: Notes,
+    pub(crate) shelf: Shelf,
+    pub(crate) control: JobControl,
+    /// Cancels at this sign of life.
+    pub(crate) cancels_at: Option<u64>,
     pub(crate) cancel: CancellationToken,
     pub(crate) folder: tempfile::TempDir,
 }
@@ -134,13 +88,15 @@ impl Stage {
     ) -> Self {
         let named = servers.iter().zip(["a", "b", "c"]);
         let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
-        let mut options = RemoteOptions::new(dialect, upstreams);
+        let mut options = RemoteOptions::new(dialect, ServerOptions::new(upstreams));
         change(&mut options);
         let timer = Arc::new(JumpTimer::default());
         Self {
             remote: RemoteServers::new(options, timer.clone(), clock()).unwrap(),
             timer,
-            notes: Notes::default(),
+            shelf: Shelf::default(),
+            control: JobControl::default(),
+            cancels_at: None,
             cancel: CancellationToken::new(),
             folder: tempfile::tempdir().unwrap(),
         }
@@ -150,18 +106,38 @@ impl Stage {
         self.folder.path().join("result.mp4")
     }
 
-    pub(crate) async fn run(&mut self) -> Result<u64, RemoteError> {
+    pub(crate) async fn run(&self) -> Result<u64, UpstreamError> {
         self.run_request(&request(), None).await
     }
 
     pub(crate) async fn run_request(
-        &mut self,
+        &self,
         request: &RemoteRequest,
         kept: Option<RemoteTicket>,
-    ) -> Result<u64, RemoteError> {
-        let to = self.result();
-        let (notes, cancel) = (&mut self.notes, &self.cancel);
-        self.remote.run(request, kept, &to, notes, cancel).await
+    ) -> Result<u64, UpstreamError> {
+        let job = FilmJob {
+            key: &request.key,
+            spec: &request.spec,
+            references: &request.references,
+            source: None,
+            ticket: None,
+            to: &self.result(),
+            control: &self.control,
+            cancel: &self.cancel,
+            tickets: &self.shelf,
+        };
+        let cancelling = async {
+            let at = self.cancels_at.unwrap_or(u64::MAX);
+            while self.control.progress.reports() < at {
+                tokio::task::yield_now().await;
+            }
+            self.cancel.cancel();
+        };
+        let run = self.remote.run(request, kept, &job);
+        if self.cancels_at.is_none() {
+            return run.await;
+        }
+        tokio::join!(run, cancelling).0
     }
 
     /// A reference on disk.
@@ -187,20 +163,7 @@ pub(crate) fn is_absent(path: &Path) -> bool {
 pub(crate) fn request() -> RemoteRequest {
     RemoteRequest {
         model: Some("wan-2.2".to_owned()),
-        spec: VideoSpec {
-            version: SPEC_VERSION,
-            model: "kinora-a1".to_owned(),
-            prompt: "A boat \"on\" a lake".to_owned(),
-            negative_prompt: None,
-            seconds: VideoLength::Fixed(5),
-            frame: FrameSize::Fixed(Size::new(1280, 720)),
-            seed: 7,
-            generate_audio: false,
-            inputs: VideoInputs::Text,
-            draft: false,
-            final_of: None,
-            edit: None,
-        },
+        spec: spec(VideoInputs::Text),
         references: Vec::new(),
         audio_switch: false,
         key: "video_0001".to_owned(),

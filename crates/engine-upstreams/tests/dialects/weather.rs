@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine_upstreams::dialects::{
-    CallError, KeySource, RemoteError, RemoteServers, UpstreamOptions,
+    CallError, KeySource, NamedServer, RemoteOptions, RemoteServers, ServerOptions, UpstreamError,
 };
+use kinora_http::ExchangeError;
 
+use crate::common::{JumpTimer, MP4, clock};
 use crate::server::{Server, Step, answer, task, well};
-use crate::support::{JumpTimer, Stage, built_in, request};
+use crate::support::{Stage, built_in, request};
 
-const MP4: &[u8] = b"\0\0\0\x18ftypisom";
 const SUBMIT: &str = "POST /v1/videos";
 
 #[tokio::test]
@@ -23,7 +24,7 @@ async fn a_storm_of_429_is_waited_out_as_long_as_each_asks() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new("openai", &[&server]);
+    let stage = Stage::new("openai", &[&server]);
     stage.run().await.unwrap();
     assert_eq!(server.count(SUBMIT), 7);
     let waits = stage.timer.waits();
@@ -37,12 +38,12 @@ async fn a_storm_of_429_is_waited_out_as_long_as_each_asks() {
 #[tokio::test]
 async fn a_storm_without_end_ends_the_run_within_its_bound() {
     let server = Server::start(|_, _| answer(429, "retry-after: 3600\r\n", "{}")).await;
-    let mut stage = Stage::with("openai", &[&server], |options| {
-        options.silence_max = Duration::from_secs(100);
+    let stage = Stage::with("openai", &[&server], |options| {
+        options.servers.silence_max = Duration::from_secs(100);
     });
     let error = stage.run().await.unwrap_err();
     // Nothing was begun: the task goes back to the queue.
-    assert!(matches!(error, RemoteError::NoPlace(_)), "{error:?}");
+    assert!(matches!(error, UpstreamError::NoPlace(_)), "{error:?}");
     let waited: Duration = stage.timer.waits().iter().sum();
     assert_eq!(waited, Duration::from_secs(100));
     assert_eq!(server.count(SUBMIT), 1, "nobody is asked before they wish");
@@ -53,9 +54,9 @@ async fn what_one_upstream_will_not_take_the_next_one_gets() {
     for status in [301, 401, 402, 404, 429, 500, 503, 529] {
         let unwilling = Server::start(move |_, _| answer(status, "", "no")).await;
         let willing = Server::well("t", MP4).await;
-        let mut stage = Stage::new("openai", &[&unwilling, &willing]);
+        let stage = Stage::new("openai", &[&unwilling, &willing]);
         stage.run().await.unwrap();
-        assert_eq!(stage.notes.tickets[0].upstream, "b", "{status}");
+        assert_eq!(stage.shelf.accepted()[0].upstream, "b", "{status}");
         assert_eq!(unwilling.seen().len(), 1, "{status}");
         assert_eq!(stage.timer.waits().len(), 2, "only between polls");
     }
@@ -69,14 +70,11 @@ async fn a_request_that_is_wrong_is_offered_to_nobody_else() {
         .run()
         .await
         .unwrap_err();
-    let RemoteError::Refused(CallError::Status { status: 400, text }) = &error else {
+    let UpstreamError::Refused(CallError::Status { status: 400, text }) = &error else {
         panic!("{error:?}");
     };
     assert!(text.contains("size"));
-    assert_eq!(
-        error.failure().message,
-        FailureCode::GenerationFailed.sentence()
-    );
+    assert_eq!(error.code(), FailureCode::GenerationFailed);
     assert!(other.seen().is_empty());
 }
 
@@ -109,11 +107,14 @@ async fn a_submit_of_unknown_fate_is_repeated_only_where_that_is_free_or_safe() 
             .run()
             .await
             .unwrap_err();
-        assert!(matches!(error, RemoteError::Unsettled { .. }), "{error:?}");
+        assert!(
+            matches!(error, UpstreamError::Unsettled { .. }),
+            "{error:?}"
+        );
         assert_eq!((paid.count(SUBMIT), other.count(SUBMIT)), (1, 0));
 
         let (own, other) = (start().await, Server::well("u", MP4).await);
-        let mut stage = Stage::new("vllm-omni", &[&own, &other]);
+        let stage = Stage::new("vllm-omni", &[&own, &other]);
         stage.run().await.unwrap();
         assert_eq!((own.count(SUBMIT), other.count(SUBMIT)), (1, 1));
 
@@ -124,7 +125,7 @@ async fn a_submit_of_unknown_fate_is_repeated_only_where_that_is_free_or_safe() 
         })
         .await;
         let keyed = start().await;
-        let mut stage = Stage::new("kinora", &[&other, &keyed]);
+        let stage = Stage::new("kinora", &[&other, &keyed]);
         stage.run().await.unwrap();
         assert_eq!((other.count(SUBMIT), keyed.count(SUBMIT)), (1, 2));
         let seen = keyed.seen();
@@ -139,12 +140,12 @@ async fn a_submit_of_unknown_fate_is_repeated_only_where_that_is_free_or_safe() 
 #[tokio::test]
 async fn a_submit_that_is_never_answered_is_given_up_in_time() {
     let server = Server::start(|_, _| vec![Step::Hold]).await;
-    let mut stage = Stage::with("openai", &[&server], |options| {
-        options.submit_timeout = Duration::from_millis(200);
+    let stage = Stage::with("openai", &[&server], |options| {
+        options.servers.submit_timeout = Duration::from_millis(200);
     });
     let error = stage.run().await.unwrap_err();
-    let RemoteError::Unsettled {
-        cause: CallError::Timeout(_),
+    let UpstreamError::Unsettled {
+        cause: CallError::Exchange(ExchangeError::Timeout(_)),
         ..
     } = error
     else {
@@ -168,7 +169,7 @@ async fn polling_goes_on_through_errors_nonsense_and_a_moment_of_not_knowing() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::new("openai", &[&server]);
+    let stage = Stage::new("openai", &[&server]);
     stage.run().await.unwrap();
     assert_eq!(server.count(SUBMIT), 1);
     assert_eq!(server.count("GET /v1/videos/t"), 10);
@@ -187,9 +188,9 @@ async fn an_upstream_that_only_talks_nonsense_is_silent_and_is_told_that_nobody_
             _ => well("t", MP4, seen, before),
         })
         .await;
-        let mut stage = Stage::new("openai", &[&server]);
+        let stage = Stage::new("openai", &[&server]);
         let error = stage.run().await.unwrap_err();
-        assert!(matches!(error, RemoteError::Silent { .. }), "{error:?}");
+        assert!(matches!(error, UpstreamError::Silent { .. }), "{error:?}");
         let waited: Duration = stage.timer.waits().iter().sum();
         assert!(waited <= Duration::from_secs(302), "{waited:?}");
         assert_eq!(server.lines().last().unwrap(), "DELETE /v1/videos/t");
@@ -203,11 +204,11 @@ async fn a_task_that_never_ends_is_ended() {
         _ => well("t", MP4, seen, before),
     })
     .await;
-    let mut stage = Stage::with("vllm-omni", &[&server], |options| {
-        options.run_max = Duration::from_mins(2);
+    let stage = Stage::with("vllm-omni", &[&server], |options| {
+        options.servers.run_max = Duration::from_mins(2);
     });
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::Overdue(_)), "{error:?}");
+    assert!(matches!(error, UpstreamError::Overdue(_)), "{error:?}");
     assert_eq!(server.count("GET /v1/videos/t"), 60);
     assert_eq!(server.lines().last().unwrap(), "DELETE /v1/videos/t");
 }
@@ -225,10 +226,12 @@ async fn a_result_that_takes_too_long_is_no_sign_of_life() {
             well("t", MP4, seen, before)
         })
         .await;
-        let mut stage = Stage::with("vllm-omni", &[&server], |options| options.run_max = run_max);
+        let stage = Stage::with("vllm-omni", &[&server], |options| {
+            options.servers.run_max = run_max;
+        });
         timer.set(stage.timer.clone()).unwrap();
         stage.run().await.unwrap();
-        assert_eq!(stage.notes.fractions.len(), alive, "{:?}", stage.notes);
+        assert_eq!(stage.control.progress.reports(), alive);
     }
 }
 
@@ -267,7 +270,7 @@ async fn a_closed_port_costs_nothing_but_the_next_upstream() {
     drop(gone);
     let other = Server::well("u", MP4).await;
     let stage = Stage::with("openai", &[&other], |options| {
-        options.upstreams = vec![upstream, other.upstream("b")];
+        options.servers.servers = vec![upstream, other.upstream("b")];
     });
     let job = stage.remote.submit(&request()).await.unwrap();
     assert_eq!(job.ticket().upstream, "b");
@@ -299,7 +302,7 @@ async fn tasks_go_to_the_least_busy_upstream() {
 #[tokio::test]
 async fn polls_share_a_connection_and_a_submit_never_goes_over_an_old_one() {
     let server = Server::well("t", MP4).await;
-    let mut stage = Stage::new("openai", &[&server]);
+    let stage = Stage::new("openai", &[&server]);
     stage.run().await.unwrap();
     let _job = stage.remote.submit(&request()).await.unwrap();
     let seen = server.seen();
@@ -312,15 +315,15 @@ async fn polls_share_a_connection_and_a_submit_never_goes_over_an_old_one() {
 async fn https_is_spoken_to_a_trusted_authority_only() {
     let identity = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let server = Server::with_tls(&identity, |seen, before| well("t", MP4, seen, before)).await;
-    let mut trusting = Stage::with("openai", &[&server], |options| {
-        options.extra_roots_pem = Some(identity.cert.pem().into_bytes());
+    let trusting = Stage::with("openai", &[&server], |options| {
+        options.servers.extra_roots_pem = Some(identity.cert.pem().into_bytes());
     });
     trusting.run().await.unwrap();
     assert_eq!(std::fs::read(trusting.result()).unwrap(), MP4);
     let distrusting = Stage::new("openai", &[&server]);
     let error = distrusting.remote.submit(&request()).await.unwrap_err();
-    let RemoteError::Busy {
-        cause: CallError::Connect(_),
+    let UpstreamError::Busy {
+        cause: CallError::Exchange(ExchangeError::Connect(_)),
         ..
     } = error
     else {
@@ -339,11 +342,11 @@ async fn a_key_that_was_changed_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     std::fs::write(&path, "old\n").unwrap();
-    let mut stage = Stage::with("openai", &[&server], |options| {
-        options.upstreams[0].key = KeySource::File(path.clone());
+    let stage = Stage::with("openai", &[&server], |options| {
+        options.servers.key = KeySource::File(path.clone());
     });
     let error = stage.remote.submit(&request()).await.unwrap_err();
-    assert!(matches!(error, RemoteError::Busy { .. }), "{error:?}");
+    assert!(matches!(error, UpstreamError::Busy { .. }), "{error:?}");
     std::fs::write(&path, "new\n").unwrap();
     stage.timer.advance(Duration::from_mins(5));
     stage.run().await.unwrap();
@@ -351,14 +354,12 @@ async fn a_key_that_was_changed_is_read_again() {
 
 #[test]
 fn options_that_cannot_work_are_refused_at_the_start() {
-    let upstream = UpstreamOptions {
+    let upstream = NamedServer {
         name: "a".to_owned(),
         base_url: "ftp://h/v1".to_owned(),
-        key: KeySource::None,
     };
-    let options =
-        kinora_engine_upstreams::dialects::RemoteOptions::new(built_in("openai"), vec![upstream]);
-    let timer = std::sync::Arc::new(JumpTimer::default());
-    let error = RemoteServers::new(options, timer, crate::support::clock()).unwrap_err();
+    let options = RemoteOptions::new(built_in("openai"), ServerOptions::new(vec![upstream]));
+    let timer = Arc::new(JumpTimer::default());
+    let error = RemoteServers::new(options, timer, clock()).unwrap_err();
     assert!(error.to_string().contains("ftp://h/v1"));
 }

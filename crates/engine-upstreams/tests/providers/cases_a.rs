@@ -4,9 +4,8 @@ use kinora_contract::{FrameSize, Size, VideoInputs, VideoLength};
 use kinora_testkit::providers::{Ark, DashScope, GeminiOmni, Kling, MiniMax, TestProvider, Veo};
 use serde_json::{Value, json};
 
-use crate::support::{
-    FACE, FIRST, LAST, PLACE, PROMPT, ProviderCase, Requests, VOICE, and, frames, references,
-};
+use crate::common::{PROMPT, frames, references};
+use crate::support::{FACE, FIRST, LAST, PLACE, ProviderCase, Requests, VOICE, and};
 
 pub(crate) const ALL: &[ProviderCase] = &[
     ProviderCase {

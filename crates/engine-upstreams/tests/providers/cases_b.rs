@@ -6,9 +6,8 @@ use kinora_testkit::providers::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{
-    FACE, FIRST, LAST, PLACE, PROMPT, ProviderCase, Requests, VOICE, and, frames, references,
-};
+use crate::common::{PROMPT, frames, references};
+use crate::support::{FACE, FIRST, LAST, PLACE, ProviderCase, Requests, VOICE, and};
 
 pub(crate) const ALL: &[ProviderCase] = &[
     ProviderCase {

@@ -10,6 +10,8 @@
 
 mod cases_a;
 mod cases_b;
+#[path = "../common/mod.rs"]
+mod common;
 mod logs;
 mod support;
 mod table;

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use kinora_contract::{
-    Clock, FailureCode, FrameSize, RunningClock, SPEC_VERSION, Size, VideoInputs, VideoLength,
-    VideoSpec,
-};
+use kinora_contract::{FailureCode, VideoInputs, VideoSpec};
 use kinora_engine::conformance::film::{FilmSite, WorkFate};
 use kinora_engine::{
     EngineError, EngineKind, EngineOutput, FilmEngine, FilmJob, JobControl, ReferenceFile,
@@ -19,6 +16,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toml::Table;
 
+use crate::common::{MP4, clock, spec};
+
 /// A key of two parts, as some providers sign with the second.
 pub(crate) const KEY: &str = "marked-access:marked-secret";
 pub(crate) const FIRST: &str = "https://e.org/first.png";
@@ -26,7 +25,6 @@ pub(crate) const LAST: &str = "https://e.org/last.png";
 pub(crate) const FACE: &str = "https://e.org/face.png";
 pub(crate) const PLACE: &str = "https://e.org/place.png";
 pub(crate) const VOICE: &str = "https://e.org/voice.mp3";
-pub(crate) const PROMPT: &str = "A boat \"on\" a lake";
 
 /// Kinds of input, each with the line and the body of its submit.
 pub(crate) type Requests = Vec<(VideoInputs, &'static str, Value)>;
@@ -189,28 +187,6 @@ pub(crate) fn connect(mut settings: Table) -> Arc<dyn FilmEngine> {
     }
 }
 
-fn clock() -> Arc<dyn Clock> {
-    let begun = std::time::Instant::now();
-    Arc::new(RunningClock::at(0, move || begun.elapsed()))
-}
-
-pub(crate) fn spec(inputs: VideoInputs) -> VideoSpec {
-    VideoSpec {
-        version: SPEC_VERSION,
-        model: "kinora-a1".to_owned(),
-        prompt: PROMPT.to_owned(),
-        negative_prompt: None,
-        seconds: VideoLength::Fixed(5),
-        frame: FrameSize::Fixed(Size::new(1280, 720)),
-        seed: 7,
-        generate_audio: false,
-        inputs,
-        draft: false,
-        final_of: None,
-        edit: None,
-    }
-}
-
 /// `body` with the fields of `more`.
 pub(crate) fn and(body: &Value, more: Value) -> Value {
     let mut body = body.clone();
@@ -219,21 +195,6 @@ pub(crate) fn and(body: &Value, more: Value) -> Value {
     };
     body.as_object_mut().unwrap().extend(more);
     body
-}
-
-pub(crate) fn frames(first: &str, last: Option<&str>) -> VideoInputs {
-    VideoInputs::Frames {
-        first: first.to_owned(),
-        last: last.map(str::to_owned),
-    }
-}
-
-pub(crate) fn references(images: &[&str], audios: &[&str]) -> VideoInputs {
-    let owned = |urls: &[&str]| urls.iter().map(|url| (*url).to_owned()).collect();
-    VideoInputs::References {
-        images: owned(images),
-        audios: owned(audios),
-    }
 }
 
 impl FilmSite for Studio {
@@ -268,7 +229,7 @@ impl FilmSite for Studio {
     }
 
     fn film(&self) -> Vec<u8> {
-        b"\0\0\0\x18ftypisom".to_vec()
+        MP4.to_vec()
     }
 
     fn failure(&self) -> FailureCode {

@@ -10,10 +10,11 @@ use kinora_testkit::providers::{Fate, Submit};
 use serde_json::Value;
 use toml::Table;
 
+use crate::common::{frames, references, spec};
 use crate::logs::Logs;
 use crate::support::{
-    FACE, FIRST, KEY, LAST, ProviderCase, Studio, VOICE, configuration, connect, engines, frames,
-    references, set_for_test, spec,
+    FACE, FIRST, KEY, LAST, ProviderCase, Studio, VOICE, configuration, connect, engines,
+    set_for_test,
 };
 use crate::{cases_a, cases_b};
 
