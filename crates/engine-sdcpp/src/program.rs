@@ -166,7 +166,8 @@ impl ServerProgram {
     }
 }
 
-/// A command that finds the libraries beside the program.
+/// A command that finds the libraries beside the program, and that leaves out ggml's backtrace when it aborts: a debugger, which
+/// the sandbox stops, and lines in front of which the cause would be lost.
 fn command(path: &Path) -> Command {
     let mut command = Command::new(path);
     let beside = path.parent().map(Path::as_os_str).unwrap_or_default();
@@ -175,7 +176,9 @@ fn command(path: &Path) -> Command {
         folders.push(":");
         folders.push(more);
     }
-    command.env("LD_LIBRARY_PATH", folders);
+    command
+        .env("LD_LIBRARY_PATH", folders)
+        .env("GGML_NO_BACKTRACE", "1");
     command
 }
 
