@@ -1,6 +1,7 @@
 //! Connections that break, commits whose answer is lost, servers that stop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kinora_contract::{ManualClock, TaskState};
@@ -58,13 +59,15 @@ async fn a_connection_that_is_killed_under_load_costs_no_task() {
     let site = open_now(&url).await;
     let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                 WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    let accepted = Arc::new(AtomicUsize::new(0));
     let writers = (0..8).map(|writer| {
-        let site = site.clone();
+        let (site, accepted) = (site.clone(), accepted.clone());
         tokio::spawn(async move {
             let mut last = None;
             for number in 0..40 {
                 let new = task(100 * writer + number, "one");
                 let inserted = site.tasks.insert(new).await.unwrap();
+                accepted.fetch_add(1, Ordering::Relaxed);
                 assert!(
                     matches!(inserted, InsertOutcome::Inserted(_)),
                     "{inserted:?}"
@@ -75,7 +78,12 @@ async fn a_connection_that_is_killed_under_load_costs_no_task() {
         })
     });
     let writers: Vec<_> = writers.collect();
-    for _ in 0..3 {
+    // Each kill meets other transactions: a connection that is ended again and again is an outage.
+    for round in 0..3 {
+        let have_ended = || writers.iter().all(tokio::task::JoinHandle::is_finished);
+        while accepted.load(Ordering::Relaxed) < 80 * round && !have_ended() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         tokio::task::block_in_place(|| Server::shared().run(&url, kill));
     }
     let mut last = None;
