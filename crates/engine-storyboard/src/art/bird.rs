@@ -295,20 +295,14 @@ fn peck(figure: &mut BirdPose, subject: Subject, t: f32) {
 
 /// The pose of the part `name`.
 fn part_pose(figure: &BirdPose, name: &str) -> PartPose {
-    let air = figure.keeps == BirdStance::Air;
-    let [near, far] = figure.legs.map_or([None; 2], |legs| legs.map(Some));
-    let grounded = figure.keeps == BirdStance::Feet;
+    let bend = figure
+        .legs
+        .map(|[near, far]| if name.ends_with("-far") { far } else { near });
     match name {
-        "figure" => PartPose {
-            degrees: if figure.upside_down { 180.0 } else { 0.0 },
-            shift: (0.0, figure.down),
-            ..PartPose::REST
-        },
-        "body" => PartPose {
-            degrees: figure.pitch,
-            shift: (0.0, figure.sunk),
-            ..PartPose::REST
-        },
+        "figure" => {
+            PartPose::turned(if figure.upside_down { 180.0 } else { 0.0 }).shift(0.0, figure.down)
+        }
+        "body" => PartPose::turned(figure.pitch).shift(0.0, figure.sunk),
         "perch" => PartPose::shown_if(matches!(
             figure.keeps,
             BirdStance::Branch | BirdStance::Feet
@@ -323,46 +317,30 @@ fn part_pose(figure: &BirdPose, name: &str) -> PartPose {
         },
         "arm-near" => PartPose::turned(-figure.fold),
         "arm-far" => PartPose::turned(figure.fold),
-        "wing-near" | "wing-far" => figure.beat.map_or(PartPose::HIDDEN, |open| PartPose {
-            degrees: figure.pitch * 0.7 + (open - 0.4) * 12.0,
-            scale: (1.0, open),
-            ..PartPose::REST
+        "wing-near" | "wing-far" => figure.beat.map_or(PartPose::HIDDEN, |open| {
+            PartPose::turned(figure.pitch * 0.7 + (open - 0.4) * 12.0).scale(1.0, open)
         }),
         "wing-left" | "wing-right" => {
             let side = if name == "wing-left" { 1.0 } else { -1.0 };
             match figure.beat {
                 Some(open) => PartPose::turned(side * (open * 44.0 - 14.0)),
-                None => PartPose {
-                    degrees: side * -52.0,
-                    scale: (0.5, 0.8),
-                    ..PartPose::REST
-                },
+                None => PartPose::turned(side * -52.0).scale(0.5, 0.8),
             }
         }
-        "leg-near" | "leg-far" if air => PartPose::turned(figure.tuck),
-        "leg-near" if grounded => near.map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
-        "leg-far" if grounded => far.map_or(PartPose::REST, |bend| hung(bend.leg, figure.sunk)),
-        // On a branch, the trunk turns and the legs stay upright; on water, the legs are below the surface.
-        "leg-near" | "leg-far" if figure.keeps == BirdStance::Branch => {
-            PartPose::turned(-figure.pitch)
-        }
-        "leg-near" | "leg-far" => PartPose::HIDDEN,
-        "shin-near" => near.map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
-        "shin-far" => far.map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
-        "foot-near" => near.map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
-        "foot-far" => far.map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
+        "leg-near" | "leg-far" => match figure.keeps {
+            BirdStance::Air => PartPose::turned(figure.tuck),
+            BirdStance::Feet => bend.map_or(PartPose::REST, |bend| {
+                PartPose::turned(bend.leg).shift(0.0, figure.sunk)
+            }),
+            // The trunk turns and the legs stay upright.
+            BirdStance::Branch => PartPose::turned(-figure.pitch),
+            BirdStance::Water => PartPose::HIDDEN,
+        },
+        "shin-near" | "shin-far" => bend.map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
+        "foot-near" | "foot-far" => bend.map_or(PartPose::REST, |bend| PartPose::turned(bend.foot)),
         "eye" if figure.asleep => PartPose::HIDDEN,
         "eye" => PartPose::scaled(1.0, figure.eye),
         "lid" => PartPose::shown_if(figure.asleep),
         _ => PartPose::REST,
-    }
-}
-
-/// A leg, which turns and sinks with the trunk.
-fn hung(degrees: f32, sunk: f32) -> PartPose {
-    PartPose {
-        degrees,
-        shift: (0.0, sunk),
-        ..PartPose::REST
     }
 }

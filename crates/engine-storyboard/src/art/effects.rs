@@ -64,17 +64,13 @@ pub(super) fn flag(pen: &mut Pen, pole: (f32, f32), size: (f32, f32), t: f32, co
         let lift = (t * 5.0 - at * 5.2).sin() * at * size.1 * 0.3;
         (pole.0 + size.0 * at, pole.1 + lift)
     };
-    let upper = (0..=PARTS).map(wave);
-    let lower = (0..=PARTS).rev().map(wave).map(|(x, y)| (x, y + size.1));
-    let cloth: Vec<(f32, f32)> = upper.chain(lower).collect();
-    pen.shape(&cloth, colour);
-    let fold = (PARTS / 2..=PARTS).map(wave);
-    let under = (PARTS / 2..=PARTS)
-        .rev()
-        .map(wave)
-        .map(|(x, y)| (x, y + size.1));
-    let end: Vec<(f32, f32)> = fold.chain(under).collect();
-    pen.shape(&end, Ink::Flat(Rgb::BLACK, 0.1));
+    // All of the cloth, and a shade over its outer half.
+    for (from, ink) in [(0, colour.into()), (PARTS / 2, Ink::Flat(Rgb::BLACK, 0.1))] {
+        let upper = (from..=PARTS).map(wave);
+        let lower = upper.clone().rev().map(|(x, y)| (x, y + size.1));
+        let cloth: Vec<(f32, f32)> = upper.chain(lower).collect();
+        pen.shape(&cloth, ink);
+    }
 }
 
 /// A flame with its foot at `at`, `half` as wide on each side and `long`, to the `down` (1.0) or up (-1.0).

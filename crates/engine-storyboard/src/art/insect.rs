@@ -43,19 +43,12 @@ fn flier(subject: Subject, name: &str, m: &ActMoment) -> PartPose {
         _ => 1.0,
     };
     match (name, subject) {
-        ("figure", Subject::Butterfly) => PartPose {
-            degrees: 14.0 + 6.0 * folding * (t * 1.3).sin(),
-            shift: (0.0, -2.0 * (t * 9.0 + 0.8).sin() * folding),
-            ..PartPose::REST
-        },
-        ("figure", _) => PartPose {
-            degrees: 4.0 * folding * (t * 1.9).sin(),
-            shift: (
-                1.6 * (t * 2.3).sin() * folding,
-                1.8 * (t * 3.1).cos() * folding,
-            ),
-            ..PartPose::REST
-        },
+        ("figure", Subject::Butterfly) => PartPose::turned(14.0 + 6.0 * folding * (t * 1.3).sin())
+            .shift(0.0, -2.0 * (t * 9.0 + 0.8).sin() * folding),
+        ("figure", _) => PartPose::turned(4.0 * folding * (t * 1.9).sin()).shift(
+            1.6 * (t * 2.3).sin() * folding,
+            1.8 * (t * 3.1).cos() * folding,
+        ),
         ("wing-left" | "wing-right", _) => {
             let beat = 0.58 + 0.42 * (t * 9.0).sin();
             let slow = 0.5 + 0.45 * (t * 1.5).sin();
@@ -76,11 +69,8 @@ fn flier(subject: Subject, name: &str, m: &ActMoment) -> PartPose {
 /// A wing too fast to see: it alternates between two positions.
 fn whirr(t: f32, late: f32, folding: f32) -> PartPose {
     let beat = (t * 41.0 + late).sin() * folding;
-    PartPose {
-        degrees: 16.0 * beat - 40.0 * (1.0 - folding),
-        scale: (1.0, 0.8 + 0.2 * beat - 0.2 * (1.0 - folding)),
-        ..PartPose::REST
-    }
+    PartPose::turned(16.0 * beat - 40.0 * (1.0 - folding))
+        .scale(1.0, 0.8 + 0.2 * beat - 0.2 * (1.0 - folding))
 }
 
 /// A crawler on six or eight legs: its steps follow the distance covered.
@@ -108,12 +98,8 @@ pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &SubjectColours, m: &ActMome
             // All legs share one stride, regardless of length.
             (step.ahead * 30.0, step.up * length)
         } else if dances {
-            (
-                0.0,
-                5.0 * (t * 12.0 + nth as f32 * std::f32::consts::PI)
-                    .sin()
-                    .max(0.0),
-            )
+            let beat = t * 12.0 + nth as f32 * std::f32::consts::PI;
+            (0.0, 5.0 * beat.sin().max(0.0))
         } else {
             (0.0, 0.0)
         };
@@ -123,10 +109,8 @@ pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &SubjectColours, m: &ActMome
     rig.draw(pen, look, &|name| {
         let (first, rest) = name.split_once('-').unwrap_or((name, ""));
         match first {
-            "leg" => bend(rest).map_or(PartPose::REST, |bend| PartPose {
-                degrees: bend.leg,
-                shift: (0.0, down),
-                ..PartPose::REST
+            "leg" => bend(rest).map_or(PartPose::REST, |bend| {
+                PartPose::turned(bend.leg).shift(0.0, down)
             }),
             "shin" => bend(rest).map_or(PartPose::REST, |bend| PartPose::turned(bend.shin)),
             _ => crawler(name, m, t, down),

@@ -154,6 +154,12 @@ fn drawing(subject: Subject) -> Option<&'static Rig> {
     Rig::named(&drawing_name(subject))
 }
 
+/// The number that a part's name ends with, as in `seat-3`, or 0.0.
+fn part_number(name: &str) -> f32 {
+    let digits = name.rsplit('-').next().unwrap_or_default();
+    digits.parse().unwrap_or(0.0)
+}
+
 /// Draws the subject's own drawing with parts posed by `pose`.
 fn plain(pen: &mut Pen, subject: Subject, look: &SubjectColours, pose: &dyn Fn(&str) -> PartPose) {
     if let Some(rig) = drawing(subject) {

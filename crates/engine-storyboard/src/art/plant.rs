@@ -3,7 +3,7 @@
 use tiny_skia::Transform;
 
 use super::rig::PartPose;
-use super::{ActMoment, SubjectColours};
+use super::{ActMoment, SubjectColours, part_number};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::pen::{Ink, Pen, smooth as curve};
 use crate::subject::{Act, Subject};
@@ -32,12 +32,6 @@ fn open(subject: Subject, m: &ActMoment) -> f32 {
     }
 }
 
-/// The number at the end of a part's name.
-fn nth(part: &str) -> f32 {
-    let digits = part.rsplit('-').next().unwrap_or_default();
-    digits.parse().unwrap_or(0.0)
-}
-
 fn pose(subject: Subject, m: &ActMoment, part: &str) -> PartPose {
     let lively = match m.act {
         Act::Dance | Act::Wave | Act::Jump => 3.0,
@@ -51,10 +45,10 @@ fn pose(subject: Subject, m: &ActMoment, part: &str) -> PartPose {
     let kind = part.split('-').next().unwrap_or_default();
     match (subject, kind) {
         (Subject::Cactus, _) if m.act != Act::Dance => match kind {
-            "branch" => wave(0.5, 0.8, nth(part)),
+            "branch" => wave(0.5, 0.8, part_number(part)),
             _ => PartPose::REST,
         },
-        (Subject::Flower, "petal") => folded(nth(part) * 45.0, open(subject, m)),
+        (Subject::Flower, "petal") => folded(part_number(part) * 45.0, open(subject, m)),
         (Subject::Sunflower, "petal" | "back") => {
             let open = open(subject, m);
             PartPose::scaled(0.5 + 0.5 * open, 0.5 + 0.5 * open)
@@ -67,8 +61,8 @@ fn pose(subject: Subject, m: &ActMoment, part: &str) -> PartPose {
         (Subject::Palm, "crown") => wave(1.2, 0.8, 0.0),
         (_, "crown") => wave(0.8, 0.8, 0.0),
         (_, "clump") => wave(1.8, 1.15, part.len() as f32),
-        (_, "tier") => wave(0.5 + 0.4 * nth(part), 0.95, 0.5 * nth(part)),
-        (_, "frond") => wave(4.5, 1.3, nth(part) * 0.9),
+        (_, "tier") => wave(0.5 + 0.4 * part_number(part), 0.95, 0.5 * part_number(part)),
+        (_, "frond") => wave(4.5, 1.3, part_number(part) * 0.9),
         (_, "branch") => wave(1.3, 0.9, part.len() as f32 * 0.7),
         (_, "stem") => wave(1.8, 0.9, 0.0),
         (_, "head") => wave(3.0, 0.9, -0.6),

@@ -2,27 +2,35 @@
 //! `drawings/README.md` describes, nothing from disk, and poses parts as the caller decides.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use roxmltree::{Document, Node};
-use tiny_skia::{Path, PathBuilder, Rect, Transform};
+use tiny_skia::{Path, PathBuilder, Point, Rect, Transform};
 
 use super::SubjectColours;
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
 
-/// A drawing in a square of 100 by 100, y down.
+/// A drawing in a square of 100 by 100, y down, or a part of one: shapes and smaller parts about a joint.
 #[derive(Clone, Debug)]
 pub(super) struct Rig {
-    root: RigPart,
+    name: String,
+    joint: (f32, f32),
+    place: Transform,
+    items: Vec<RigItem>,
+}
+
+#[derive(Clone, Debug)]
+enum RigItem {
+    Shape(Box<RigShape>),
+    Part(Rig),
 }
 
 impl Rig {
     /// The drawing of that name, parsed at its first use; `None` if there is none.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
-        static RIGS: OnceLock<Mutex<BTreeMap<String, Option<&'static Rig>>>> = OnceLock::new();
-        let rigs = RIGS.get_or_init(Mutex::default);
-        let mut rigs = rigs.lock().unwrap_or_else(PoisonError::into_inner);
+        static RIGS: Mutex<BTreeMap<String, Option<&'static Rig>>> = Mutex::new(BTreeMap::new());
+        let mut rigs = RIGS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = rigs.get(name) {
             return *known;
         }
@@ -40,9 +48,7 @@ impl Rig {
     /// A sentence that names the element outside the subset.
     fn parse(svg: &str) -> Result<Self, String> {
         let document = Document::parse(svg).map_err(|error| error.to_string())?;
-        Ok(Self {
-            root: parse_part(document.root_element(), 0)?,
-        })
+        parse_part(document.root_element(), 0)
     }
 
     /// Draws it. `pose` gives the pose of each part by its name.
@@ -52,32 +58,55 @@ impl Rig {
         look: &SubjectColours,
         pose: &dyn Fn(&str) -> PartPose,
     ) {
-        draw(&self.root, pen, look, pose);
+        // Groups without a name only place what is in them.
+        let posed = if self.name.is_empty() {
+            PartPose::REST
+        } else {
+            pose(&self.name)
+        };
+        if posed.hidden {
+            return;
+        }
+        pen.within(self.place.pre_concat(posed.about(self.joint)), |pen| {
+            for item in &self.items {
+                match item {
+                    RigItem::Part(part) => part.draw(pen, look, pose),
+                    RigItem::Shape(shape) => shape.draw(pen, look),
+                }
+            }
+        });
     }
 
     /// The joint of the first part of that name, at rest.
     pub(super) fn joint(&self, name: &str) -> Option<(f32, f32)> {
-        joint(&self.root, name, Transform::identity())
+        self.joint_under(name, Transform::identity())
     }
 
-    /// The names of its parts.
+    fn joint_under(&self, name: &str, outer: Transform) -> Option<(f32, f32)> {
+        let onto = outer.pre_concat(self.place);
+        if self.name == name {
+            let mut point = Point::from(self.joint);
+            onto.map_point(&mut point);
+            return Some((point.x, point.y));
+        }
+        self.items.iter().find_map(|item| match item {
+            RigItem::Part(part) => part.joint_under(name, onto),
+            RigItem::Shape(_) => None,
+        })
+    }
+
+    /// The names of it and its parts.
     #[cfg(test)]
     pub(super) fn parts(&self) -> Vec<&str> {
-        fn walk<'a>(part: &'a RigPart, names: &mut Vec<&'a str>) {
-            names.push(&part.name);
-            for item in &part.items {
-                if let RigItem::Part(part) = item {
-                    walk(part, names);
-                }
+        let mut names = vec![self.name.as_str()];
+        for item in &self.items {
+            if let RigItem::Part(part) = item {
+                names.extend(part.parts());
             }
         }
-        let mut names = Vec::new();
-        walk(&self.root, &mut names);
         names
     }
 }
-
-// The parts of a drawing: shapes about joints, posed and drawn.
 
 /// The pose of a part about its joint.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,16 +138,26 @@ impl PartPose {
     }
 
     pub(super) const fn shifted(right: f32, down: f32) -> Self {
-        Self {
-            shift: (right, down),
-            ..Self::REST
-        }
+        Self::REST.shift(right, down)
     }
 
     pub(super) const fn scaled(across: f32, down: f32) -> Self {
+        Self::REST.scale(across, down)
+    }
+
+    /// It, with that offset.
+    pub(super) const fn shift(self, right: f32, down: f32) -> Self {
+        Self {
+            shift: (right, down),
+            ..self
+        }
+    }
+
+    /// It, with that scale.
+    pub(super) const fn scale(self, across: f32, down: f32) -> Self {
         Self {
             scale: (across, down),
-            ..Self::REST
+            ..self
         }
     }
 
@@ -167,53 +206,6 @@ struct RigShape {
     snow_only: bool,
 }
 
-#[derive(Clone, Debug)]
-enum RigItem {
-    Shape(Box<RigShape>),
-    Part(RigPart),
-}
-
-#[derive(Clone, Debug)]
-struct RigPart {
-    name: String,
-    joint: (f32, f32),
-    place: Transform,
-    items: Vec<RigItem>,
-}
-
-fn joint(part: &RigPart, name: &str, outer: Transform) -> Option<(f32, f32)> {
-    let onto = outer.pre_concat(part.place);
-    if part.name == name {
-        let mut point = tiny_skia::Point::from_xy(part.joint.0, part.joint.1);
-        onto.map_point(&mut point);
-        return Some((point.x, point.y));
-    }
-    part.items.iter().find_map(|item| match item {
-        RigItem::Part(part) => joint(part, name, onto),
-        RigItem::Shape(_) => None,
-    })
-}
-
-fn draw(part: &RigPart, pen: &mut Pen, look: &SubjectColours, pose: &dyn Fn(&str) -> PartPose) {
-    // Groups without a name only place what is in them.
-    let posed = if part.name.is_empty() {
-        PartPose::REST
-    } else {
-        pose(&part.name)
-    };
-    if posed.hidden {
-        return;
-    }
-    pen.within(part.place.pre_concat(posed.about(part.joint)), |pen| {
-        for item in &part.items {
-            match item {
-                RigItem::Part(part) => draw(part, pen, look, pose),
-                RigItem::Shape(shape) => shape.draw(pen, look),
-            }
-        }
-    });
-}
-
 impl RigShape {
     fn draw(&self, pen: &mut Pen, look: &SubjectColours) {
         if self.lit_only && !look.lit || self.snow_only && !look.snowy {
@@ -256,7 +248,7 @@ impl RigShape {
 /// Maximum nesting of parts, across files.
 const DEPTH_MAX: usize = 12;
 
-fn parse_part(node: Node<'_, '_>, depth: usize) -> Result<RigPart, String> {
+fn parse_part(node: Node<'_, '_>, depth: usize) -> Result<Rig, String> {
     if depth > DEPTH_MAX {
         return Err("parts are nested too deeply".to_owned());
     }
@@ -276,7 +268,7 @@ fn parse_part(node: Node<'_, '_>, depth: usize) -> Result<RigPart, String> {
         },
         None => (50.0, 50.0),
     };
-    Ok(RigPart {
+    Ok(Rig {
         name: node.attribute("id").unwrap_or_default().to_owned(),
         joint,
         place: parse_transform(node)?,
@@ -285,7 +277,7 @@ fn parse_part(node: Node<'_, '_>, depth: usize) -> Result<RigPart, String> {
 }
 
 /// `<use href="FILE#PART">`: a part of another drawing, or of the same one without a file name.
-fn parse_use(node: Node<'_, '_>, depth: usize) -> Result<RigPart, String> {
+fn parse_use(node: Node<'_, '_>, depth: usize) -> Result<Rig, String> {
     let href = node.attribute("href").unwrap_or_default();
     let (file, id) = href
         .split_once('#')
@@ -307,7 +299,7 @@ fn parse_use(node: Node<'_, '_>, depth: usize) -> Result<RigPart, String> {
         .find(|node| node.attribute("id") == Some(id))
         .ok_or_else(|| format!("there is no part \"{href}\""))?;
     let inner = parse_part(found, depth)?;
-    Ok(RigPart {
+    Ok(Rig {
         name: node.attribute("id").unwrap_or_default().to_owned(),
         joint: inner.joint,
         place: parse_transform(node)?,
@@ -480,206 +472,28 @@ macro_rules! drawings {
 }
 
 drawings! {
-    "airship"
-    "ambulance"
-    "apple"
-    "ball"
-    "balloon"
-    "banana"
-    "bare-tree"
-    "barn"
-    "bat"
-    "bear"
-    "bed"
-    "bee"
-    "bell"
-    "bench"
-    "bicycle"
-    "bird"
-    "boat"
-    "book"
-    "bottle"
-    "bread"
-    "bridge"
-    "burger"
-    "bus"
-    "bush"
-    "butterfly"
-    "cactus"
-    "cake"
-    "camel"
-    "camera"
-    "campfire"
-    "candle"
-    "canoe"
-    "car"
-    "carrot"
-    "castle"
-    "cat"
-    "chair"
-    "cheese"
-    "cherry-tree"
-    "chicken"
-    "church"
-    "clock"
-    "cow"
-    "crab"
-    "crocodile"
-    "crown"
-    "crystal"
-    "cup"
-    "deer"
-    "dinosaur"
-    "dog"
-    "dolphin"
-    "donkey"
-    "door"
-    "doughnut"
-    "dragon"
-    "dragonfly"
-    "drone"
-    "drum"
-    "duck"
-    "eagle"
-    "egg"
-    "elephant"
-    "factory"
-    "ferris-wheel"
-    "fire-engine"
-    "fish"
-    "flamingo"
-    "flower"
-    "fountain"
-    "fox"
-    "frog"
-    "gift"
-    "giraffe"
-    "glass"
-    "globe"
-    "goat"
-    "grapes"
-    "guitar"
-    "heart"
-    "hedgehog"
-    "helicopter"
-    "hippo"
-    "horse"
-    "hot-air-balloon"
-    "hourglass"
-    "house"
-    "ice-cream"
-    "iceberg"
-    "igloo"
-    "jellyfish"
-    "kangaroo"
-    "key"
-    "kite"
-    "ladybug"
-    "lamp"
-    "lamp-post"
-    "lantern"
-    "laptop"
-    "lemon"
-    "letter"
-    "lighthouse"
-    "lion"
-    "monkey"
-    "motorcycle"
-    "mouse"
-    "mushroom"
-    "octopus"
-    "orange"
-    "owl"
-    "palm-tree"
-    "panda"
-    "parrot"
-    "parts-bird"
-    "parts-building"
-    "parts-fair"
-    "parts-flame"
-    "parts-heads"
-    "parts-light"
-    "parts-palm"
-    "parts-people-bicycle"
-    "parts-people-hair"
-    "parts-people-hats"
-    "parts-people-heads"
-    "parts-people-horse"
-    "parts-people-limbs"
-    "parts-people-odd"
-    "parts-people-props"
-    "parts-people-torsos"
-    "parts-petals"
-    "parts-train"
-    "parts-vehicle"
-    "penguin"
-    "phone"
-    "piano"
-    "pig"
-    "pine"
-    "pizza"
-    "plane"
-    "planet"
-    "polar-bear"
-    "police-car"
-    "pumpkin"
-    "pyramid"
-    "rabbit"
-    "rhino"
-    "rocket"
-    "rose"
-    "sailing-ship"
-    "satellite"
-    "seal"
-    "shark"
-    "sheep"
-    "ship"
-    "skyscraper"
-    "sled"
-    "snail"
-    "snake"
-    "snowman"
-    "sofa"
-    "soup"
-    "spaceship"
-    "spider"
-    "squirrel"
-    "statue"
-    "steam-train"
-    "strawberry"
-    "submarine"
-    "suitcase"
-    "sunflower"
-    "swan"
-    "sword"
-    "table"
-    "taxi"
-    "teapot"
-    "teddy-bear"
-    "telescope"
-    "television"
-    "temple"
-    "tent"
-    "tiger"
-    "tower"
-    "tractor"
-    "train"
-    "tram"
-    "treasure-chest"
-    "tree"
-    "truck"
-    "tulip"
-    "turtle"
-    "unicorn"
-    "vase"
-    "violin"
-    "volcano"
-    "waterfall"
-    "watermelon"
-    "whale"
-    "windmill"
-    "wolf"
-    "zebra"
+    "airship" "ambulance" "apple" "ball" "balloon" "banana" "bare-tree" "barn" "bat" "bear" "bed"
+    "bee" "bell" "bench" "bicycle" "bird" "boat" "book" "bottle" "bread" "bridge" "burger" "bus"
+    "bush" "butterfly" "cactus" "cake" "camel" "camera" "campfire" "candle" "canoe" "car" "carrot"
+    "castle" "cat" "chair" "cheese" "cherry-tree" "chicken" "church" "clock" "cow" "crab"
+    "crocodile" "crown" "crystal" "cup" "deer" "dinosaur" "dog" "dolphin" "donkey" "door" "doughnut"
+    "dragon" "dragonfly" "drone" "drum" "duck" "eagle" "egg" "elephant" "factory" "ferris-wheel"
+    "fire-engine" "fish" "flamingo" "flower" "fountain" "fox" "frog" "gift" "giraffe" "glass"
+    "globe" "goat" "grapes" "guitar" "heart" "hedgehog" "helicopter" "hippo" "horse"
+    "hot-air-balloon" "hourglass" "house" "ice-cream" "iceberg" "igloo" "jellyfish" "kangaroo" "key"
+    "kite" "ladybug" "lamp" "lamp-post" "lantern" "laptop" "lemon" "letter" "lighthouse" "lion"
+    "monkey" "motorcycle" "mouse" "mushroom" "octopus" "orange" "owl" "palm-tree" "panda" "parrot"
+    "parts-bird" "parts-building" "parts-fair" "parts-flame" "parts-heads" "parts-light"
+    "parts-palm" "parts-people-bicycle" "parts-people-hair" "parts-people-hats" "parts-people-heads"
+    "parts-people-horse" "parts-people-limbs" "parts-people-odd" "parts-people-props"
+    "parts-people-torsos" "parts-petals" "parts-train" "parts-vehicle" "penguin" "phone" "piano"
+    "pig" "pine" "pizza" "plane" "planet" "polar-bear" "police-car" "pumpkin" "pyramid" "rabbit"
+    "rhino" "rocket" "rose" "sailing-ship" "satellite" "seal" "shark" "sheep" "ship" "skyscraper"
+    "sled" "snail" "snake" "snowman" "sofa" "soup" "spaceship" "spider" "squirrel" "statue"
+    "steam-train" "strawberry" "submarine" "suitcase" "sunflower" "swan" "sword" "table" "taxi"
+    "teapot" "teddy-bear" "telescope" "television" "temple" "tent" "tiger" "tower" "tractor" "train"
+    "tram" "treasure-chest" "tree" "truck" "tulip" "turtle" "unicorn" "vase" "violin" "volcano"
+    "waterfall" "watermelon" "whale" "windmill" "wolf" "zebra"
 }
 
 #[cfg(test)]

@@ -124,30 +124,20 @@ fn part_pose(subject: Subject, name: &str, m: &ActMoment) -> PartPose {
         // within it.
         ("figure", _) if m.act == Act::Jump => {
             let (pitch, under) = leap(m.t, heavy(subject));
-            PartPose {
-                degrees: pitch,
-                shift: (0.0, under),
-                ..PartPose::REST
-            }
+            PartPose::turned(pitch).shift(0.0, under)
         }
         ("figure", Subject::Whale | Subject::Dolphin) => PartPose::turned(2.5 * (turn + 2.2).sin()),
         ("figure", _) => PartPose::turned(1.5 * (t * 0.7).sin()),
         // From the side, a tail that beats sideways looks shorter.
-        ("rear", Subject::Shark) => PartPose {
-            degrees: 3.0 * turn.sin(),
-            scale: (1.0 - 0.07 * turn.sin(), 1.0),
-            ..PartPose::REST
-        },
-        ("tail", Subject::Shark) => PartPose {
-            degrees: 5.0 * (turn - 0.8).sin(),
-            scale: (0.82 + 0.18 * (turn - 0.8).cos(), 1.0),
-            ..PartPose::REST
-        },
-        ("tail", Subject::Fish) => PartPose {
-            degrees: 8.0 * turn.sin(),
-            scale: (0.78 + 0.22 * turn.cos(), 1.0),
-            ..PartPose::REST
-        },
+        ("rear", Subject::Shark) => {
+            PartPose::turned(3.0 * turn.sin()).scale(1.0 - 0.07 * turn.sin(), 1.0)
+        }
+        ("tail", Subject::Shark) => {
+            PartPose::turned(5.0 * (turn - 0.8).sin()).scale(0.82 + 0.18 * (turn - 0.8).cos(), 1.0)
+        }
+        ("tail", Subject::Fish) => {
+            PartPose::turned(8.0 * turn.sin()).scale(0.78 + 0.22 * turn.cos(), 1.0)
+        }
         ("rear", _) => PartPose::turned(reach * turn.sin()),
         ("tail", Subject::Seal) => PartPose::turned(4.0 * (t * 1.7).sin()),
         ("tail", _) => PartPose::turned(1.5 * reach * (turn - 0.9).sin()),
@@ -203,17 +193,11 @@ fn seal(m: &ActMoment, t: f32) -> PartPose {
     match m.act {
         Act::Walk | Act::Run | Act::Move => {
             let turn = m.gone * 100.0 / 14.0 * TAU;
-            PartPose {
-                degrees: 4.0 * turn.sin(),
-                shift: (0.0, -2.5 * turn.sin().max(0.0)),
-                ..PartPose::REST
-            }
+            PartPose::turned(4.0 * turn.sin()).shift(0.0, -2.5 * turn.sin().max(0.0))
         }
-        Act::Swim => PartPose {
-            degrees: 24.0 + 4.0 * (t * 2.0).sin(),
-            shift: (0.0, 12.0 + 1.5 * (t * 1.4).sin()),
-            ..PartPose::REST
-        },
+        Act::Swim => {
+            PartPose::turned(24.0 + 4.0 * (t * 2.0).sin()).shift(0.0, 12.0 + 1.5 * (t * 1.4).sin())
+        }
         Act::Dance | Act::Play => PartPose::turned(5.0 * (t * TAU).sin()),
         _ => PartPose::REST,
     }

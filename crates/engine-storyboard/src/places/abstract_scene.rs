@@ -1,13 +1,12 @@
 //! The scene of a prompt that names no place: discs, ribbons and hills of pure colour, moving
 //! slowly.
 
-use super::cast;
-use super::heavens::SkyOrb;
+use super::{cast, particles};
 use crate::lexicon::Mood;
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::layer::Heave;
 use crate::raster::noise::cloudy;
-use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::particles::ParticleKind;
 use crate::raster::pen::Ink;
 use crate::raster::wash::WashBlend;
 use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
@@ -69,7 +68,7 @@ pub(super) fn paint_abstract(stage: &mut SceneBuilder<'_>) {
     let area = [0.0, 0.0, width, height];
     let count = (60.0 * width / unit) as usize;
     stage.rng.switch_to("dust", 0.0);
-    let dust = Particles::new(ParticleKind::Dust, count, area, unit, pale, &mut stage.rng);
+    let dust = particles(stage, ParticleKind::Dust, count, area, pale);
     stage.add_particles(dust.at_depth(0.3));
     let inks = [
         middle.mix(light, 0.35),
@@ -81,13 +80,7 @@ pub(super) fn paint_abstract(stage: &mut SceneBuilder<'_>) {
     for (index, ink) in inks.into_iter().enumerate() {
         ribbon(stage, index, ink, pale);
         if index == 1 {
-            let orb = SkyOrb {
-                x: cx,
-                y: cy,
-                radius: 0.0,
-                shows: true,
-            };
-            cast::place_fliers(stage, height * 0.7, orb);
+            cast::place_fliers(stage, height * 0.7, cx);
         }
     }
     let floor = height * 0.86;
@@ -115,22 +108,15 @@ fn veil(stage: &mut SceneBuilder<'_>, pale: Rgb, deep: Rgb) {
 fn disc(stage: &mut SceneBuilder<'_>, (x, y): (f32, f32), radius: f32, warm: Rgb, pale: Rgb) {
     stage.rng.switch_to("disc", 0.0);
     let rings = stage.rng.below(2);
-    let plane = PlaneLayout {
-        brush: 0.03,
-        ..PlaneLayout::new(0.15, y - radius * 1.9, y + radius * 1.9)
-    };
+    let plane = PlaneLayout::new(0.15, y - radius * 1.9, y + radius * 1.9).brushed(0.03);
     stage.add_plane(plane, |pen, _, _| {
         pen.glow(x, y, radius * 1.8, pale, 0.35);
-        pen.circle(
-            x,
-            y,
-            radius,
-            Ink::down(y - radius, pale.mix(warm, 0.3), y + radius, warm),
-        );
+        let ink = Ink::down(y - radius, pale.mix(warm, 0.3), y + radius, warm);
+        pen.circle(x, y, radius, ink);
         if rings == 1 {
             for n in 1..4 {
-                let ring =
-                    tiny_skia::PathBuilder::from_circle(x, y, radius * (1.0 + 0.16 * n as f32));
+                let out = radius * (1.0 + 0.16 * n as f32);
+                let ring = tiny_skia::PathBuilder::from_circle(x, y, out);
                 pen.line(ring, radius * 0.012, Ink::Flat(pale, 0.5 - 0.12 * n as f32));
             }
         }
@@ -166,14 +152,10 @@ fn ribbon(stage: &mut SceneBuilder<'_>, index: usize, ink: Rgb, pale: Rgb) {
         let line = SceneBuilder::profile(left, right, 4.0, height * 1.25, move |x| {
             base + wave * cloudy(seed, x / (unit * 0.75), 0.4, 2) * 1.3 + (x - middle) * tilt
         });
+        let (upper, lower) = (ink.lift(0.06), ink.lift(-0.06));
         pen.shape(
             &line,
-            Ink::down(
-                base - wave,
-                ink.lift(0.06),
-                base + unit * 0.5,
-                ink.lift(-0.06),
-            ),
+            Ink::down(base - wave, upper, base + unit * 0.5, lower),
         );
         let rim: Vec<(f32, f32)> = line.iter().copied().take(line.len() - 2).collect();
         pen.stroke(&rim, unit * 0.004, Ink::Flat(edge, 0.6));

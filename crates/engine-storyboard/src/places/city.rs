@@ -44,8 +44,8 @@ pub(super) fn paint_city(stage: &mut SceneBuilder<'_>) {
     for (index, (depth, tall, wide, distance)) in rows.into_iter().enumerate() {
         // Before the nearest row: birds pass behind its houses.
         if index == 2 {
-            sky::add_bloom(stage, orb, 0.45);
-            cast::place_fliers(stage, street.foot * 0.86, orb);
+            sky::add_bloom(stage, (orb.x, orb.y), 0.45);
+            cast::place_fliers(stage, street.foot * 0.86, orb.x);
         }
         let row = HouseRow {
             depth,
@@ -65,13 +65,8 @@ pub(super) fn paint_city(stage: &mut SceneBuilder<'_>) {
         (StreetLane::Pavement, 1.0),
     ] {
         let row = street.row(lane, height);
-        cast::place_standing(
-            stage,
-            &seats,
-            &|one| street_lane(one) == lane,
-            depth,
-            &|_| row,
-        );
+        let wanted = |one| street_lane(one) == lane;
+        cast::place_standing(stage, &seats, &wanted, depth, &|_| row);
     }
     lamps(stage, street.foot);
 }
@@ -89,23 +84,15 @@ fn buildings(stage: &mut SceneBuilder<'_>, row: HouseRow) {
         Rgb::hex(0x37_d6e0),
         palette.lamp,
     ];
-    let plane = PlaneLayout {
-        brush: 0.05,
-        ..PlaneLayout::new(
-            row.depth,
-            row.foot - row.tall.1 - unit * 0.15,
-            row.foot + 2.0,
-        )
-    };
+    let highest = row.foot - row.tall.1 - unit * 0.15;
+    let plane = PlaneLayout::new(row.depth, highest, row.foot + 2.0);
     let wall = palette.wall;
     let snow = (stage.reading.is_snowy()).then(|| palette.lit(Rgb::hex(0xf2_f6fb), row.distance));
     stage.add_plane(plane, |pen, left, right| {
         let mut x = left - rng.range(0.0, row.wide.0);
         while x < right {
-            let (wide, tall) = (
-                rng.range(row.wide.0, row.wide.1),
-                rng.range(row.tall.0, row.tall.1),
-            );
+            let wide = rng.range(row.wide.0, row.wide.1);
+            let tall = rng.range(row.tall.0, row.tall.1);
             let tone = wall
                 .lift(rng.signed() * 0.07)
                 .mix(palette.sand, rng.unit() * 0.3);
@@ -113,20 +100,10 @@ fn buildings(stage: &mut SceneBuilder<'_>, row: HouseRow) {
             let face = palette.lit(tone, row.distance).mix(Rgb::BLACK, 1.0 - dim);
             let top = row.foot - tall;
             let haze = face.mix(palette.haze, 0.3 + 0.25 * row.distance);
-            pen.rect(
-                x,
-                top,
-                wide,
-                tall + 2.0,
-                Ink::down(top, face, row.foot, haze),
-            );
-            pen.rect(
-                x + wide * 0.72,
-                top,
-                wide * 0.28,
-                tall,
-                Ink::Flat(Rgb::BLACK, 0.1),
-            );
+            let ink = Ink::down(top, face, row.foot, haze);
+            let shade = Ink::Flat(Rgb::BLACK, 0.1);
+            pen.rect(x, top, wide, tall + 2.0, ink);
+            pen.rect(x + wide * 0.72, top, wide * 0.28, tall, shade);
             // Lights and signs by night move no house.
             let mut own = rng.fork("house");
             roof(pen, x, top, wide, face, &mut own);
@@ -145,54 +122,23 @@ fn buildings(stage: &mut SceneBuilder<'_>, row: HouseRow) {
 }
 
 fn roof(pen: &mut Pen, x: f32, top: f32, wide: f32, face: Rgb, rng: &mut Rng) {
-    match rng.below(4) {
-        0 => {
-            pen.rect(
-                x + wide * 0.2,
-                top - wide * 0.16,
-                wide * 0.6,
-                wide * 0.17,
-                face,
-            );
-            pen.rect(
-                x + wide * 0.49,
-                top - wide * 0.5,
-                wide * 0.025,
-                wide * 0.36,
-                face,
-            );
-        }
-        1 => pen.rect(
-            x + wide * 0.12,
-            top - wide * 0.1,
-            wide * 0.22,
-            wide * 0.11,
+    // Boxes on the roof as shares of its width: left, top, width and height.
+    let boxes: &[[f32; 4]] = match rng.below(4) {
+        0 => &[[0.2, 0.16, 0.6, 0.17], [0.49, 0.5, 0.025, 0.36]],
+        1 => &[[0.12, 0.1, 0.22, 0.11]],
+        2 => &[],
+        _ => &[[0.6, 0.12, 0.14, 0.13], [0.25, 0.2, 0.02, 0.2]],
+    };
+    for [left, up, across, tall] in boxes {
+        let (x, y) = (x + wide * left, top - wide * up);
+        pen.rect(x, y, wide * across, wide * tall, face);
+    }
+    if boxes.is_empty() {
+        let (right, foot) = (x + wide, top + 0.5);
+        pen.shape(
+            &[(x, foot), (right, foot), (right, top - wide * 0.14)],
             face,
-        ),
-        2 => pen.shape(
-            &[
-                (x, top + 0.5),
-                (x + wide, top + 0.5),
-                (x + wide, top - wide * 0.14),
-            ],
-            face,
-        ),
-        _ => {
-            pen.rect(
-                x + wide * 0.6,
-                top - wide * 0.12,
-                wide * 0.14,
-                wide * 0.13,
-                face,
-            );
-            pen.rect(
-                x + wide * 0.25,
-                top - wide * 0.2,
-                wide * 0.02,
-                wide * 0.2,
-                face,
-            );
-        }
+        );
     }
 }
 
@@ -219,10 +165,8 @@ fn windows(
     let warm = palette.lamp.mix(palette.haze, row.distance * 0.55);
     for storey in 0..storeys {
         for column in 0..columns {
-            let (wx, wy) = (
-                x + cell * (0.55 + column as f32),
-                top + h * (0.9 + storey as f32 * 1.9),
-            );
+            let wx = x + cell * (0.55 + column as f32);
+            let wy = top + h * (0.9 + storey as f32 * 1.9);
             // No windows in the lowest storey.
             if wy + h > row.foot - h {
                 continue;
@@ -255,19 +199,10 @@ fn sign(
     let sx = x + rng.range(0.05, 0.8) * (wide - w);
     let sy = top + tall * rng.range(0.25, 0.62);
     pen.glow(sx + w * 0.5, sy + h * 0.5, w.max(h) * 1.1, colour, 0.4);
-    pen.rect(
-        sx - unit * 0.003,
-        sy - unit * 0.003,
-        w + unit * 0.006,
-        h + unit * 0.006,
-        colour.lift(-0.2),
-    );
+    let (rim, both) = (unit * 0.003, unit * 0.006);
+    pen.rect(sx - rim, sy - rim, w + both, h + both, colour.lift(-0.2));
     pen.rect(sx, sy, w, h, Ink::Flat(colour, 0.85));
-    let count = if upright {
-        (h / w).max(2.0) as usize
-    } else {
-        (w / h).max(2.0) as usize
-    };
+    let count = (if upright { h / w } else { w / h }).max(2.0) as usize;
     for n in 0..count {
         let share = (n as f32 + 0.5) / count as f32;
         let (cx, cy) = if upright {
@@ -290,58 +225,28 @@ fn lamps(stage: &mut SceneBuilder<'_>, street: f32) {
     let mut rng = stage.rng.fork("lamps");
     let tone = palette.lit(Rgb::hex(0x22_242c), 0.0);
     let lit = palette.is_dark();
-    let plane = PlaneLayout {
-        brush: 0.0,
-        ..PlaneLayout::new(1.25, street - unit * 0.75, height * 1.2)
-    };
+    let plane = PlaneLayout::new(1.25, street - unit * 0.75, height * 1.2).brushed(0.0);
     let first = if rng.chance(0.5) { 0.06 } else { 0.94 };
     stage.add_plane(plane, |pen, _, _| {
-        for x in [
-            first * width,
-            (1.0 - first) * width
-                + if first < 0.5 {
-                    width * 0.55
-                } else {
-                    -width * 0.55
-                },
-        ] {
-            let (top, arm) = (
-                street - unit * 0.5,
-                if x < width * 0.5 { 1.0 } else { -1.0 },
-            );
-            pen.rect(
-                x - unit * 0.006,
-                top,
-                unit * 0.012,
-                height * 1.2 - top,
-                tone,
-            );
-            pen.stroke(
-                &[
-                    (x, top),
-                    (x + arm * unit * 0.03, top - unit * 0.025),
-                    (x + arm * unit * 0.1, top - unit * 0.03),
-                ],
-                unit * 0.009,
-                tone,
-            );
+        let across = if first < 0.5 { width } else { -width } * 0.55;
+        for x in [first * width, (1.0 - first) * width + across] {
+            let top = street - unit * 0.5;
+            let arm = if x < width * 0.5 { 1.0 } else { -1.0 };
+            let (left, tall) = (x - unit * 0.006, height * 1.2 - top);
+            pen.rect(left, top, unit * 0.012, tall, tone);
+            let bow = [
+                (x, top),
+                (x + arm * unit * 0.03, top - unit * 0.025),
+                (x + arm * unit * 0.1, top - unit * 0.03),
+            ];
+            pen.stroke(&bow, unit * 0.009, tone);
             let bulb = (x + arm * unit * 0.1, top - unit * 0.018);
-            pen.ellipse(
-                bulb.0,
-                bulb.1 - unit * 0.008,
-                unit * 0.026,
-                unit * 0.01,
-                tone,
-            );
+            let hood = bulb.1 - unit * 0.008;
+            pen.ellipse(bulb.0, hood, unit * 0.026, unit * 0.01, tone);
             if lit {
                 pen.glow(bulb.0, bulb.1, unit * 0.2, palette.lamp, 0.42);
-                pen.ellipse(
-                    bulb.0,
-                    bulb.1,
-                    unit * 0.018,
-                    unit * 0.008,
-                    palette.lamp.mix(Rgb::WHITE, 0.4),
-                );
+                let bright = palette.lamp.mix(Rgb::WHITE, 0.4);
+                pen.ellipse(bulb.0, bulb.1, unit * 0.018, unit * 0.008, bright);
             }
         }
     });
@@ -371,11 +276,8 @@ enum StreetLane {
 fn street_lane(subject: Subject) -> StreetLane {
     let facts = subject.facts();
     match (subject, facts.body) {
-        (Subject::Fountain | Subject::Statue | Subject::Bench | Subject::LampPost, _) => {
-            StreetLane::Pavement
-        }
-        (Subject::Tent | Subject::Igloo, _) => StreetLane::Pavement,
-        (Subject::Bicycle, _) => StreetLane::Pavement,
+        (Subject::Fountain | Subject::Statue | Subject::Bench | Subject::LampPost, _)
+        | (Subject::Tent | Subject::Igloo | Subject::Bicycle, _) => StreetLane::Pavement,
         (_, BodyKind::Building) => StreetLane::House,
         _ if facts.stance == Stance::Rolls => StreetLane::Road,
         _ => StreetLane::Pavement,
@@ -450,21 +352,13 @@ impl Street {
         let (unit, palette) = (stage.unit, stage.palette);
         let stone = whitened(stage, palette.lit(Rgb::hex(0x8c_8f98), 0.15), 0.6);
         let Self { foot, kerb, .. } = *self;
-        let plane = PlaneLayout {
-            brush: 0.03,
-            ..PlaneLayout::new(0.57, foot - 4.0, kerb + unit * 0.02)
-        };
+        let plane = PlaneLayout::new(0.57, foot - 4.0, kerb + unit * 0.02).brushed(0.03);
         stage.add_plane(plane, |pen, left, right| {
             let wide = right - left;
             let ink = Ink::down(foot, stone.lift(-0.12), kerb, stone.lift(-0.02));
             pen.rect(left, foot - 2.0, wide, kerb - foot + 2.0, ink);
-            pen.rect(
-                left,
-                kerb - unit * 0.004,
-                wide,
-                unit * 0.004,
-                stone.lift(0.05),
-            );
+            let lip = unit * 0.004;
+            pen.rect(left, kerb - lip, wide, lip, stone.lift(0.05));
             pen.rect(left, kerb, wide, unit * 0.008, stone.lift(-0.2));
         });
     }
@@ -481,10 +375,7 @@ impl Street {
         let (top, vanish) = (self.kerb + unit * 0.014, width * 0.5);
         let bottom = end.min(height * 1.1);
         let depth = if self.near.is_some() { 0.75 } else { 0.9 };
-        let plane = PlaneLayout {
-            brush: 0.0,
-            ..PlaneLayout::new(depth, self.kerb, bottom)
-        };
+        let plane = PlaneLayout::new(depth, self.kerb, bottom).brushed(0.0);
         // Nobody crosses a road without a pavement in front.
         let crossing = self.near.is_some();
         stage.add_plane(plane, |pen, left, right| {
@@ -543,10 +434,7 @@ fn pavement(stage: &mut SceneBuilder<'_>, near: f32, wet: bool) {
     };
     let (vanish, rise) = (stage.width * 0.5, near - height * 0.4);
     let (kerb, edge) = (unit * 0.016, unit * 0.012);
-    let plane = PlaneLayout {
-        brush: 0.04,
-        ..PlaneLayout::new(0.95, near - kerb - 3.0, height * 1.2)
-    };
+    let plane = PlaneLayout::new(0.95, near - kerb - 3.0, height * 1.2).brushed(0.04);
     stage.add_field(plane, |x, y| {
         let below = y - near;
         if below < 0.0 {
@@ -561,18 +449,11 @@ fn pavement(stage: &mut SceneBuilder<'_>, near: f32, wet: bool) {
         let v = (far / unit).ln() * 7.0;
         let row = v.floor();
         let u = u + if row.rem_euclid(2.0) < 1.0 { 0.0 } else { 0.5 };
-        let seam: f32 = if joint_distance(u) < 0.014 || joint_distance(v) < 0.022 {
-            0.16
-        } else {
-            0.0
-        };
+        let joint = joint_distance(u) < 0.014 || joint_distance(v) < 0.022;
+        let seam: f32 = if joint { 0.16 } else { 0.0 };
         let slab = cloudy(seed ^ (row as i64).cast_unsigned(), u.floor() * 3.7, 0.4, 1) * 0.09;
-        let tone = if below < edge {
-            stone.lift(0.06)
-        } else {
-            stone
-        };
-        let tone = tone.scaled(1.0 + slab);
+        let rim = stone.lift(0.06);
+        let tone = if below < edge { rim } else { stone }.scaled(1.0 + slab);
         let deep = smooth(0.0, height - near, below) * 0.22;
         (tone.mix_plain(Rgb::BLACK, seam.max(deep)), cover)
     });

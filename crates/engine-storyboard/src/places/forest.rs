@@ -1,10 +1,10 @@
 //! The forest: trunks behind trunks, mist between them, light falling through.
 
-use super::{cast, heavens, land, weather};
+use super::{cast, land, particles, weather};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::noise::value;
-use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::particles::ParticleKind;
 use crate::raster::pen::{Ink, Pen, smooth as curve};
 use crate::raster::wash::WashBlend;
 use crate::rng::Rng;
@@ -34,13 +34,7 @@ pub(super) fn paint_forest(stage: &mut SceneBuilder<'_>) {
         ferns(stage, depth + 0.06, &floor, distance);
         if index == 1 {
             shafts(stage, glade, horizon);
-            let orb = heavens::SkyOrb {
-                x: glade,
-                y: horizon * 0.4,
-                radius: 0.0,
-                shows: false,
-            };
-            cast::place_fliers(stage, horizon * 0.95, orb);
+            cast::place_fliers(stage, horizon * 0.95, glade);
         }
         if index < 2 && stage.reading.has_weather(Weather::Fog) {
             stage.rng.switch_to("mist", depth);
@@ -59,7 +53,7 @@ pub(super) fn paint_forest(stage: &mut SceneBuilder<'_>) {
     };
     let count = (count * width / unit) as usize;
     stage.rng.switch_to("lights", 0.0);
-    let lights = Particles::new(mark, count, area, unit, colour, &mut stage.rng);
+    let lights = particles(stage, mark, count, area, colour);
     stage.add_particles(lights);
 }
 
@@ -82,62 +76,40 @@ fn trunks(
         .mix(palette.glow, 0.25);
     let leaf = palette.lit(palette.leaf.lift(-0.02), distance);
     let middle = stage.width * 0.5;
-    stage.add_plane(
-        PlaneLayout {
-            brush: 0.07,
-            ..PlaneLayout::new(depth, -unit * 0.1, ground + unit * 0.12)
-        },
-        |pen, left, right| {
-            // Counts are for a plane of usual width; wider ones get more trunks, not sparser ones.
-            let count = (count as f32 * (right - left) / (unit * 1.9)).max(4.0) as usize;
-            for n in 0..count {
-                let x = left + (right - left) * (n as f32 + rng.range(0.1, 0.9)) / count as f32;
-                let w = unit * thick * rng.range(0.55, 1.15);
-                let lean = rng.signed() * unit * 0.05;
-                let foot = ground + unit * rng.range(0.02, 0.08);
-                let top = -unit * 0.12;
-                let ink = Ink::down(top, upper, foot, lower);
-                pen.shape(
-                    &[
-                        (x + lean - w * 0.32, top),
-                        (x + lean + w * 0.32, top),
-                        (x + w * 0.5, foot - w),
-                        (x + w * 0.95, foot),
-                        (x - w * 0.95, foot),
-                        (x - w * 0.5, foot - w),
-                    ],
-                    ink,
-                );
-                let side = if x < middle { 0.3 } else { -0.3 };
-                pen.stroke(
-                    &[(x + lean + w * side * 0.7, top), (x + w * side, foot - w)],
-                    w * 0.16,
-                    Ink::Flat(light, 0.6),
-                );
-                for _ in 0..3 {
-                    let (y, out) = (rng.range(-0.02, 0.4) * unit, rng.signed());
-                    let from = (x + lean * (1.0 - y / foot), y + unit * 0.05);
-                    pen.stroke(
-                        &[
-                            from,
-                            (from.0 + out * unit * 0.07, y),
-                            (from.0 + out * unit * 0.13, y - unit * 0.03),
-                        ],
-                        w * 0.2,
-                        upper,
-                    );
-                }
+    let plane = PlaneLayout::new(depth, -unit * 0.1, ground + unit * 0.12).brushed(0.07);
+    stage.add_plane(plane, |pen, left, right| {
+        // Counts are for a plane of usual width; wider ones get more trunks, not sparser ones.
+        let count = (count as f32 * (right - left) / (unit * 1.9)).max(4.0) as usize;
+        for n in 0..count {
+            let x = left + (right - left) * (n as f32 + rng.range(0.1, 0.9)) / count as f32;
+            let w = unit * thick * rng.range(0.55, 1.15);
+            let lean = rng.signed() * unit * 0.05;
+            let foot = ground + unit * rng.range(0.02, 0.08);
+            let top = -unit * 0.12;
+            let ink = Ink::down(top, upper, foot, lower);
+            let trunk = [
+                (x + lean - w * 0.32, top),
+                (x + lean + w * 0.32, top),
+                (x + w * 0.5, foot - w),
+                (x + w * 0.95, foot),
+                (x - w * 0.95, foot),
+                (x - w * 0.5, foot - w),
+            ];
+            pen.shape(&trunk, ink);
+            let side = if x < middle { 0.3 } else { -0.3 };
+            let edge = [(x + lean + w * side * 0.7, top), (x + w * side, foot - w)];
+            pen.stroke(&edge, w * 0.16, Ink::Flat(light, 0.6));
+            for _ in 0..3 {
+                let (y, out) = (rng.range(-0.02, 0.4) * unit, rng.signed());
+                let from = (x + lean * (1.0 - y / foot), y + unit * 0.05);
+                let middle = (from.0 + out * unit * 0.07, y);
+                let tip = (from.0 + out * unit * 0.13, y - unit * 0.03);
+                pen.stroke(&[from, middle, tip], w * 0.2, upper);
             }
-            crowns(
-                pen,
-                (left, right),
-                count,
-                unit * (0.6 + depth),
-                leaf,
-                &mut rng,
-            );
-        },
-    );
+        }
+        let size = unit * (0.6 + depth);
+        crowns(pen, (left, right), count, size, leaf, &mut rng);
+    });
 }
 
 /// Leaves in clumps along the top.
@@ -145,20 +117,16 @@ fn crowns(pen: &mut Pen, span: (f32, f32), count: usize, size: f32, leaf: Rgb, r
     // Bounded, because each clump is a curve of its own and the far rows have many trunks.
     let clumps = (count * 5).min(160);
     for _ in 0..clumps {
-        let (x, y) = (
-            rng.range(span.0, span.1),
-            rng.range(-0.08, 0.2) * size * rng.unit().sqrt() * 1.4,
-        );
+        let x = rng.range(span.0, span.1);
+        let y = rng.range(-0.08, 0.2) * size * rng.unit().sqrt() * 1.4;
         let r = size * rng.range(0.04, 0.1);
         let blob: Vec<(f32, f32)> = (0..10)
             .map(|n| n as f32 / 10.0 * std::f32::consts::TAU)
             .map(|a| (a, r * rng.range(0.7, 1.2)))
             .map(|(a, r)| (x + r * 1.3 * a.cos(), y + r * 0.7 * a.sin()))
             .collect();
-        pen.fill(
-            curve(&blob),
-            Ink::Flat(leaf.lift(rng.signed() * 0.03), 0.82),
-        );
+        let ink = Ink::Flat(leaf.lift(rng.signed() * 0.03), 0.82);
+        pen.fill(curve(&blob), ink);
     }
 }
 
@@ -169,37 +137,25 @@ fn ferns(stage: &mut SceneBuilder<'_>, depth: f32, floor: &land::GroundCrest, di
     let tone = palette.lit(palette.ground.lift(-0.06), distance * 0.9);
     let top = floor(0.0) - unit * 0.16;
     let seed = rng.next();
-    stage.add_plane(
-        PlaneLayout {
-            brush: 0.04,
-            ..PlaneLayout::new(depth, top, floor(0.0) + unit * 0.15)
-        },
-        |pen, left, right| {
-            let count = ((right - left) / unit * 40.0) as usize;
-            for _ in 0..count {
-                let x = rng.range(left, right);
-                if value(seed, x / (unit * 0.2), 0.0) < -0.1 {
-                    continue;
-                }
-                let foot = floor(x) + unit * 0.015;
-                let size = unit * (0.02 + 0.045 * depth) * rng.range(0.6, 1.1);
-                let shade = tone.lift(rng.signed() * 0.03);
-                for blade in -3..=3_i32 {
-                    let out = blade as f32 / 3.0;
-                    let tip = (x + out * size * 1.3, foot - size * (1.15 - 0.6 * out.abs()));
-                    pen.shape(
-                        &[
-                            (x - size * 0.06, foot),
-                            (x + out * size * 0.55, foot - size * 0.85),
-                            tip,
-                            (x + size * 0.06, foot),
-                        ],
-                        shade,
-                    );
-                }
+    let plane = PlaneLayout::new(depth, top, floor(0.0) + unit * 0.15).brushed(0.04);
+    stage.add_plane(plane, |pen, left, right| {
+        let count = ((right - left) / unit * 40.0) as usize;
+        for _ in 0..count {
+            let x = rng.range(left, right);
+            if value(seed, x / (unit * 0.2), 0.0) < -0.1 {
+                continue;
             }
-        },
-    );
+            let foot = floor(x) + unit * 0.015;
+            let size = unit * (0.02 + 0.045 * depth) * rng.range(0.6, 1.1);
+            let shade = tone.lift(rng.signed() * 0.03);
+            for blade in -3..=3_i32 {
+                let out = blade as f32 / 3.0;
+                let tip = (x + out * size * 1.3, foot - size * (1.15 - 0.6 * out.abs()));
+                let (half, bend) = (size * 0.06, (x + out * size * 0.55, foot - size * 0.85));
+                pen.shape(&[(x - half, foot), bend, tip, (x + half, foot)], shade);
+            }
+        }
+    });
 }
 
 /// Slanting light from above the glade.

@@ -63,10 +63,7 @@ fn disc(stage: &mut SceneBuilder<'_>, orb: SkyOrb, is_moon: bool) {
         (false, true) => (Rgb::hex(0xff_d9a0), Rgb::hex(0xf0_8f5a)),
         (false, false) => (palette.orb, palette.glow),
     };
-    let plane = PlaneLayout {
-        brush: 0.0,
-        ..PlaneLayout::new(0.05, orb.y - halo, orb.y + halo)
-    };
+    let plane = PlaneLayout::new(0.05, orb.y - halo, orb.y + halo).brushed(0.0);
     stage.add_plane(plane, |pen, _, _| {
         let strong = if is_moon && !night { 0.3 } else { 1.0 };
         pen.glow(orb.x, orb.y, halo, glow, 0.5 * strong);
@@ -145,11 +142,8 @@ fn spectrum(share: f32) -> Rgb {
 /// A bow on the side away from the sun, its centre below the horizon.
 fn rainbow(stage: &mut SceneBuilder<'_>, horizon: f32, orb: SkyOrb) {
     let unit = stage.unit;
-    let side = if orb.x < stage.width * 0.5 {
-        0.56
-    } else {
-        0.44
-    };
+    let left = orb.x < stage.width * 0.5;
+    let side = if left { 0.56 } else { 0.44 };
     let (x, y) = (stage.width * side, horizon + unit * 0.08);
     let radius = (horizon * 0.86).min(stage.width * 0.46);
     let wide = radius * 0.12;

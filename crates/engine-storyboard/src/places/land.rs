@@ -1,7 +1,6 @@
 //! Open land: mountains, hills, meadows and deserts, with woods and copses along their crests. Trees that the words name
 //! are subjects, and not painted here.
 
-use super::heavens::SkyOrb;
 use super::{cast, sky};
 use crate::lexicon::{Hour, Place, Weather};
 use crate::raster::colour::{Rgb, smooth};
@@ -12,25 +11,23 @@ use crate::rng::Rng;
 use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 use crate::subject::Subject;
 
-/// One mountain range; `near` 0.0 is the farthest.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MountainRange {
-    pub(super) near: f32,
-    pub(super) base: f32,
-    pub(super) height: f32,
-    pub(super) snow: f32,
-}
-
-/// Paints a range with a lit and a shaded side to every crest.
-pub(super) fn paint_range(stage: &mut SceneBuilder<'_>, range: MountainRange, orb: SkyOrb) {
-    stage.rng.switch_to("range", range.near);
+/// Paints a mountain range with a lit and a shaded side to every crest. `near` 0.0 is the farthest; `tall` above `base`
+/// are its highest crests, of which the share `snow_share` is white. The light comes from column `light`.
+pub(super) fn paint_range(
+    stage: &mut SceneBuilder<'_>,
+    near: f32,
+    (base, tall): (f32, f32),
+    snow_share: f32,
+    light: f32,
+) {
+    stage.rng.switch_to("range", near);
     let seed = stage.rng.next();
     let (unit, palette) = (stage.unit, stage.palette);
-    let depth = 0.12 + 0.5 * range.near;
-    let width = unit * (0.62 + 0.2 * range.near);
-    let distance = 0.72 - 0.5 * range.near;
+    let depth = 0.12 + 0.5 * near;
+    let width = unit * (0.62 + 0.2 * near);
+    let distance = 0.72 - 0.5 * near;
     let shine = if palette.is_dark() { 0.3 } else { 0.14 };
-    let rock = palette.rock.tinted(palette.ground, 0.25 * range.near);
+    let rock = palette.rock.tinted(palette.ground, 0.25 * near);
     let lit = palette
         .lit(rock.lift(0.08), distance)
         .mix(palette.glow, shine);
@@ -41,57 +38,49 @@ pub(super) fn paint_range(stage: &mut SceneBuilder<'_>, range: MountainRange, or
         .mix(palette.glow, shine * 1.2);
     let snow_shade = palette.lit(Rgb::hex(0x9f_b4d2), distance * 0.8);
     let foot = palette.haze.mix(palette.lit(rock, distance), 0.25);
-    let left_light = if orb.x > stage.width * 0.5 { 1.0 } else { -1.0 };
-    let bottom = range.base + unit * 0.3;
-    let tall = range.height;
-    let top = range.base - tall * 1.35;
-    let step = 1.0_f32;
+    let left_light = if light > stage.width * 0.5 { 1.0 } else { -1.0 };
+    let bottom = base + unit * 0.3;
+    let top = base - tall * 1.35;
     // A little more than the plane: slopes look to both sides of a texel.
     let margin = stage.margin(depth) + unit * 0.3;
-    let start = -margin;
-    let columns = 0..((stage.width + 2.0 * margin) / step) as usize + 2;
+    let columns = 0..(stage.width + 2.0 * margin) as usize + 2;
     // Heights once for each stage pixel: below, three of them are needed for every texel.
     let crests = columns.map(|n| {
-        let x = start + n as f32 * step;
+        let x = n as f32 - margin;
         let shape = ridged(seed, x / width, 6) - 0.2;
         // Slow noise over the ridges, so that a range has high and low parts.
         let broad = 0.75 + 0.35 * value(seed ^ 9, x / (width * 1.7), 0.2);
-        range.base - range.height * shape.max(0.1) * 1.15 * broad
+        base - tall * shape.max(0.1) * 1.15 * broad
     });
     let crests: Vec<f32> = crests.collect();
     let height_at = |x: f32| {
-        let at = ((x - start) / step).clamp(0.0, (crests.len() - 2) as f32);
+        let at = (x + margin).clamp(0.0, (crests.len() - 2) as f32);
         let n = at as usize;
         crests[n] + (crests[n + 1] - crests[n]) * (at - n as f32)
     };
-    stage.add_field(
-        PlaneLayout {
-            brush: 0.06,
-            ..PlaneLayout::new(depth, top, bottom)
-        },
-        |x, y| {
-            let edge = height_at(x);
-            let below = y - edge;
-            if below < -1.0 {
-                return (shade, 0.0);
-            }
-            let rough = cloudy(seed ^ 3, x / (unit * 0.09), y / (unit * 0.13), 3);
-            // The face that a point belongs to leans as the crest above it, displaced by roughness.
-            let from = x + rough * (unit * 0.03 + below * 0.24);
-            let slope =
-                (height_at(from + unit * 0.018) - height_at(from - unit * 0.018)) / (unit * 0.036);
-            let face = smooth(-0.3, 0.3, slope * left_light + rough * 0.35);
-            let altitude = (range.base - y) / tall;
-            // The snow line, ragged by the same roughness as the rock.
-            let snow = smooth(0.0, 0.07, altitude - (1.0 - range.snow) - rough * 0.22);
-            let bare = lit.mix_plain(shade, 1.0 - face);
-            let cold = snow_lit.mix_plain(snow_shade, 1.0 - face);
-            let colour = bare.mix_plain(cold, snow);
-            // The foot of each range dissolves, so that the next one stands out against it.
-            let mist = smooth(tall * 0.25, tall * 0.95 + unit * 0.1, below) * 0.75;
-            (colour.mix_plain(foot, mist), (below + 0.5).clamp(0.0, 1.0))
-        },
-    );
+    let plane = PlaneLayout::new(depth, top, bottom).brushed(0.06);
+    stage.add_field(plane, |x, y| {
+        let edge = height_at(x);
+        let below = y - edge;
+        if below < -1.0 {
+            return (shade, 0.0);
+        }
+        let rough = cloudy(seed ^ 3, x / (unit * 0.09), y / (unit * 0.13), 3);
+        // The face that a point belongs to leans as the crest above it, displaced by roughness.
+        let from = x + rough * (unit * 0.03 + below * 0.24);
+        let slope =
+            (height_at(from + unit * 0.018) - height_at(from - unit * 0.018)) / (unit * 0.036);
+        let face = smooth(-0.3, 0.3, slope * left_light + rough * 0.35);
+        let altitude = (base - y) / tall;
+        // The snow line, ragged by the same roughness as the rock.
+        let snow = smooth(0.0, 0.07, altitude - (1.0 - snow_share) - rough * 0.22);
+        let bare = lit.mix_plain(shade, 1.0 - face);
+        let cold = snow_lit.mix_plain(snow_shade, 1.0 - face);
+        let colour = bare.mix_plain(cold, snow);
+        // The foot of each range dissolves, so that the next one stands out against it.
+        let mist = smooth(tall * 0.25, tall * 0.95 + unit * 0.1, below) * 0.75;
+        (colour.mix_plain(foot, mist), (below + 0.5).clamp(0.0, 1.0))
+    });
 }
 
 pub(super) fn paint_mountains(stage: &mut SceneBuilder<'_>) {
@@ -104,19 +93,10 @@ pub(super) fn paint_mountains(stage: &mut SceneBuilder<'_>) {
         stage.rng.switch_to("rise", near);
         let height = lift * (rise + stage.rng.signed() * 0.05);
         let snow = if winter { 0.95 } else { 0.62 - 0.3 * near };
-        paint_range(
-            stage,
-            MountainRange {
-                near,
-                base,
-                height,
-                snow,
-            },
-            orb,
-        );
+        paint_range(stage, near, (base, height), snow, orb.x);
         if near == 0.45 {
-            sky::add_bloom(stage, orb, 0.5);
-            cast::place_fliers(stage, horizon * 0.8, orb);
+            sky::add_bloom(stage, (orb.x, orb.y), 0.5);
+            cast::place_fliers(stage, horizon * 0.8, orb.x);
         }
     }
     let slope = stage.height * 0.75;
@@ -144,26 +124,15 @@ pub(super) fn paint_meadow(
     let upper = palette
         .lit(tone.lift(0.06), distance)
         .mix(palette.glow, 0.1 + 0.1 * distance);
-    let deep = if stage.reading.is_snowy() {
-        -0.04
-    } else {
-        -0.12
-    };
+    let snowy = stage.reading.is_snowy();
+    let deep = if snowy { -0.04 } else { -0.12 };
     let lower = palette.lit(tone.lift(deep), distance * 0.7);
     let bottom = stage.height * 1.2;
-    let plane = PlaneLayout {
-        brush: 0.09,
-        ..PlaneLayout::new(depth, base - unit * swell, bottom)
-    };
+    let plane = PlaneLayout::new(depth, base - unit * swell, bottom).brushed(0.09);
     stage.add_plane(plane, |pen, left, right| {
         let line = SceneBuilder::profile(left, right, (unit / 120.0).max(2.0), bottom + 9.0, crest);
-        let ink = Ink::down(
-            base - unit * swell,
-            upper,
-            base + unit * (0.16 + 0.3 * depth),
-            lower,
-        );
-        pen.shape(&line, ink);
+        let end = base + unit * (0.16 + 0.3 * depth);
+        pen.shape(&line, Ink::down(base - unit * swell, upper, end, lower));
     });
     Box::new(crest)
 }
@@ -174,23 +143,15 @@ pub(super) fn paint_hills(stage: &mut SceneBuilder<'_>) {
     stage.rng.switch_to("hills", 0.0);
     if stage.reading.places.contains(&Place::Mountains) || stage.rng.chance(0.4) {
         let height = stage.unit * 0.32;
-        paint_range(
-            stage,
-            MountainRange {
-                near: 0.0,
-                base: horizon + stage.unit * 0.05,
-                height,
-                snow: 0.4,
-            },
-            orb,
-        );
+        let base = horizon + stage.unit * 0.05;
+        paint_range(stage, 0.0, (base, height), 0.4, orb.x);
     }
     let far = paint_meadow(stage, 0.3, horizon + stage.unit * 0.01, 0.1, 0.62);
     paint_copses(stage, 0.3, &far, 0.028, 0.62);
     let middle = paint_meadow(stage, 0.5, horizon + stage.unit * 0.09, 0.11, 0.4);
     paint_copses(stage, 0.5, &middle, 0.05, 0.4);
-    sky::add_bloom(stage, orb, 0.6);
-    cast::place_fliers(stage, horizon * 0.92, orb);
+    sky::add_bloom(stage, (orb.x, orb.y), 0.6);
+    cast::place_fliers(stage, horizon * 0.92, orb.x);
     let near = paint_meadow(stage, 0.75, stage.height * 0.7, 0.1, 0.2);
     paint_copses(stage, 0.75, &near, 0.085, 0.2);
     let front = stage.height * 0.81;
@@ -207,20 +168,14 @@ pub(super) fn paint_grass(stage: &mut SceneBuilder<'_>) {
     stage.rng.switch_to("grass", 0.0);
     let (unit, palette, height) = (stage.unit, stage.palette, stage.height);
     let mut rng = stage.rng.fork("grass");
-    let wind = if stage.reading.has_weather(Weather::Wind) {
-        2.4
-    } else {
-        1.0
-    };
+    let windy = stage.reading.has_weather(Weather::Wind);
+    let wind = if windy { 2.4 } else { 1.0 };
     let tall = unit * 0.15;
     let tone = palette.lit(palette.ground.lift(-0.17), 0.0);
     let bloom = palette.lit(palette.accent, 0.0).mix(palette.glow, 0.1);
     let other = palette.lit(palette.second_accent, 0.0);
-    let many = if stage.reading.shows(Subject::Flower) {
-        0.3
-    } else {
-        0.07
-    };
+    let flowers = stage.reading.shows(Subject::Flower);
+    let many = if flowers { 0.3 } else { 0.07 };
     let sway = Sway {
         reach: unit * 0.007 * wind,
         root: height * 1.03,
@@ -242,24 +197,13 @@ pub(super) fn paint_grass(stage: &mut SceneBuilder<'_>) {
             let tip = (x + lean, height - blade + tall * 0.28);
             let wide = unit * 0.0035;
             let shade = tone.lift(rng.signed() * 0.03);
-            pen.shape(
-                &[
-                    (x - wide, foot),
-                    (x + lean * 0.35, height - blade * 0.3),
-                    tip,
-                    (x + wide, foot),
-                ],
-                shade,
-            );
+            let bend = (x + lean * 0.35, height - blade * 0.3);
+            pen.shape(&[(x - wide, foot), bend, tip, (x + wide, foot)], shade);
             if rng.chance(many) {
                 let r = unit * rng.range(0.006, 0.012);
                 pen.circle(tip.0, tip.1, r, if rng.chance(0.7) { bloom } else { other });
-                pen.circle(
-                    tip.0 - r * 0.2,
-                    tip.1 - r * 0.25,
-                    r * 0.4,
-                    Ink::Flat(palette.orb, 0.5),
-                );
+                let shine = Ink::Flat(palette.orb, 0.5);
+                pen.circle(tip.0 - r * 0.2, tip.1 - r * 0.25, r * 0.4, shine);
             }
         }
     });
@@ -276,20 +220,13 @@ fn pine(
     snow: Option<Rgb>,
     rng: &mut Rng,
 ) {
-    pen.rect(
-        x - tall * 0.02,
-        foot - tall * 0.15,
-        tall * 0.04,
-        tall * 0.16,
-        colour,
-    );
+    let (left, top) = (x - tall * 0.02, foot - tall * 0.15);
+    pen.rect(left, top, tall * 0.04, tall * 0.16, colour);
     let tiers = 6;
     for tier in 0..tiers {
         let share = tier as f32 / tiers as f32;
-        let (y, half) = (
-            foot - tall * (0.08 + 0.74 * share),
-            tall * 0.21 * (1.0 - share * 0.86),
-        );
+        let y = foot - tall * (0.08 + 0.74 * share);
+        let half = tall * 0.21 * (1.0 - share * 0.86);
         let lean = rng.signed() * tall * 0.012;
         let tip = y - tall * 0.27 * (1.0 - share * 0.35);
         pen.shape(
@@ -337,31 +274,21 @@ pub(super) fn paint_pines(
     let snow = (stage.reading.is_snowy()).then(|| palette.lit(Rgb::hex(0xf2_f6fb), 0.15));
     let (top, bottom) = (crest(0.0) - unit * (size + 0.2), crest(0.0) + unit * 0.3);
     let seed = rng.next();
-    stage.add_plane(
-        PlaneLayout {
-            brush: 0.05,
-            ..PlaneLayout::new(depth, top, bottom)
-        },
-        |pen, left, right| {
-            let count = (count as f32 * (right - left) / (unit * 1.6)) as usize;
-            for _ in 0..count {
-                let x = rng.range(left, right);
-                // They stand in groups.
-                if value(seed, x / (unit * 0.22), 0.0) < -0.05 {
-                    continue;
-                }
-                let tall = unit * size * rng.range(0.45, 1.0);
-                let shade = tone.lift(rng.signed() * 0.018);
-                pine(
-                    pen,
-                    (x, crest(x) + unit * 0.012, tall),
-                    shade,
-                    snow,
-                    &mut rng,
-                );
+    let plane = PlaneLayout::new(depth, top, bottom);
+    stage.add_plane(plane, |pen, left, right| {
+        let count = (count as f32 * (right - left) / (unit * 1.6)) as usize;
+        for _ in 0..count {
+            let x = rng.range(left, right);
+            // They stand in groups.
+            if value(seed, x / (unit * 0.22), 0.0) < -0.05 {
+                continue;
             }
-        },
-    );
+            let tall = unit * size * rng.range(0.45, 1.0);
+            let shade = tone.lift(rng.signed() * 0.018);
+            let at = (x, crest(x) + unit * 0.012, tall);
+            pine(pen, at, shade, snow, &mut rng);
+        }
+    });
 }
 
 /// A few large dark pines at the sides of the frame, nearer than everything.
@@ -376,19 +303,17 @@ fn paint_edge_pines(stage: &mut SceneBuilder<'_>) {
     let side = rng.chance(0.5);
     let white = stage.palette.lit(Rgb::hex(0xd8_e2ec), 0.0);
     let snow = (stage.reading.is_snowy()).then_some(white);
-    stage.add_plane(
-        PlaneLayout::new(1.35, height * 0.2, height * 1.2),
-        |pen, _, _| {
-            for n in 0..4 {
-                // From beyond the edge inwards, each a little smaller: a natural frame.
-                let inward = width * (-0.05 + 0.065 * n as f32) + rng.signed() * unit * 0.02;
-                let x = if side { inward } else { width - inward };
-                let tall = unit * (0.78 - 0.15 * n as f32) * rng.range(0.85, 1.1);
-                let shade = tone.lift(rng.signed() * 0.012);
-                pine(pen, (x, height * 1.08, tall), shade, snow, &mut rng);
-            }
-        },
-    );
+    let plane = PlaneLayout::new(1.35, height * 0.2, height * 1.2);
+    stage.add_plane(plane, |pen, _, _| {
+        for n in 0..4 {
+            // From beyond the edge inwards, each a little smaller: a natural frame.
+            let inward = width * (-0.05 + 0.065 * n as f32) + rng.signed() * unit * 0.02;
+            let x = if side { inward } else { width - inward };
+            let tall = unit * (0.78 - 0.15 * n as f32) * rng.range(0.85, 1.1);
+            let shade = tone.lift(rng.signed() * 0.012);
+            pine(pen, (x, height * 1.08, tall), shade, snow, &mut rng);
+        }
+    });
 }
 
 /// Round trees in loose groups along a crest.
@@ -411,54 +336,49 @@ fn paint_copses(
     let other = palette.lit(palette.blossom.lift(-0.03), distance);
     let snow = (stage.reading.is_snowy()).then(|| palette.lit(Rgb::hex(0xf2_f6fb), distance));
     let (top, bottom) = (crest(0.0) - unit * (size + 0.25), crest(0.0) + unit * 0.35);
-    stage.add_plane(
-        PlaneLayout {
-            brush: 0.06,
-            ..PlaneLayout::new(depth, top, bottom)
-        },
-        |pen, left, right| {
-            let count = ((right - left) / (unit * size * 0.5)) as usize;
-            for _ in 0..count {
-                let x = rng.range(left, right);
-                // Copses: trees only where slow noise is high.
-                if value(seed, x / (unit * 0.3), 0.0) < 0.12 {
-                    continue;
-                }
-                let r = unit * size * rng.range(0.3, 0.6);
-                let y = crest(x) + unit * size * 0.15 - r * 0.7;
-                pen.rect(x - r * 0.09, y, r * 0.18, r * 1.2, tone.lift(-0.05));
-                let blob: Vec<(f32, f32)> = (0..9)
-                    .map(|n| n as f32 / 9.0 * std::f32::consts::TAU)
-                    .map(|a| (a, r * rng.range(0.85, 1.15)))
-                    .map(|(a, r)| (x + r * a.cos(), y + r * 1.1 * a.sin()))
-                    .collect();
-                let leaves = if rng.chance(0.3) { other } else { tone };
-                pen.fill(curve(&blob), leaves);
-                let (across, down) = (r * 0.55, r * 0.5);
-                match snow {
-                    Some(white) => pen.ellipse(x, y - r * 0.72, across * 1.25, down * 0.7, white),
-                    None => {
-                        let ink = Ink::Flat(light, 0.3);
-                        pen.ellipse(x - r * 0.2, y - r * 0.35, across, down, ink);
-                    }
+    let plane = PlaneLayout::new(depth, top, bottom).brushed(0.06);
+    stage.add_plane(plane, |pen, left, right| {
+        let count = ((right - left) / (unit * size * 0.5)) as usize;
+        for _ in 0..count {
+            let x = rng.range(left, right);
+            // Copses: trees only where slow noise is high.
+            if value(seed, x / (unit * 0.3), 0.0) < 0.12 {
+                continue;
+            }
+            let r = unit * size * rng.range(0.3, 0.6);
+            let y = crest(x) + unit * size * 0.15 - r * 0.7;
+            pen.rect(x - r * 0.09, y, r * 0.18, r * 1.2, tone.lift(-0.05));
+            let blob: Vec<(f32, f32)> = (0..9)
+                .map(|n| n as f32 / 9.0 * std::f32::consts::TAU)
+                .map(|a| (a, r * rng.range(0.85, 1.15)))
+                .map(|(a, r)| (x + r * a.cos(), y + r * 1.1 * a.sin()))
+                .collect();
+            let leaves = if rng.chance(0.3) { other } else { tone };
+            pen.fill(curve(&blob), leaves);
+            let (across, down) = (r * 0.55, r * 0.5);
+            match snow {
+                Some(white) => pen.ellipse(x, y - r * 0.72, across * 1.25, down * 0.7, white),
+                None => {
+                    let ink = Ink::Flat(light, 0.3);
+                    pen.ellipse(x - r * 0.2, y - r * 0.35, across, down, ink);
                 }
             }
-        },
-    );
+        }
+    });
 }
 
 pub(super) fn paint_desert(stage: &mut SceneBuilder<'_>) {
     let horizon = stage.height * if stage.is_portrait() { 0.56 } else { 0.58 };
     let orb = sky::paint_sky(stage, horizon);
     mesas(stage, horizon);
-    sky::add_bloom(stage, orb, 0.6);
-    cast::place_fliers(stage, horizon, orb);
+    sky::add_bloom(stage, (orb.x, orb.y), 0.6);
+    cast::place_fliers(stage, horizon, orb.x);
     for (near, share) in [(0.0, 0.05), (0.35, 0.17), (0.7, 0.34)] {
         let base = horizon + (stage.height - horizon) * share;
-        let _skyline = dune(stage, base, near, orb);
+        let _skyline = dune(stage, base, near, orb.x);
     }
     let base = horizon + (stage.height - horizon) * 0.56;
-    let crest = dune(stage, base, 1.0, orb);
+    let crest = dune(stage, base, 1.0, orb.x);
     cast::place_walkers_on(stage, &*crest);
 }
 
@@ -467,31 +387,29 @@ fn mesas(stage: &mut SceneBuilder<'_>, horizon: f32) {
     let (unit, palette) = (stage.unit, stage.palette);
     let mut rng = stage.rng.fork("mesa");
     let tone = palette.lit(palette.sand.mix(palette.rock, 0.4).lift(-0.08), 0.72);
-    stage.add_plane(
-        PlaneLayout::new(0.16, horizon - unit * 0.35, horizon + unit * 0.1),
-        |pen, left, right| {
-            for _ in 0..5 {
-                let (x, half) = (rng.range(left, right), unit * rng.range(0.06, 0.2));
-                let tall = unit * rng.range(0.05, 0.14);
-                let (top, foot) = (horizon - tall, horizon + unit * 0.05);
-                pen.shape(
-                    &[
-                        (x - half * 1.35, foot),
-                        (x - half * 0.85, top + tall * 0.25),
-                        (x - half * 0.8, top),
-                        (x + half * 0.7, top - tall * 0.04),
-                        (x + half * 0.78, top + tall * 0.3),
-                        (x + half * 1.3, foot),
-                    ],
-                    tone.lift(rng.signed() * 0.02),
-                );
-            }
-        },
-    );
+    let plane = PlaneLayout::new(0.16, horizon - unit * 0.35, horizon + unit * 0.1);
+    stage.add_plane(plane, |pen, left, right| {
+        for _ in 0..5 {
+            let (x, half) = (rng.range(left, right), unit * rng.range(0.06, 0.2));
+            let tall = unit * rng.range(0.05, 0.14);
+            let (top, foot) = (horizon - tall, horizon + unit * 0.05);
+            pen.shape(
+                &[
+                    (x - half * 1.35, foot),
+                    (x - half * 0.85, top + tall * 0.25),
+                    (x - half * 0.8, top),
+                    (x + half * 0.7, top - tall * 0.04),
+                    (x + half * 0.78, top + tall * 0.3),
+                    (x + half * 1.3, foot),
+                ],
+                tone.lift(rng.signed() * 0.02),
+            );
+        }
+    });
 }
 
 /// Paints a dune with a sharp crest, lit on one side, and returns its skyline.
-fn dune(stage: &mut SceneBuilder<'_>, base: f32, near: f32, orb: SkyOrb) -> GroundCrest {
+fn dune(stage: &mut SceneBuilder<'_>, base: f32, near: f32, light: f32) -> GroundCrest {
     stage.rng.switch_to("dune", near);
     let seed = stage.rng.next();
     let (unit, palette) = (stage.unit, stage.palette);
@@ -504,23 +422,17 @@ fn dune(stage: &mut SceneBuilder<'_>, base: f32, near: f32, orb: SkyOrb) -> Grou
         base - swell * (1.0 - long.abs() * 1.4)
             + swell * 0.3 * value(seed ^ 1, x / (wide * 2.2), 0.0)
     };
-    let warm = if palette.hour == Hour::Day {
-        0.04
-    } else {
-        0.16
-    };
+    let day = palette.hour == Hour::Day;
+    let warm = if day { 0.04 } else { 0.16 };
     let lit = palette
         .lit(palette.sand.lift(0.05), distance)
         .mix(palette.glow, warm);
     let shade = palette
         .lit(palette.sand.lift(-0.14).saturate(0.9), distance)
         .mix(palette.sky_top, 0.14);
-    let side = if orb.x > stage.width * 0.5 { 1.0 } else { -1.0 };
+    let side = if light > stage.width * 0.5 { 1.0 } else { -1.0 };
     let bottom = stage.height * 1.2;
-    let plane = PlaneLayout {
-        brush: 0.035,
-        ..PlaneLayout::new(depth, base - swell * 1.5, bottom)
-    };
+    let plane = PlaneLayout::new(depth, base - swell * 1.5, bottom).brushed(0.035);
     stage.add_field(plane, |x, y| {
         let below = y - crest(x);
         if below < -1.0 {

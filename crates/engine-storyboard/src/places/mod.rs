@@ -17,9 +17,12 @@ mod underwater;
 mod weather;
 
 pub(crate) use cast::{FigureShortage, PreviousPlace, shortages};
+pub(crate) use weather::paint_weather;
 
 use crate::lexicon::Place;
-use crate::scene::scene_builder::SceneBuilder;
+use crate::raster::colour::Rgb;
+use crate::raster::particles::{ParticleKind, Particles};
+use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 
 /// Paints the whole scene onto `stage`.
 pub(crate) fn build(stage: &mut SceneBuilder<'_>) {
@@ -39,10 +42,23 @@ pub(crate) fn build(stage: &mut SceneBuilder<'_>) {
         Place::Abstract => abstract_scene::paint_abstract(stage),
     }
     cast::place_near_fliers(stage);
-    weather::paint_weather(stage);
+    paint_weather(stage);
 }
 
-/// Paints only what falls and drifts before a scene.
-pub(crate) fn paint_weather(stage: &mut SceneBuilder<'_>) {
-    weather::paint_weather(stage);
+/// `count` marks over `area` (left, top, right, bottom), scattered by the stage's chance.
+fn particles(
+    stage: &mut SceneBuilder<'_>,
+    mark: ParticleKind,
+    count: usize,
+    area: [f32; 4],
+    colour: Rgb,
+) -> Particles {
+    Particles::new(mark, count, area, stage.unit, colour, &mut stage.rng)
+}
+
+impl PlaneLayout {
+    /// It, with that strength of the brush texture.
+    fn brushed(self, brush: f32) -> Self {
+        Self { brush, ..self }
+    }
 }

@@ -1,26 +1,20 @@
 //! A room: a wall, a window onto the hour and weather outside, curtains, a sill for small things, and for others a floor
 //! of boards with a rug and furniture along the wall.
 
-use super::{cast, land, sky};
-use crate::lexicon::{Hour, Weather};
+use super::{cast, land, particles, sky, weather};
+use crate::lexicon::Hour;
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::layer::Sway;
 use crate::raster::noise::cloudy;
-use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::particles::ParticleKind;
 use crate::raster::pen::{Ink, Pen, smooth as curve};
 use crate::raster::wash::WashBlend;
 use crate::rng::Rng;
 use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
-/// The opening in the wall.
-#[derive(Clone, Copy, Debug)]
-struct RoomWindow {
-    left: f32,
-    top: f32,
-    right: f32,
-    bottom: f32,
-}
+/// The opening in the wall: left, top, right, bottom.
+type WindowBox = [f32; 4];
 
 /// Width of a curtain, in stage units.
 const CURTAIN: f32 = 0.17;
@@ -39,17 +33,12 @@ pub(super) fn paint_room(stage: &mut SceneBuilder<'_>) {
     };
     let half = half.min(width * 0.4);
     let middle = width * (0.5 + stage.rng.signed() * 0.05);
-    let window = RoomWindow {
-        left: middle - half,
-        top: sill - tall,
-        right: middle + half,
-        bottom: sill,
-    };
+    let window = [middle - half, sill - tall, middle + half, sill];
     let orb = sky::paint_sky(stage, sill);
     // The view is painted first and whole; the wall then leaves only the window open.
     let far = land::paint_meadow(stage, 0.25, sill - unit * 0.1, 0.05, 0.55);
     land::paint_pines(stage, 0.25, &far, 30, 0.06);
-    sky::add_bloom(stage, orb, 0.5);
+    sky::add_bloom(stage, (orb.x, orb.y), 0.5);
     outside(stage, window);
     let ground = sill + unit * 0.022;
     let paints = colours(stage);
@@ -60,17 +49,17 @@ pub(super) fn paint_room(stage: &mut SceneBuilder<'_>) {
         curtains(stage, window);
         boards(stage, line, paints.0, paints.1);
         furniture(stage, line, paints.0);
-        cast::place_fliers(stage, line * 0.8, orb);
+        cast::place_fliers(stage, line * 0.8, orb.x);
         let stand = line + (height - line) * 0.46;
         cast::place_walkers(stage, 1.0, &move |_| stand);
     } else {
-        cast::place_fliers(stage, sill * 0.9, orb);
+        cast::place_fliers(stage, sill * 0.9, orb.x);
         wall(stage, window, paints);
         let mut seats = cast::standing_figures(stage);
         // Between the curtains, which hang before the sill.
         // Less than half of a curtain's width: figures may be behind its edge.
         let inset = unit * CURTAIN * 0.4;
-        let sides = (window.left + inset, window.right - inset);
+        let sides = (middle - half + inset, middle + half - inset);
         cast::gather_figures(stage, &mut seats, sides);
         cast::place_standing(stage, &seats, &|_| true, 0.6, &|_| ground);
         if seats.len() < 2 {
@@ -83,27 +72,13 @@ pub(super) fn paint_room(stage: &mut SceneBuilder<'_>) {
     light(stage, window);
 }
 
-fn outside(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
+/// Rain or snow behind the window, by its area in stage units.
+fn outside(stage: &mut SceneBuilder<'_>, [left, top, right, bottom]: WindowBox) {
     stage.rng.switch_to("outside", 0.0);
-    let area = [
-        window.left - 20.0,
-        window.top - 20.0,
-        window.right + 20.0,
-        window.bottom + 4.0,
-    ];
-    let share =
-        (window.right - window.left) * (window.bottom - window.top) / (stage.unit * stage.unit);
-    let (mark, density) = if stage.reading.is_rainy() {
-        (ParticleKind::Rain, 700.0)
-    } else if stage.reading.has_weather(Weather::Snowfall) {
-        (ParticleKind::Snow, 400.0)
-    } else {
-        return;
-    };
-    let count = (density * share) as usize;
-    let colour = stage.palette.haze.mix(Rgb::WHITE, 0.5);
-    let fall = Particles::new(mark, count, area, stage.unit, colour, &mut stage.rng);
-    stage.add_particles(fall.at_depth(0.4).in_wind(0.06));
+    let area = [left - 20.0, top - 20.0, right + 20.0, bottom + 4.0];
+    let share = (right - left) * (bottom - top) / (stage.unit * stage.unit);
+    let counts = ((700.0 * share) as usize, (400.0 * share) as usize);
+    weather::paint_behind_window(stage, area, counts, 0.4);
 }
 
 /// Paper and woodwork, in the room's light.
@@ -127,20 +102,12 @@ pub(super) fn colours(stage: &mut SceneBuilder<'_>) -> (Rgb, Rgb) {
     (wall, wood)
 }
 
-fn wall(stage: &mut SceneBuilder<'_>, window: RoomWindow, (near, wood): (Rgb, Rgb)) {
+fn wall(stage: &mut SceneBuilder<'_>, window: WindowBox, (near, wood): (Rgb, Rgb)) {
     let (unit, width, height) = (stage.unit, stage.width, stage.height);
     let dark = near.lift(-0.14);
     let accent = stage.palette.accent.mix(near, 0.4);
-    let plane = PlaneLayout {
-        brush: 0.05,
-        ..PlaneLayout::new(0.6, -unit * 0.2, height * 1.2)
-    };
-    let RoomWindow {
-        left,
-        top,
-        right,
-        bottom,
-    } = window;
+    let plane = PlaneLayout::new(0.6, -unit * 0.2, height * 1.2);
+    let [left, top, right, bottom] = window;
     stage.add_plane(plane, |pen, from, to| {
         let (start, end) = (-unit * 0.2, height * 1.2);
         let ink = Ink::down(0.0, dark, bottom, near);
@@ -152,14 +119,9 @@ fn wall(stage: &mut SceneBuilder<'_>, window: RoomWindow, (near, wood): (Rgb, Rg
         frame(pen, window, unit, wood);
         // A picture hangs beside the window if there is room for it.
         let space = width - right;
-        let picture = (
-            right + space * 0.3,
-            top + unit * 0.06,
-            space * 0.4,
-            unit * 0.2,
-        );
-        if picture.2 > unit * 0.1 {
-            let (x, y, w, h) = picture;
+        let (x, y) = (right + space * 0.3, top + unit * 0.06);
+        let (w, h) = (space * 0.4, unit * 0.2);
+        if w > unit * 0.1 {
             let m = unit * 0.012;
             pen.rect(x, y, w, h, wood.lift(-0.2));
             pen.rect(x + m, y + m, w - m * 2.0, h - m * 2.0, near.lift(0.14));
@@ -169,13 +131,8 @@ fn wall(stage: &mut SceneBuilder<'_>, window: RoomWindow, (near, wood): (Rgb, Rg
 }
 
 /// The window's bars and its sill.
-fn frame(pen: &mut Pen, window: RoomWindow, unit: f32, wood: Rgb) {
-    let RoomWindow {
-        left,
-        top,
-        right,
-        bottom,
-    } = window;
+fn frame(pen: &mut Pen, window: WindowBox, unit: f32, wood: Rgb) {
+    let [left, top, right, bottom] = window;
     let (bar, wide, tall) = (unit * 0.026, right - left, bottom - top);
     let bars = [
         (left - bar, top - bar, wide + bar * 2.0, bar),
@@ -190,30 +147,20 @@ fn frame(pen: &mut Pen, window: RoomWindow, unit: f32, wood: Rgb) {
         pen.rect(x, y + h - edge, w, edge, Ink::Flat(Rgb::BLACK, 0.2));
     }
     let (board, out) = (unit * 0.05, unit * 0.09);
-    pen.rect(left - out, bottom, wide + out * 2.0, board, wood.lift(0.03));
-    pen.rect(
-        left - out,
-        bottom + board * 0.72,
-        wide + out * 2.0,
-        board * 0.28,
-        wood.lift(-0.12),
-    );
+    let (from, long) = (left - out, wide + out * 2.0);
+    let (edge, shade) = (bottom + board * 0.72, wood.lift(-0.12));
+    pen.rect(from, bottom, long, board, wood.lift(0.03));
+    pen.rect(from, edge, long, board * 0.28, shade);
     let under = bottom + board;
     let shadow = [
         (0.0, under, Rgb::BLACK, 0.3),
         (0.0, under + board * 1.6, Rgb::BLACK, 0.0),
     ];
-    pen.rect(
-        left - out,
-        under,
-        wide + out * 2.0,
-        board * 1.6,
-        Ink::Line(shadow),
-    );
+    pen.rect(from, under, long, board * 1.6, Ink::Line(shadow));
 }
 
 /// A plant in a pot at the left or `right` end of the sill.
-fn pot(stage: &mut SceneBuilder<'_>, window: RoomWindow, ground: f32, right: bool) {
+fn pot(stage: &mut SceneBuilder<'_>, [left, _, right, _]: WindowBox, ground: f32, at_right: bool) {
     stage.rng.switch_to("pot", 0.0);
     let (unit, palette) = (stage.unit, stage.palette);
     // Where somebody sits, a pot would stand in the way.
@@ -226,10 +173,10 @@ fn pot(stage: &mut SceneBuilder<'_>, window: RoomWindow, ground: f32, right: boo
         Rgb::hex(0xb8_6848).under(light),
         Rgb::hex(0x46_7a4c).under(light),
     );
-    let x = if right {
-        window.right - unit * 0.1
+    let x = if at_right {
+        right - unit * 0.1
     } else {
-        window.left + unit * 0.1
+        left + unit * 0.1
     };
     let sway = Sway {
         reach: unit * 0.004,
@@ -250,37 +197,26 @@ fn pot(stage: &mut SceneBuilder<'_>, window: RoomWindow, ground: f32, right: boo
             let tip = (foot.0 + long * angle.sin(), foot.1 - long * angle.cos());
             let side = (angle.cos() * long * 0.13, angle.sin() * long * 0.13);
             let mid = ((foot.0 + tip.0) * 0.5, (foot.1 + tip.1) * 0.5 - long * 0.08);
-            pen.fill(
-                curve(&[
-                    foot,
-                    (mid.0 - side.0, mid.1 - side.1),
-                    tip,
-                    (mid.0 + side.0, mid.1 + side.1),
-                ]),
-                leaf.lift(rng.signed() * 0.05),
+            let (a, b) = (
+                (mid.0 - side.0, mid.1 - side.1),
+                (mid.0 + side.0, mid.1 + side.1),
             );
+            pen.fill(curve(&[foot, a, tip, b]), leaf.lift(rng.signed() * 0.05));
         }
-        let w = unit * 0.062;
-        pen.shape(
-            &[
-                (x - w, ground - unit * 0.1),
-                (x + w, ground - unit * 0.1),
-                (x + w * 0.72, ground),
-                (x - w * 0.72, ground),
-            ],
-            clay,
-        );
-        pen.rect(
-            x - w * 1.1,
-            ground - unit * 0.11,
-            w * 2.2,
-            unit * 0.026,
-            clay.lift(0.05),
-        );
+        let (w, rim) = (unit * 0.062, ground - unit * 0.1);
+        let (low, lip) = (w * 0.72, ground - unit * 0.11);
+        let body = [
+            (x - w, rim),
+            (x + w, rim),
+            (x + low, ground),
+            (x - low, ground),
+        ];
+        pen.shape(&body, clay);
+        pen.rect(x - w * 1.1, lip, w * 2.2, unit * 0.026, clay.lift(0.05));
     });
 }
 
-fn curtains(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
+fn curtains(stage: &mut SceneBuilder<'_>, [left, window_top, right, window_bottom]: WindowBox) {
     stage.rng.switch_to("curtains", 0.0);
     let (unit, palette, height) = (stage.unit, stage.palette, stage.height);
     let cloth = palette
@@ -288,8 +224,8 @@ fn curtains(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
         .under(palette.light.mix(Rgb::WHITE, 0.4))
         .mix(Rgb::BLACK, 0.15);
     let wide = unit * CURTAIN;
-    let top = window.top - unit * 0.07;
-    let bottom = (window.bottom + unit * 0.24).min(height * 1.1);
+    let top = window_top - unit * 0.07;
+    let bottom = (window_bottom + unit * 0.24).min(height * 1.1);
     let sway = Sway {
         reach: unit * 0.004,
         root: top,
@@ -303,39 +239,31 @@ fn curtains(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
     };
     stage.add_plane(plane, |pen, _, _| {
         let rail = palette.lit(Rgb::hex(0x4a_3a30), 0.0);
+        let long = right - left + wide * 2.2;
         pen.rect(
-            window.left - wide * 1.1,
+            left - wide * 1.1,
             top - unit * 0.012,
-            window.right - window.left + wide * 2.2,
+            long,
             unit * 0.014,
             rail,
         );
-        for (from, sign) in [
-            (window.left - wide * 0.95, 1.0),
-            (window.right + wide * 0.95, -1.0_f32),
-        ] {
+        for (from, sign) in [(left - wide * 0.95, 1.0), (right + wide * 0.95, -1.0_f32)] {
             for fold in 0..6 {
                 let x = from + sign * wide * fold as f32 / 6.0;
                 let w = wide / 6.0 * 1.3;
                 let tone = cloth.lift(if fold % 2 == 0 { 0.025 } else { -0.045 });
                 let flare = w * 0.25;
                 let (a, b) = (x, x + sign * w);
-                pen.shape(
-                    &[
-                        (a, top),
-                        (b, top),
-                        (b + sign * flare, bottom),
-                        (a + sign * flare * 0.5, bottom),
-                    ],
-                    tone,
-                );
+                let (low_a, low_b) = (a + sign * flare * 0.5, b + sign * flare);
+                let cloth = [(a, top), (b, top), (low_b, bottom), (low_a, bottom)];
+                pen.shape(&cloth, tone);
             }
         }
     });
 }
 
 /// The window's light falling into the room.
-fn light(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
+fn light(stage: &mut SceneBuilder<'_>, [left, top, right, bottom]: WindowBox) {
     stage.rng.switch_to("dust", 0.0);
     let (unit, palette) = (stage.unit, stage.palette);
     let strength = match palette.hour {
@@ -343,29 +271,14 @@ fn light(stage: &mut SceneBuilder<'_>, window: RoomWindow) {
         Hour::Dusk => 0.18,
         _ => 0.26,
     };
-    let (x, y) = (
-        (window.left + window.right) * 0.5,
-        (window.top + window.bottom) * 0.5,
-    );
+    let (x, y) = ((left + right) * 0.5, (top + bottom) * 0.5);
     stage.add_wash(0.6, WashBlend::Light, 0.1, |px, py| {
         let away = ((px - x) * 0.8).hypot(py - y) / (unit * 0.75);
         let share = strength * smooth(1.2, 0.0, away);
         palette.glow.scaled(share)
     });
-    let area = [
-        window.left,
-        window.top,
-        window.right,
-        window.bottom + unit * 0.2,
-    ];
-    let dust = Particles::new(
-        ParticleKind::Dust,
-        40,
-        area,
-        unit,
-        palette.orb,
-        &mut stage.rng,
-    );
+    let area = [left, top, right, bottom + unit * 0.2];
+    let dust = particles(stage, ParticleKind::Dust, 40, area, palette.orb);
     stage.add_particles(dust);
 }
 
@@ -410,10 +323,7 @@ fn boards(stage: &mut SceneBuilder<'_>, line: f32, wall: Rgb, wood: Rgb) {
     let base = tint.under(lamp).mix(Rgb::BLACK, 1.0 - dim).mix(wall, 0.12);
     let (bright, deep) = (base.lift(0.05), base.lift(-0.08));
     let (vanish, rise) = (stage.width * 0.5, line - height * 0.34);
-    let plane = PlaneLayout {
-        brush: 0.04,
-        ..PlaneLayout::new(0.9, line - 2.0, height * 1.2)
-    };
+    let plane = PlaneLayout::new(0.9, line - 2.0, height * 1.2).brushed(0.04);
     stage.add_field(plane, |x, y| {
         let far = y - rise;
         let u = (x - vanish) / far * (height - rise) / (unit * 0.2);
@@ -438,20 +348,12 @@ fn boards(stage: &mut SceneBuilder<'_>, line: f32, wall: Rgb, wood: Rgb) {
 
 fn skirting(stage: &mut SceneBuilder<'_>, line: f32, wood: Rgb) {
     let unit = stage.unit;
-    let plane = PlaneLayout {
-        brush: 0.03,
-        ..PlaneLayout::new(0.62, line - unit * 0.06, line + unit * 0.012)
-    };
+    let plane = PlaneLayout::new(0.62, line - unit * 0.06, line + unit * 0.012).brushed(0.03);
     stage.add_plane(plane, |pen, left, right| {
         let tall = unit * 0.042;
-        pen.rect(
-            left,
-            line - tall,
-            right - left,
-            tall + 4.0,
-            wood.lift(-0.08),
-        );
-        pen.rect(left, line - tall, right - left, tall * 0.16, wood);
+        let (top, long) = (line - tall, right - left);
+        pen.rect(left, top, long, tall + 4.0, wood.lift(-0.08));
+        pen.rect(left, top, long, tall * 0.16, wood);
     });
 }
 
@@ -462,10 +364,7 @@ fn rug(stage: &mut SceneBuilder<'_>, line: f32, base: Rgb) {
     let pale = palette.second_accent.under(light).mix(base, 0.35);
     let y = line + (height - line) * 0.52;
     let half = (unit * 0.68).min(width * 0.46);
-    let plane = PlaneLayout {
-        brush: 0.08,
-        ..PlaneLayout::new(0.95, y - unit * 0.2, y + unit * 0.2)
-    };
+    let plane = PlaneLayout::new(0.95, y - unit * 0.2, y + unit * 0.2).brushed(0.08);
     stage.add_plane(plane, |pen, _, _| {
         for (share, ink) in [
             (1.0, cloth.lift(-0.08)),
@@ -489,10 +388,7 @@ fn furniture(stage: &mut SceneBuilder<'_>, line: f32, wall: Rgb) {
     let dim = if palette.is_dark() { 0.45 } else { 0.2 };
     let shown = |code: u32| Rgb::hex(code).under(light).mix(Rgb::BLACK, dim);
     let lit = palette.is_dark();
-    let plane = PlaneLayout {
-        brush: 0.05,
-        ..PlaneLayout::new(0.66, line - unit * 1.1, line + unit * 0.1)
-    };
+    let plane = PlaneLayout::new(0.66, line - unit * 1.1, line + unit * 0.1);
     // Furniture keeps clear of the window in the middle, and stays in the frame even if it is
     // narrow.
     let aside = (width * 0.5 - unit * 0.47).max(unit * 0.1);
@@ -505,13 +401,9 @@ fn furniture(stage: &mut SceneBuilder<'_>, line: f32, wall: Rgb) {
         let cloth = cloth.mix(Rgb::BLACK, dim * 0.7);
         let chair = width - at(aside * 0.5);
         armchair(pen, (chair, foot + unit * 0.02), unit, cloth);
-        floor_lamp(
-            pen,
-            (lamp, foot),
-            unit,
-            (shown(0x3a_3430), lit.then_some(palette.lamp)),
-            shown(0xe8_d4a8),
-        );
+        let (pole, shade) = (shown(0x3a_3430), shown(0xe8_d4a8));
+        let glow = lit.then_some(palette.lamp);
+        floor_lamp(pen, (lamp, foot), unit, (pole, glow), shade);
     });
     if lit {
         let (colour, y) = (palette.lamp, line - unit * 0.55);
@@ -539,25 +431,15 @@ fn bookcase(
     let (gap, board) = (tall / 4.0, unit * 0.014);
     for shelf in 0..4_u8 {
         let bottom = foot - board - gap * f32::from(shelf);
-        pen.rect(
-            x - half + board,
-            bottom - gap + board,
-            (half - board) * 2.0,
-            gap - board,
-            inner,
-        );
+        let (left, long) = (x - half + board, (half - board) * 2.0);
+        pen.rect(left, bottom - gap + board, long, gap - board, inner);
         let mut at = x - half + board * 1.4;
         while at < x + half - board * 2.4 {
             let wide = unit * rng.range(0.012, 0.024);
             let high = (gap - board) * rng.range(0.6, 0.9);
             if rng.chance(0.86) {
-                pen.rect(
-                    at,
-                    bottom - high,
-                    wide * 0.92,
-                    high,
-                    shown(BOOKS[rng.below(BOOKS.len())]),
-                );
+                let back = shown(BOOKS[rng.below(BOOKS.len())]);
+                pen.rect(at, bottom - high, wide * 0.92, high, back);
             }
             at += wide;
         }
@@ -573,12 +455,8 @@ fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
         (-16.0, 24.0, 7.0, 22.0, cloth),
         (9.0, 24.0, 7.0, 22.0, cloth.lift(-0.05)),
     ] {
-        let (left, top, right, bottom) = (
-            x + left * u,
-            foot - top * u,
-            x + (left + wide) * u,
-            foot - (top - tall) * u,
-        );
+        let (left, right) = (x + left * u, x + (left + wide) * u);
+        let (top, bottom) = (foot - top * u, foot - (top - tall) * u);
         let r = 2.6 * u;
         let path = curve(&[
             (left + r, top),
@@ -609,13 +487,13 @@ fn floor_lamp(
     pen.rect(x - 0.5 * u, top, u, 62.0 * u, pole);
     pen.ellipse(x, foot, 6.0 * u, 1.1 * u, pole);
     let ink = lamp.unwrap_or(shade);
-    pen.shape(
-        &[
-            (x - 4.6 * u, top - 4.0 * u),
-            (x + 4.6 * u, top - 4.0 * u),
-            (x + 8.4 * u, top + 9.0 * u),
-            (x - 8.4 * u, top + 9.0 * u),
-        ],
-        ink,
-    );
+    let (upper, lower) = (top - 4.0 * u, top + 9.0 * u);
+    let (half, wide) = (4.6 * u, 8.4 * u);
+    let hood = [
+        (x - half, upper),
+        (x + half, upper),
+        (x + wide, lower),
+        (x - wide, lower),
+    ];
+    pen.shape(&hood, ink);
 }

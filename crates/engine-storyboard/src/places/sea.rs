@@ -2,13 +2,12 @@
 //! water mirrors what is painted above it.
 
 use super::heavens::SkyOrb;
-use super::land::MountainRange;
-use super::{cast, land, sky};
+use super::{cast, land, particles, sky};
 use crate::lexicon::{Hour, Weather};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::layer::{Heave, Sway};
 use crate::raster::noise::{cloudy, ridged, value};
-use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::particles::ParticleKind;
 use crate::raster::pen::Ink;
 use crate::raster::water::Water;
 use crate::scene::events::SURF_RATE;
@@ -19,8 +18,8 @@ pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
     let horizon = stage.height * if stage.is_portrait() { 0.56 } else { 0.55 };
     let orb = sky::paint_sky(stage, horizon);
     headlands(stage, horizon);
-    cast::place_fliers(stage, horizon, orb);
-    sky::add_bloom(stage, orb, 0.55);
+    cast::place_fliers(stage, horizon, orb.x);
+    sky::add_bloom(stage, (orb.x, orb.y), 0.55);
     let mut seats = cast::standing_figures(stage);
     let walks = cast::has_ground_figures(stage);
     let side = stage.rng.chance(0.5);
@@ -35,7 +34,7 @@ pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
     sheet(stage, horizon, orb, 0.5);
     let stormy = stage.reading.has_weather(Weather::Storm);
     if stormy {
-        far_surge(stage, horizon, shore);
+        surge(stage, [0.12, 0.3], (horizon, shore));
     }
     // With boats and nobody on land there is no beach: all of the frame is water.
     let open = !walks && cast::has_figures(stage, cast::FigureMedium::Water);
@@ -49,9 +48,9 @@ pub(super) fn paint_sea(stage: &mut SceneBuilder<'_>) {
             (true, false) => (width * 0.48, width),
         },
     };
-    cast::place_floaters(stage, pool, orb, &seats);
+    cast::place_floaters(stage, pool, orb.x, &seats);
     if stormy {
-        near_surge(stage, horizon, shore);
+        surge(stage, [0.62, 0.95], (horizon, shore));
     }
     if cliffs {
         cliff(stage, shore, side, &seats);
@@ -65,30 +64,13 @@ pub(super) fn paint_lake(stage: &mut SceneBuilder<'_>) {
     let orb = sky::paint_sky(stage, horizon);
     let snow = if stage.reading.is_snowy() { 0.9 } else { 0.5 };
     let unit = stage.unit;
-    land::paint_range(
-        stage,
-        MountainRange {
-            near: 0.0,
-            base: horizon,
-            height: unit * 0.5,
-            snow,
-        },
-        orb,
-    );
-    cast::place_fliers(stage, horizon * 0.9, orb);
-    land::paint_range(
-        stage,
-        MountainRange {
-            near: 0.4,
-            base: horizon + unit * 0.02,
-            height: unit * 0.34,
-            snow: snow - 0.3 * 0.4,
-        },
-        orb,
-    );
+    land::paint_range(stage, 0.0, (horizon, unit * 0.5), snow, orb.x);
+    cast::place_fliers(stage, horizon * 0.9, orb.x);
+    let near = (horizon + unit * 0.02, unit * 0.34);
+    land::paint_range(stage, 0.4, near, snow - 0.3 * 0.4, orb.x);
     let bank = land::paint_meadow(stage, 0.45, horizon - unit * 0.012, 0.02, 0.42);
     land::paint_pines(stage, 0.45, &bank, 60, 0.07);
-    sky::add_bloom(stage, orb, 0.5);
+    sky::add_bloom(stage, (orb.x, orb.y), 0.5);
     let seats = cast::standing_figures(stage);
     if stage.reading.is_snowy() && !cast::has_figures(stage, cast::FigureMedium::Water) {
         ice(stage, horizon);
@@ -101,7 +83,7 @@ pub(super) fn paint_lake(stage: &mut SceneBuilder<'_>) {
         rows: (horizon + deep * 0.16, horizon + deep * 0.54),
         columns: (0.0, stage.width),
     };
-    cast::place_floaters(stage, pool, orb, &seats);
+    cast::place_floaters(stage, pool, orb.x, &seats);
     let front = stage.height * 0.84;
     let ground = land::paint_meadow(stage, 1.0, front, 0.04, 0.0);
     cast::place_standing(stage, &seats, &|_| true, 1.0, &|x| ground(x) + unit * 0.034);
@@ -135,22 +117,11 @@ fn sheet(stage: &mut SceneBuilder<'_>, horizon: f32, orb: SkyOrb, rough: f32) {
     waves(stage, horizon, bottom, rough);
     if orb.shows || palette.hour == Hour::Day {
         let colour = palette.orb.mix(palette.glow, 0.3);
-        let area = [
-            -unit * 0.1,
-            horizon + unit * 0.004,
-            stage.width + unit * 0.1,
-            stage.height * 0.95,
-        ];
+        let (pad, top) = (unit * 0.1, horizon + unit * 0.004);
+        let area = [-pad, top, stage.width + pad, stage.height * 0.95];
         let count = (620.0 * stage.width / unit) as usize;
         stage.rng.switch_to("glints", 0.0);
-        let glints = Particles::new(
-            ParticleKind::Glint,
-            count,
-            area,
-            unit,
-            colour,
-            &mut stage.rng,
-        );
+        let glints = particles(stage, ParticleKind::Glint, count, area, colour);
         // A low sun draws a path of glitter, a high one glitters everywhere.
         let tight = if palette.hour == Hour::Day { 0.0 } else { 0.55 };
         stage.add_particles(glints.gathered(orb.x, tight).at_depth(0.5));
@@ -174,10 +145,7 @@ fn ice(stage: &mut SceneBuilder<'_>, horizon: f32) {
         rate: 0.0,
     }));
     let white = palette.lit(Rgb::hex(0xf4_f8fc), 0.05);
-    let plane = PlaneLayout {
-        brush: 0.0,
-        ..PlaneLayout::new(0.45, horizon + 1.0, bottom)
-    };
+    let plane = PlaneLayout::new(0.45, horizon + 1.0, bottom).brushed(0.0);
     stage.add_field(plane, |x, y| {
         let away = ((y - horizon) / unit).max(0.002);
         let (u, v) = (x / (unit * (0.05 + away * 0.8)), away.ln() * 5.0);
@@ -231,10 +199,8 @@ fn headlands(stage: &mut SceneBuilder<'_>, horizon: f32) {
                 horizon + 1.0
                     - fall * unit * tall * (0.9 + 0.7 * cloudy(salt, x / (unit * 0.3), 0.0, 4))
             });
-            pen.shape(
-                &line,
-                Ink::down(horizon - unit * tall, tone, horizon, lower),
-            );
+            let ink = Ink::down(horizon - unit * tall, tone, horizon, lower);
+            pen.shape(&line, ink);
         });
     }
 }
@@ -255,10 +221,7 @@ fn beach(stage: &mut SceneBuilder<'_>, shore: f32, seats: &[cast::FigurePlace]) 
         .lit(Rgb::hex(0xfa_fbfa), 0.0)
         .mix(palette.sky_low, 0.25);
     let bottom = stage.height * 1.2;
-    let plane = PlaneLayout {
-        brush: 0.05,
-        ..PlaneLayout::new(0.95, shore - unit * 0.08, bottom)
-    };
+    let plane = PlaneLayout::new(0.95, shore - unit * 0.08, bottom);
     stage.add_field(plane, |x, y| {
         let below = y - edge(x);
         let shade = wet.mix_plain(dry, smooth(unit * 0.015, unit * 0.07, below));
@@ -307,39 +270,27 @@ fn cliff(stage: &mut SceneBuilder<'_>, shore: f32, side: bool, seats: &[cast::Fi
     let white = palette.lit(Rgb::hex(0xf2_f6fb), 0.05);
     let snowy = stage.reading.is_snowy();
     let bottom = stage.height * 1.2;
-    stage.add_field(
-        PlaneLayout {
-            brush: 0.08,
-            ..PlaneLayout::new(0.95, shore - unit * 0.3, bottom)
-        },
-        |x, y| {
-            let below = y - crest(x);
-            let rough = cloudy(seed ^ 6, x / (unit * 0.05), y / (unit * 0.1), 4);
-            let dark = smooth(-0.15, 0.2, rough + below / unit * 0.6 - 0.1);
-            let lies = smooth(0.07, 0.02, below / unit + 0.04 * rough);
-            let tone = lit.mix_plain(shade, dark);
-            let tone = if snowy {
-                tone.mix_plain(white, lies)
-            } else {
-                tone
-            };
-            (tone, (below + 0.5).clamp(0.0, 1.0))
-        },
-    );
+    let plane = PlaneLayout::new(0.95, shore - unit * 0.3, bottom).brushed(0.08);
+    stage.add_field(plane, |x, y| {
+        let below = y - crest(x);
+        let rough = cloudy(seed ^ 6, x / (unit * 0.05), y / (unit * 0.1), 4);
+        let dark = smooth(-0.15, 0.2, rough + below / unit * 0.6 - 0.1);
+        let lies = smooth(0.07, 0.02, below / unit + 0.04 * rough);
+        let tone = lit.mix_plain(shade, dark);
+        let tone = if snowy {
+            tone.mix_plain(white, lies)
+        } else {
+            tone
+        };
+        (tone, (below + 0.5).clamp(0.0, 1.0))
+    });
     cast::place_standing(stage, seats, &|_| true, 0.95, &|x| crest(x) + unit * 0.015);
 }
 
-/// The ridges behind boats.
-fn far_surge(stage: &mut SceneBuilder<'_>, horizon: f32, shore: f32) {
-    for near in [0.12, 0.3] {
-        ridge(stage, near, (horizon, shore));
-    }
-}
-
-/// The ridges before boats.
-fn near_surge(stage: &mut SceneBuilder<'_>, horizon: f32, shore: f32) {
-    for near in [0.62, 0.95] {
-        ridge(stage, near, (horizon, shore));
+/// High waves, far and near, behind boats or before them.
+fn surge(stage: &mut SceneBuilder<'_>, nears: [f32; 2], water: (f32, f32)) {
+    for near in nears {
+        ridge(stage, near, water);
     }
 }
 
@@ -356,11 +307,8 @@ fn ridge(stage: &mut SceneBuilder<'_>, near: f32, (horizon, shore): (f32, f32)) 
         .lit(Rgb::hex(0xf4_f8fa), 0.05)
         .mix(palette.sky_low, 0.2);
     // Not all ridges roll the same way.
-    let side = if ((near * 10.0) as u32).is_multiple_of(2) {
-        1.0
-    } else {
-        -1.0
-    };
+    let even = ((near * 10.0) as u32).is_multiple_of(2);
+    let side = if even { 1.0 } else { -1.0 };
     let plane = PlaneLayout {
         pitch: if near < 0.5 { 1.5 } else { 2.0 },
         drift: side * unit * (0.03 + 0.06 * near),
@@ -380,11 +328,8 @@ fn ridge(stage: &mut SceneBuilder<'_>, near: f32, (horizon, shore): (f32, f32)) 
         }
         let lace = cloudy(seed ^ 5, x / (size * 0.09), y / (tall * 0.3), 3);
         let cap = smooth(0.34 + 0.4 * lace, 0.02, below) * smooth(-0.02, 0.02, below);
-        let streak = smooth(
-            0.18,
-            0.4,
-            cloudy(seed ^ 9, x / (size * 0.5), y / (tall * 0.22), 3),
-        );
+        let long = cloudy(seed ^ 9, x / (size * 0.5), y / (tall * 0.22), 3);
+        let streak = smooth(0.18, 0.4, long);
         let water = lit
             .mix_plain(dark, smooth(0.0, 1.5, below))
             .mix_plain(foam, streak * 0.22);

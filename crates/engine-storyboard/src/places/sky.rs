@@ -1,11 +1,11 @@
 //! The sky: gradient, sun or moon, stars, clouds, and the glow that lies over the land.
 
-use super::cast;
 use super::heavens::{self, SkyOrb};
+use super::{cast, particles};
 use crate::lexicon::{Framing, Hour, Weather};
 use crate::raster::colour::smooth;
 use crate::raster::noise::cloudy;
-use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::particles::ParticleKind;
 use crate::raster::wash::WashBlend;
 use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
 
@@ -36,21 +36,10 @@ pub(super) fn paint_sky(stage: &mut SceneBuilder<'_>, horizon: f32) -> SkyOrb {
         base.mix(palette.glow, strength * (-away * away * 3.2).exp())
     });
     let covered = [Weather::Rain, Weather::Storm, Weather::Fog, Weather::Clouds];
-    if palette.is_dark()
-        && !covered
-            .iter()
-            .any(|weather| stage.reading.has_weather(*weather))
-    {
+    if palette.is_dark() && !has_any_weather(stage, &covered) {
         stage.rng.switch_to("stars", 0.0);
-        add_stars(
-            stage,
-            horizon,
-            if palette.hour == Hour::Night {
-                1.0
-            } else {
-                0.3
-            },
-        );
+        let night = palette.hour == Hour::Night;
+        add_stars(stage, horizon, if night { 1.0 } else { 0.3 });
     }
     heavens::paint_orbs(stage, orb, horizon);
     clouds(stage, horizon);
@@ -69,7 +58,7 @@ fn place_orb(stage: &mut SceneBuilder<'_>, horizon: f32) -> SkyOrb {
         Weather::Fog,
         Weather::Blizzard,
     ];
-    let grey = grey.iter().any(|w| stage.reading.has_weather(*w));
+    let grey = has_any_weather(stage, &grey);
     let (height, radius, usual) = match stage.palette.hour {
         Hour::Dawn => (0.74, 0.055, true),
         Hour::Golden => (0.8, 0.075, true),
@@ -77,36 +66,28 @@ fn place_orb(stage: &mut SceneBuilder<'_>, horizon: f32) -> SkyOrb {
         Hour::Day => (0.2, 0.05, asked),
         Hour::Night => (0.28, 0.052, true),
     };
-    let y = horizon * height;
     SkyOrb {
         x,
-        y,
+        y: horizon * height,
         radius: stage.unit * radius,
         shows: asked || (usual && !grey),
     }
 }
 
 pub(super) fn add_stars(stage: &mut SceneBuilder<'_>, bottom: f32, share: f32) {
-    let area = stage.width * bottom / (stage.unit * stage.unit);
-    let count = (260.0 * share * area) as usize;
+    let sky = stage.width * bottom / (stage.unit * stage.unit);
+    let count = (260.0 * share * sky) as usize;
     let colour = stage.palette.orb.mix(stage.palette.glow, 0.2);
     // A little wider than the frame, because the camera pans.
-    let box_ = [
-        -stage.unit * 0.05,
-        -stage.unit * 0.05,
-        stage.width * 1.05,
-        bottom,
-    ];
-    let unit = stage.unit;
-    let field = Particles::new(
-        ParticleKind::Star,
-        count,
-        box_,
-        unit,
-        colour,
-        &mut stage.rng,
-    );
-    stage.add_particles(field.at_depth(0.04));
+    let pad = -stage.unit * 0.05;
+    let area = [pad, pad, stage.width * 1.05, bottom];
+    let stars = particles(stage, ParticleKind::Star, count, area, colour);
+    stage.add_particles(stars.at_depth(0.04));
+}
+
+fn has_any_weather(stage: &SceneBuilder<'_>, wanted: &[Weather]) -> bool {
+    let mut wanted = wanted.iter();
+    wanted.any(|weather| stage.reading.has_weather(*weather))
 }
 
 fn clouds(stage: &mut SceneBuilder<'_>, horizon: f32) {
@@ -123,25 +104,19 @@ fn clouds(stage: &mut SceneBuilder<'_>, horizon: f32) {
         Weather::Snowfall,
     ];
     let closed = [Weather::Blizzard, Weather::Downpour, Weather::Storm];
-    let amount = if closed.iter().any(|weather| reading.has_weather(*weather)) {
+    let amount = if has_any_weather(stage, &closed) {
         0.45
     } else if reading.has_weather(Weather::Aurora) {
         -0.3
-    } else if heavy.iter().any(|weather| reading.has_weather(*weather)) {
+    } else if has_any_weather(stage, &heavy) {
         0.2
     } else {
         chance
     };
-    let wind = if reading.has_weather(Weather::Wind) || reading.has_weather(Weather::Storm) {
-        2.2
-    } else {
-        1.0
-    };
-    let lapse = if reading.has_framing(Framing::Timelapse) {
-        9.0
-    } else {
-        1.0
-    };
+    let windy = has_any_weather(stage, &[Weather::Wind, Weather::Storm]);
+    let wind = if windy { 2.2 } else { 1.0 };
+    let lapse = reading.has_framing(Framing::Timelapse);
+    let lapse = if lapse { 9.0 } else { 1.0 };
     for (depth, size, speed) in [(0.08, 0.36, 0.006), (0.14, 0.62, 0.011)] {
         let seed = stage.rng.next();
         let (unit, palette) = (stage.unit, stage.palette);
@@ -152,11 +127,8 @@ fn clouds(stage: &mut SceneBuilder<'_>, horizon: f32) {
             brush: 0.02,
             ..PlaneLayout::new(depth, -unit * 0.1, horizon)
         };
-        let night = if palette.hour == Hour::Night {
-            0.55
-        } else {
-            0.92
-        };
+        let night = palette.hour == Hour::Night;
+        let night = if night { 0.55 } else { 0.92 };
         stage.add_field(plane, |x, y| {
             let v = (y / horizon).clamp(0.0, 1.0);
             // Clouds lie flatter and closer together towards the horizon.
@@ -178,8 +150,8 @@ fn clouds(stage: &mut SceneBuilder<'_>, horizon: f32) {
     }
 }
 
-/// Light from the orb lying over everything painted so far.
-pub(super) fn add_bloom(stage: &mut SceneBuilder<'_>, orb: SkyOrb, strength: f32) {
+/// Light from sun or moon lying over everything painted so far.
+pub(super) fn add_bloom(stage: &mut SceneBuilder<'_>, (orb_x, orb_y): (f32, f32), strength: f32) {
     let (palette, reach) = (stage.palette, stage.unit * 0.62);
     let strength = strength
         * match palette.hour {
@@ -188,7 +160,7 @@ pub(super) fn add_bloom(stage: &mut SceneBuilder<'_>, orb: SkyOrb, strength: f32
             _ => 1.0,
         };
     stage.add_wash(0.1, WashBlend::Light, 0.12, |x, y| {
-        let away = (x - orb.x).hypot((y - orb.y) * 1.2) / reach;
+        let away = (x - orb_x).hypot((y - orb_y) * 1.2) / reach;
         let share = strength * (-away * away * 2.2).exp();
         palette.glow.scaled(share)
     });
@@ -223,8 +195,8 @@ pub(super) fn paint_above_clouds(stage: &mut SceneBuilder<'_>) {
             (lit.mix_plain(palette.haze, 0.4 * (1.0 - near)), alpha)
         });
         if bank == 1 {
-            add_bloom(stage, orb, 0.5);
-            cast::place_fliers(stage, horizon, orb);
+            add_bloom(stage, (orb.x, orb.y), 0.5);
+            cast::place_fliers(stage, horizon, orb.x);
         }
     }
 }

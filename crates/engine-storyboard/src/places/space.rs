@@ -1,6 +1,5 @@
 //! Space: stars, a nebula, a planet whose limb fills a corner, and travellers.
 
-use super::heavens::SkyOrb;
 use super::{cast, sky};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::noise::cloudy;
@@ -12,17 +11,12 @@ use crate::subject::Subject;
 pub(super) fn paint_space(stage: &mut SceneBuilder<'_>) {
     let (unit, palette) = (stage.unit, stage.palette);
     let seed = stage.rng.next();
-    let warm = [
-        Rgb::hex(0xc8_4f8c),
-        Rgb::hex(0xe0_8048),
-        Rgb::hex(0x7a_5ad0),
-    ][stage.rng.below(3)];
+    let warm = Rgb::hex([0xc8_4f8c, 0xe0_8048, 0x7a_5ad0][stage.rng.below(3)]);
     let tinted = !stage.reading.tints.is_empty();
-    let first = if tinted { palette.accent } else { warm };
-    let second = if tinted {
-        palette.second_accent
+    let (first, second) = if tinted {
+        (palette.accent, palette.second_accent)
     } else {
-        Rgb::hex(0x2f_7fb8)
+        (warm, Rgb::hex(0x2f_7fb8))
     };
     let deep = palette.sky_top.lift(-0.03);
     let middle = palette.sky_middle;
@@ -53,22 +47,17 @@ pub(super) fn paint_space(stage: &mut SceneBuilder<'_>) {
     }
     stage.rng.switch_to("side", 0.0);
     let left = stage.rng.chance(0.5);
-    let orb = SkyOrb {
-        x: if left { width * 0.1 } else { width * 0.9 },
-        y: height * 0.2,
-        radius: 0.0,
-        shows: true,
-    };
+    let light = (if left { width * 0.1 } else { width * 0.9 }, height * 0.2);
     if !stage.reading.shows(Subject::Planet) {
         limb(stage, left);
     }
     if stage.reading.shows(Subject::Moon) {
         moon(stage, left);
     }
-    cast::place_fliers(stage, height * 0.95, orb);
+    cast::place_fliers(stage, height * 0.95, light.0);
     let ground = height * 0.99;
     cast::place_walkers(stage, 1.0, &move |_| ground);
-    sky::add_bloom(stage, orb, 0.5);
+    sky::add_bloom(stage, light, 0.5);
 }
 
 /// The lit edge of a large planet, with a thin shell of air.
@@ -79,43 +68,34 @@ fn limb(stage: &mut SceneBuilder<'_>, left: bool) {
     let radius = unit * stage.rng.range(0.75, 1.1);
     let x = if left { width * 0.82 } else { width * 0.18 };
     let y = height + radius * 0.52;
-    let surface = [
-        Rgb::hex(0x2f_6fa8),
-        Rgb::hex(0xb8_7448),
-        Rgb::hex(0x4a_8a7a),
-    ][stage.rng.below(3)]
-    .tinted(palette.second_accent, 0.25);
+    let surface = Rgb::hex([0x2f_6fa8, 0xb8_7448, 0x4a_8a7a][stage.rng.below(3)])
+        .tinted(palette.second_accent, 0.25);
     let land = surface.lift(0.12).saturate(0.7);
     let air = surface.lift(0.25).mix(Rgb::WHITE, 0.2);
     let night = Rgb::hex(0x05_0812);
     let side = if left { -0.75 } else { 0.75 };
-    stage.add_field(
-        PlaneLayout {
-            brush: 0.0,
-            ..PlaneLayout::new(0.35, y - radius * 1.12, height * 1.15)
-        },
-        |px, py| {
-            let (dx, dy) = ((px - x) / radius, (py - y) / radius);
-            let away = dx.hypot(dy);
-            if away > 1.1 {
-                return (air, 0.0);
-            }
-            let sun = smooth(-0.5, 0.75, dx * side - dy * 0.7 - 0.2);
-            if away > 1.0 {
-                // Air outside of the disc thins out with the third power of the height.
-                let shell = (1.0 - (away - 1.0) / 0.1).max(0.0);
-                return (air, shell * shell * shell * 0.6 * sun);
-            }
-            let clouds = smooth(0.02, 0.4, cloudy(seed, dx * 4.0 + 7.0, dy * 9.0, 5));
-            let soil = smooth(-0.05, 0.2, cloudy(seed ^ 4, dx * 3.0, dy * 3.0, 4));
-            let ground = surface
-                .mix_plain(land, soil * 0.6)
-                .mix_plain(Rgb::WHITE, clouds * 0.45);
-            let rim = smooth(0.86, 1.0, away);
-            let lit = night.mix_plain(ground.mix_plain(air, rim * 0.7), sun);
-            (lit, ((1.0 - away) * radius + 0.5).clamp(0.0, 1.0))
-        },
-    );
+    let plane = PlaneLayout::new(0.35, y - radius * 1.12, height * 1.15).brushed(0.0);
+    stage.add_field(plane, |px, py| {
+        let (dx, dy) = ((px - x) / radius, (py - y) / radius);
+        let away = dx.hypot(dy);
+        if away > 1.1 {
+            return (air, 0.0);
+        }
+        let sun = smooth(-0.5, 0.75, dx * side - dy * 0.7 - 0.2);
+        if away > 1.0 {
+            // Air outside of the disc thins out with the third power of the height.
+            let shell = (1.0 - (away - 1.0) / 0.1).max(0.0);
+            return (air, shell * shell * shell * 0.6 * sun);
+        }
+        let clouds = smooth(0.02, 0.4, cloudy(seed, dx * 4.0 + 7.0, dy * 9.0, 5));
+        let soil = smooth(-0.05, 0.2, cloudy(seed ^ 4, dx * 3.0, dy * 3.0, 4));
+        let ground = surface
+            .mix_plain(land, soil * 0.6)
+            .mix_plain(Rgb::WHITE, clouds * 0.45);
+        let rim = smooth(0.86, 1.0, away);
+        let lit = night.mix_plain(ground.mix_plain(air, rim * 0.7), sun);
+        (lit, ((1.0 - away) * radius + 0.5).clamp(0.0, 1.0))
+    });
 }
 
 fn moon(stage: &mut SceneBuilder<'_>, left: bool) {
@@ -123,21 +103,16 @@ fn moon(stage: &mut SceneBuilder<'_>, left: bool) {
     let (unit, palette, height) = (stage.unit, stage.palette, stage.height);
     let x = stage.width * if left { 0.24 } else { 0.76 };
     let (y, r) = (height * 0.24, unit * 0.08);
-    stage.add_plane(
-        PlaneLayout {
-            brush: 0.03,
-            ..PlaneLayout::new(0.2, y - r * 2.2, y + r * 2.2)
-        },
-        |pen, _, _| {
-            pen.glow(x, y, r * 2.0, palette.glow, 0.3);
-            pen.circle(x, y, r, palette.orb.lift(-0.05));
-            let dark = Ink::Round(
-                x - r * 0.4,
-                y - r * 0.4,
-                r * 1.7,
-                [(Rgb::BLACK, 0.0), (Rgb::BLACK, 0.7)],
-            );
-            pen.circle(x, y, r, dark);
-        },
-    );
+    let plane = PlaneLayout::new(0.2, y - r * 2.2, y + r * 2.2).brushed(0.03);
+    stage.add_plane(plane, |pen, _, _| {
+        pen.glow(x, y, r * 2.0, palette.glow, 0.3);
+        pen.circle(x, y, r, palette.orb.lift(-0.05));
+        let shade = [(Rgb::BLACK, 0.0), (Rgb::BLACK, 0.7)];
+        pen.circle(
+            x,
+            y,
+            r,
+            Ink::Round(x - r * 0.4, y - r * 0.4, r * 1.7, shade),
+        );
+    });
 }

@@ -1,12 +1,11 @@
 //! A table top in close-up, with a kitchen or café out of focus behind it. Small things stand on
 //! it; people and other large subjects are behind it.
 
-use super::heavens::SkyOrb;
-use super::{cast, room};
-use crate::lexicon::{Hour, Weather};
+use super::{cast, particles, room, weather};
+use crate::lexicon::Hour;
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::noise::cloudy;
-use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::particles::ParticleKind;
 use crate::raster::pen::Ink;
 use crate::raster::wash::WashBlend;
 use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
@@ -38,13 +37,7 @@ pub(super) fn paint_table(stage: &mut SceneBuilder<'_>) {
     let light = width * if left { 0.24 } else { 0.76 };
     backdrop(stage, edge, light);
     bokeh(stage, edge);
-    let orb = SkyOrb {
-        x: light,
-        y: height * 0.2,
-        radius: 0.0,
-        shows: false,
-    };
-    cast::place_fliers(stage, edge, orb);
+    cast::place_fliers(stage, edge, light);
     let mut seats = cast::standing_figures(stage);
     // People behind the table are seen from close by, as the things on it are.
     cast::enlarge_figures(stage, &mut seats, &|one| !fits_on_table(one), 0.84);
@@ -109,45 +102,23 @@ fn backdrop(stage: &mut SceneBuilder<'_>, edge: f32, light: f32) {
         let warm = if dark { 0.55 } else { 0.12 };
         colour.mix(lamp, warm * (-from * from * 2.0).exp())
     });
-    outside(stage, [light - half, top, light + half, sill]);
-}
-
-/// Rain or snow behind the window.
-fn outside(stage: &mut SceneBuilder<'_>, area: [f32; 4]) {
-    let (mark, count) = if stage.reading.is_rainy() {
-        (ParticleKind::Rain, 240)
-    } else if stage.reading.has_weather(Weather::Snowfall) {
-        (ParticleKind::Snow, 150)
-    } else {
-        return;
-    };
-    let colour = stage.palette.haze.mix(Rgb::WHITE, 0.5);
-    let fall = Particles::new(mark, count, area, stage.unit, colour, &mut stage.rng);
-    stage.add_particles(fall.at_depth(0.2).in_wind(0.06));
+    let pane = [light - half, top, light + half, sill];
+    weather::paint_behind_window(stage, pane, (240, 150), 0.2);
 }
 
 /// Discs of light out of focus.
 fn bokeh(stage: &mut SceneBuilder<'_>, edge: f32) {
     let (unit, palette) = (stage.unit, stage.palette);
     let mut rng = stage.rng.fork("bokeh");
-    let (count, strong) = if palette.is_dark() {
-        (26, 0.3)
-    } else {
-        (12, 0.14)
-    };
-    let plane = PlaneLayout {
-        brush: 0.0,
-        ..PlaneLayout::new(0.25, -unit * 0.1, edge)
-    };
+    let dark = palette.is_dark();
+    let (count, strong) = if dark { (26, 0.3) } else { (12, 0.14) };
+    let plane = PlaneLayout::new(0.25, -unit * 0.1, edge).brushed(0.0);
     stage.add_plane(plane, |pen, left, right| {
         for _ in 0..count {
             let (x, y) = (rng.range(left, right), rng.range(-0.05, 0.85) * edge);
             let r = unit * rng.range(0.014, 0.05);
-            let hue = if rng.chance(0.6) {
-                palette.lamp
-            } else {
-                palette.glow
-            };
+            let lamp = rng.chance(0.6);
+            let hue = if lamp { palette.lamp } else { palette.glow };
             let alpha = strong * rng.range(0.35, 1.0);
             let ink = Ink::Round(x, y, r, [(hue, alpha * 0.75), (hue.lift(0.08), alpha)]);
             pen.circle(x, y, r, ink);
@@ -170,10 +141,7 @@ fn top(stage: &mut SceneBuilder<'_>, edge: f32, light: f32) {
     let gleam = palette.sky_low.mix(palette.glow, 0.5).mix(bright, 0.3);
     let (vanish, rise) = (stage.width * 0.5, edge - height * 0.5);
     let bottom = height * 1.2;
-    let plane = PlaneLayout {
-        brush: 0.03,
-        ..PlaneLayout::new(0.95, edge - 2.0, bottom)
-    };
+    let plane = PlaneLayout::new(0.95, edge - 2.0, bottom).brushed(0.03);
     let strong = if palette.is_dark() { 0.16 } else { 0.42 };
     stage.add_field(plane, |x, y| {
         let far = y - rise;
@@ -211,13 +179,6 @@ fn shine(stage: &mut SceneBuilder<'_>, light: f32) {
         colour.scaled(share)
     });
     let area = [light - unit * 0.5, 0.0, light + unit * 0.5, height * 0.8];
-    let dust = Particles::new(
-        ParticleKind::Dust,
-        34,
-        area,
-        unit,
-        palette.orb,
-        &mut stage.rng,
-    );
+    let dust = particles(stage, ParticleKind::Dust, 34, area, palette.orb);
     stage.add_particles(dust);
 }

@@ -1,12 +1,11 @@
 //! Under water: light from above, the sea bed, kelp in the current, fish and bubbles.
 
-use super::cast;
-use super::heavens::SkyOrb;
+use super::{cast, particles};
 use crate::lexicon::Hour;
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::layer::Sway;
 use crate::raster::noise::{cloudy, value};
-use crate::raster::particles::{ParticleKind, Particles};
+use crate::raster::particles::ParticleKind;
 use crate::raster::pen::{Ink, smooth as curve};
 use crate::raster::wash::WashBlend;
 use crate::scene::scene_builder::{PlaneLayout, SceneBuilder};
@@ -44,18 +43,12 @@ pub(super) fn paint_underwater(stage: &mut SceneBuilder<'_>) {
     stage.palette = palette;
     rays(stage, x, dim);
     bed(stage, 0.25, height * 0.8, 0.8);
-    let orb = SkyOrb {
-        x: width * 0.2,
-        y: 0.0,
-        radius: 0.0,
-        shows: false,
-    };
     // Without any subject a school of fish keeps the scene alive.
     if stage.reading.roles.is_empty() {
         let at = (width * 0.3, height * 0.4);
         cast::place_extra(stage, Subject::School, at, unit * 0.4, 0.5, unit * 0.02);
     }
-    cast::place_fliers(stage, height * 0.95, orb);
+    cast::place_fliers(stage, height * 0.95, width * 0.2);
     bed(stage, 0.55, height * 0.86, 0.45);
     kelp(stage, 0.6, 0.45, height * 0.97);
     let floor = height * 0.93;
@@ -66,14 +59,7 @@ pub(super) fn paint_underwater(stage: &mut SceneBuilder<'_>) {
     let area = [0.0, -unit * 0.05, width, height * 1.05];
     let count = (70.0 * width / unit) as usize;
     stage.rng.switch_to("bubbles", 0.0);
-    let bubbles = Particles::new(
-        ParticleKind::Bubble,
-        count,
-        area,
-        unit,
-        top.lift(0.15),
-        &mut stage.rng,
-    );
+    let bubbles = particles(stage, ParticleKind::Bubble, count, area, top.lift(0.15));
     stage.add_particles(bubbles);
 }
 
@@ -114,48 +100,35 @@ fn bed(stage: &mut SceneBuilder<'_>, depth: f32, base: f32, distance: f32) {
         Rgb::hex(0xe0_7088),
         Rgb::hex(0xe8_a050),
     ];
-    stage.add_plane(
-        PlaneLayout {
-            brush: 0.08,
-            ..PlaneLayout::new(depth, base - unit * 0.3, bottom)
-        },
-        |pen, left, right| {
-            let count = ((right - left) / unit * 7.0) as usize;
-            for _ in 0..count {
-                let x = rng.range(left, right);
-                let foot = crest(x) + unit * 0.02;
-                let r = unit * (0.02 + 0.05 * depth) * rng.range(0.6, 1.3);
-                if rng.chance(0.55) {
-                    let blob: Vec<(f32, f32)> = (0..9)
-                        .map(|n| n as f32 / 9.0 * std::f32::consts::TAU)
-                        .map(|a| (a, r * rng.range(0.8, 1.2)))
-                        .map(|(a, r)| (x + r * 1.3 * a.cos(), foot + r * 0.8 * a.sin()))
-                        .collect();
-                    pen.fill(curve(&blob), dark.lift(rng.signed() * 0.02));
-                } else {
-                    let hue = palette.lit(corals[rng.below(4)], distance);
-                    for n in -2..=2_i32 {
-                        let out = n as f32 * 0.4;
-                        pen.stroke(
-                            &[
-                                (x, foot),
-                                (x + out * r * 0.6, foot - r),
-                                (x + out * r * 1.5, foot - r * 1.9),
-                            ],
-                            r * 0.24,
-                            hue,
-                        );
-                        pen.circle(x + out * r * 1.5, foot - r * 1.9, r * 0.19, hue.lift(0.05));
-                    }
+    let plane = PlaneLayout::new(depth, base - unit * 0.3, bottom).brushed(0.08);
+    stage.add_plane(plane, |pen, left, right| {
+        let count = ((right - left) / unit * 7.0) as usize;
+        for _ in 0..count {
+            let x = rng.range(left, right);
+            let foot = crest(x) + unit * 0.02;
+            let r = unit * (0.02 + 0.05 * depth) * rng.range(0.6, 1.3);
+            if rng.chance(0.55) {
+                let blob: Vec<(f32, f32)> = (0..9)
+                    .map(|n| n as f32 / 9.0 * std::f32::consts::TAU)
+                    .map(|a| (a, r * rng.range(0.8, 1.2)))
+                    .map(|(a, r)| (x + r * 1.3 * a.cos(), foot + r * 0.8 * a.sin()))
+                    .collect();
+                pen.fill(curve(&blob), dark.lift(rng.signed() * 0.02));
+            } else {
+                let hue = palette.lit(corals[rng.below(4)], distance);
+                for n in -2..=2_i32 {
+                    let out = n as f32 * 0.4;
+                    let tip = (x + out * r * 1.5, foot - r * 1.9);
+                    let twig = [(x, foot), (x + out * r * 0.6, foot - r), tip];
+                    pen.stroke(&twig, r * 0.24, hue);
+                    pen.circle(tip.0, tip.1, r * 0.19, hue.lift(0.05));
                 }
             }
-            let line = SceneBuilder::profile(left, right, 4.0, bottom + 9.0, crest);
-            pen.shape(
-                &line,
-                Ink::down(base - unit * 0.04, tone, base + unit * 0.3, dark),
-            );
-        },
-    );
+        }
+        let line = SceneBuilder::profile(left, right, 4.0, bottom + 9.0, crest);
+        let ink = Ink::down(base - unit * 0.04, tone, base + unit * 0.3, dark);
+        pen.shape(&line, ink);
+    });
 }
 
 /// Ribbons of kelp rooted at `foot`.
@@ -187,16 +160,10 @@ fn kelp(stage: &mut SceneBuilder<'_>, depth: f32, distance: f32, foot: f32) {
             let high = tall * rng.range(0.4, 1.0) * (0.25 + 0.75 * aside * aside);
             let (w, turn) = (unit * (0.006 + 0.008 * depth), rng.range(0.0, 6.0));
             let curl = |s: f32| x + (s * 7.0 + turn).sin() * unit * 0.014 * s;
-            let mut line: Vec<(f32, f32)> = (0..=18)
-                .map(|n| n as f32 / 18.0)
-                .map(|s| (curl(s) - w * (1.0 - s), foot - high * s))
-                .collect();
-            line.extend(
-                (0..=18)
-                    .rev()
-                    .map(|n| n as f32 / 18.0)
-                    .map(|s| (curl(s) + w * (1.0 - s), foot - high * s)),
-            );
+            let up = (0..=18).map(|n| n as f32 / 18.0);
+            let side = |s: f32, w: f32| (curl(s) + w * (1.0 - s), foot - high * s);
+            let back = up.clone().rev().map(|s| side(s, w));
+            let line: Vec<(f32, f32)> = up.map(|s| side(s, -w)).chain(back).collect();
             let shade = tone.lift(rng.signed() * 0.03);
             pen.shape(&line, shade);
             for n in 2..9 {
@@ -204,15 +171,13 @@ fn kelp(stage: &mut SceneBuilder<'_>, depth: f32, distance: f32, foot: f32) {
                 let side = if n % 2 == 0 { 1.0 } else { -1.0 };
                 let (lx, ly) = (curl(s), foot - high * s);
                 let leaf = unit * (0.02 + 0.02 * depth) * (1.1 - s);
-                pen.shape(
-                    &[
-                        (lx, ly),
-                        (lx + side * leaf, ly - leaf * 0.9),
-                        (lx + side * leaf * 1.5, ly - leaf * 2.0),
-                        (lx + side * leaf * 0.3, ly - leaf),
-                    ],
-                    shade,
-                );
+                let leaf = [
+                    (lx, ly),
+                    (lx + side * leaf, ly - leaf * 0.9),
+                    (lx + side * leaf * 1.5, ly - leaf * 2.0),
+                    (lx + side * leaf * 0.3, ly - leaf),
+                ];
+                pen.shape(&leaf, shade);
             }
         }
     });

@@ -1,5 +1,6 @@
 //! Weather in front of a scene: rain, snow, fog, leaves in the wind, dust in the light.
 
+use super::particles;
 use crate::lexicon::{Hour, Mood, Place, Reading, Season, Weather};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::lightning::Lightning;
@@ -7,7 +8,8 @@ use crate::raster::noise::cloudy;
 use crate::raster::particles::{ParticleKind, Particles};
 use crate::scene::scene_builder::{PlaneLayout, SceneBuilder, SceneElement};
 
-pub(super) fn paint_weather(stage: &mut SceneBuilder<'_>) {
+/// Paints what falls and drifts before a scene.
+pub(crate) fn paint_weather(stage: &mut SceneBuilder<'_>) {
     if matches!(
         stage.place,
         Place::Space | Place::Underwater | Place::Room | Place::Table
@@ -26,22 +28,19 @@ pub(super) fn paint_weather(stage: &mut SceneBuilder<'_>) {
         paint_fog(stage, 0.22);
     }
     if reading.is_rainy() {
-        let (density, size) = rain_density(reading);
         let colour = stage.palette.haze.mix(Rgb::WHITE, 0.45);
-        fall(stage, ParticleKind::Rain, (density, size), colour, wind);
-    } else if reading.has_weather(Weather::Snowfall) {
-        let density = if reading.has_weather(Weather::Blizzard) {
-            1_000.0
-        } else {
-            330.0
-        };
         fall(
             stage,
-            ParticleKind::Snow,
-            (density, 1.0),
-            Rgb::hex(0xf6_f9ff),
+            ParticleKind::Rain,
+            rain_density(reading),
+            colour,
             wind,
         );
+    } else if reading.has_weather(Weather::Snowfall) {
+        let blizzard = reading.has_weather(Weather::Blizzard);
+        let density = if blizzard { 1_000.0 } else { 330.0 };
+        let white = Rgb::hex(0xf6_f9ff);
+        fall(stage, ParticleKind::Snow, (density, 1.0), white, wind);
     } else if season_leaves(stage, wind) {
         // Leaves and petals take the place of dust.
     } else if reading.mood == Some(Mood::Dreamy) || stage.palette.hour == Hour::Golden {
@@ -112,8 +111,27 @@ fn fall(
     let area = [-pad, -pad, stage.width + pad, stage.height + pad];
     // By area in stage units: a wide frame has more drops, not denser rain.
     let count = (density * stage.width * stage.height / (unit * unit)) as usize;
-    let marks = Particles::new(mark, count, area, unit, colour, &mut stage.rng).in_wind(wind);
+    let marks = particles(stage, mark, count, area, colour).in_wind(wind);
     stage.add_particles(marks.sized(size));
+}
+
+/// Paints `rain` streaks or `snow` flakes into `area` behind a window, if it rains or snows.
+pub(super) fn paint_behind_window(
+    stage: &mut SceneBuilder<'_>,
+    area: [f32; 4],
+    (rain, snow): (usize, usize),
+    depth: f32,
+) {
+    let (mark, count) = if stage.reading.is_rainy() {
+        (ParticleKind::Rain, rain)
+    } else if stage.reading.has_weather(Weather::Snowfall) {
+        (ParticleKind::Snow, snow)
+    } else {
+        return;
+    };
+    let colour = stage.palette.haze.mix(Rgb::WHITE, 0.5);
+    let fall = particles(stage, mark, count, area, colour);
+    stage.add_particles(fall.at_depth(depth).in_wind(0.06));
 }
 
 /// Leaves that the wind carries where trees grow.

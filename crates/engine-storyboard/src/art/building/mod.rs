@@ -3,8 +3,8 @@
 
 use super::effects::{SmokePuffs, chance, flag, smoke};
 use super::rig::PartPose;
-use super::{ActMoment, SubjectColours};
-use crate::raster::colour::Rgb;
+use super::{ActMoment, SubjectColours, part_number};
+use crate::raster::colour::{Rgb, smooth};
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
@@ -51,8 +51,7 @@ fn open(m: &ActMoment) -> f32 {
         return 0.0;
     }
     // Opens in the first two thirds of the shot; the last third shows the inside.
-    let share = (m.share * 1.5).clamp(0.0, 1.0);
-    share * share * (3.0 - 2.0 * share)
+    smooth(0.0, 1.0, m.share * 1.5)
 }
 
 /// The pose of a part; other parts rest.
@@ -67,14 +66,16 @@ fn pose(name: &str, m: &ActMoment) -> PartPose {
         "wheel" => PartPose::turned(fair % 360.0),
         // Cabins stay upright and swing a little.
         _ if name.starts_with("seat-") => {
-            PartPose::turned(4.0 * (m.t * 1.9 + number(name) as f32 * 1.3).sin() - fair % 360.0)
+            PartPose::turned(4.0 * (m.t * 1.9 + part_number(name) * 1.3).sin() - fair % 360.0)
         }
         "bell" => PartPose::turned(15.0 * (m.t * 2.9).sin()),
         _ if name.starts_with("lantern-") => {
-            PartPose::turned(7.0 * (m.t * 1.6 + number(name) as f32 * 1.8).sin())
+            PartPose::turned(7.0 * (m.t * 1.6 + part_number(name) * 1.8).sin())
         }
         "blink-a" => PartPose::shown_if((m.t * 0.8).fract() < 0.5),
-        _ if name.starts_with("lights-") => PartPose::shown_if(lights_on(number(name), m)),
+        _ if name.starts_with("lights-") => {
+            PartPose::shown_if(lights_on(part_number(name) as u32, m))
+        }
         _ => PartPose::REST,
     }
 }
@@ -85,12 +86,6 @@ fn lights_on(group: u32, m: &ActMoment) -> bool {
     // then.
     let turn = (m.t * 0.35 + group as f32 * 0.37).max(0.0) as u32;
     chance(turn * 8 + group + u32::from(m.nth) * 64) > 0.24
-}
-
-/// The number that a part's name ends with.
-fn number(name: &str) -> u32 {
-    let digit = name.chars().last().and_then(|last| last.to_digit(10));
-    digit.unwrap_or(0)
 }
 
 /// The top of a pole and the size of its flag.
@@ -353,10 +348,8 @@ fn fall(pen: &mut Pen, look: &SubjectColours, t: f32) {
         (71.0, 98.0),
         (29.0, 98.0),
     ];
-    pen.shape(
-        &sheet,
-        look.main.mix(look.under_light(Rgb::hex(0x5a_a8cc)), 0.45),
-    );
+    let blue = look.under_light(Rgb::hex(0x5a_a8cc));
+    pen.shape(&sheet, look.main.mix(blue, 0.45));
     for nth in 0..STREAKS {
         let lane = (nth as f32 + 0.5) / STREAKS as f32;
         let speed = 0.75 + 0.5 * chance(nth * 3);
@@ -367,22 +360,17 @@ fn fall(pen: &mut Pen, look: &SubjectColours, t: f32) {
         let x = 34.0 + 32.0 * lane + (lane - 0.5) * 6.0 * age;
         let (from, to) = (y.max(17.0), (y + long).min(97.0));
         if from < to {
-            let ink = Ink::Flat(
-                if nth.is_multiple_of(3) {
-                    look.main
-                } else {
-                    white(look)
-                },
-                0.7,
-            );
-            pen.stroke(&[(x, from), (x, to)], 0.8 + 0.9 * chance(nth * 5), ink);
+            let streak = [(x, from), (x, to)];
+            let colour = if nth.is_multiple_of(3) {
+                look.main
+            } else {
+                white(look)
+            };
+            pen.stroke(&streak, 0.8 + 0.9 * chance(nth * 5), Ink::Flat(colour, 0.7));
         }
     }
-    pen.stroke(
-        &[(34.4, 16.8), (65.6, 16.8)],
-        1.2,
-        Ink::Flat(white(look), 0.8),
-    );
+    let lip = [(34.4, 16.8), (65.6, 16.8)];
+    pen.stroke(&lip, 1.2, Ink::Flat(white(look), 0.8));
 }
 
 /// Foam and spray at the foot of the fall.

@@ -3,8 +3,10 @@
 
 use std::f32::consts::{PI, TAU};
 
-use super::skeleton::{BodyBuild, LimbPose, Mouth, Posture};
+use super::skeleton::LimbPose::{self, To, Turn};
+use super::skeleton::{BodyBuild, Mouth, Posture};
 use crate::art::{ActMoment, HOPS_HZ};
+use crate::raster::colour::smooth;
 use crate::subject::Act;
 
 /// The posture of a body of that build.
@@ -42,12 +44,12 @@ pub(super) fn posture(build: &BodyBuild, m: &ActMoment) -> Posture {
     }
 }
 
+/// The legs of a walker whose hip sinks by `drop` and moves by `bounce`, and the angle of its stride, radians.
 fn steps(
     build: &BodyBuild,
     m: &ActMoment,
     gait: HumanGait,
-    drop: f32,
-    bounce: f32,
+    (drop, bounce): (f32, f32),
 ) -> (Posture, f32) {
     let gait = gait.scaled_to(build);
     // `gone` is in sides of the square, a stride in the units of an unscaled body.
@@ -55,43 +57,40 @@ fn steps(
     let turn = phase * TAU;
     let (near, near_pitch) = gait.foot(build, 50.0 - build.hips() * 0.5, phase);
     let (far, far_pitch) = gait.foot(build, 50.0 + build.hips() * 0.5, phase + 0.5);
-    let still = stand(build, m);
+    let down = (drop + 0.4 - bounce * (2.0 * turn - 1.2).cos()) * build.leg;
     let posture = Posture {
-        hip: (
-            0.0,
-            (drop + 0.4 - bounce * (2.0 * turn - 1.2).cos()) * build.leg,
-        ),
+        hip: (0.0, down),
         legs: [near, far],
         feet: [near_pitch, far_pitch],
-        ..still
+        ..stand(build, m)
     };
     (posture, turn)
 }
 
 fn walk(build: &BodyBuild, m: &ActMoment) -> Posture {
-    let (posture, turn) = steps(build, m, WALK, 1.6, 0.7);
+    let (posture, turn) = steps(build, m, WALK, (1.6, 0.7));
     // The arm swings with the opposite leg.
     let swing = (turn - 0.4).cos();
     Posture {
         lean: 2.5,
         nod: 1.5 * (2.0 * turn).sin(),
         arms: [
-            LimbPose::Turn(-24.0 * swing - 2.0, 16.0 - 10.0 * swing),
-            LimbPose::Turn(24.0 * swing + 2.0, 16.0 + 10.0 * swing),
+            Turn(-24.0 * swing - 2.0, 16.0 - 10.0 * swing),
+            Turn(24.0 * swing + 2.0, 16.0 + 10.0 * swing),
         ],
         ..posture
     }
 }
 
 fn run(build: &BodyBuild, m: &ActMoment) -> Posture {
-    let (posture, turn) = steps(build, m, RUN, 1.8, 1.9);
+    let (posture, turn) = steps(build, m, RUN, (1.8, 1.9));
     let swing = (turn - 0.4).cos();
     Posture {
         lean: 11.0,
         nod: -4.0,
         arms: [
-            LimbPose::Turn(-52.0 * swing - 8.0, 82.0 - 10.0 * swing),
-            LimbPose::Turn(52.0 * swing - 8.0, 82.0 + 10.0 * swing),
+            Turn(-52.0 * swing - 8.0, 82.0 - 10.0 * swing),
+            Turn(52.0 * swing - 8.0, 82.0 + 10.0 * swing),
         ],
         mouth: Mouth::Open,
         ..posture
@@ -99,7 +98,6 @@ fn run(build: &BodyBuild, m: &ActMoment) -> Posture {
 }
 
 fn sit(build: &BodyBuild, m: &ActMoment) -> Posture {
-    let still = stand(build, m);
     let seat = 98.0 - 5.4 * build.thickness();
     let down = seat - build.pelvis_row();
     let x = 50.0 - 9.0 * build.leg;
@@ -108,15 +106,9 @@ fn sit(build: &BodyBuild, m: &ActMoment) -> Posture {
     Posture {
         hip: (x - 50.0, down),
         lean: 4.0 + 1.2 * wave(m.t, 0.12),
-        arms: [
-            LimbPose::To(knee.0, knee.1),
-            LimbPose::To(knee.0 + 3.0, knee.1 - 1.0),
-        ],
-        legs: [
-            LimbPose::To(x + 21.0 * build.leg, row),
-            LimbPose::To(x + 26.0 * build.leg, row),
-        ],
-        ..still
+        arms: [To(knee.0, knee.1), To(knee.0 + 3.0, knee.1 - 1.0)],
+        legs: [To(x + 21.0 * build.leg, row), To(x + 26.0 * build.leg, row)],
+        ..stand(build, m)
     }
 }
 
@@ -126,11 +118,8 @@ fn sleep(build: &BodyBuild, m: &ActMoment) -> Posture {
         hip: (5.0, 98.0 - 8.4 * build.thickness() - build.pelvis_row()),
         lean: -build.stoop - 3.0,
         nod: 8.0,
-        arms: [
-            LimbPose::Turn(3.0 - 1.5 * breath, 24.0),
-            LimbPose::Turn(4.0, 12.0),
-        ],
-        legs: [LimbPose::Turn(38.0, 62.0), LimbPose::Turn(6.0, 8.0)],
+        arms: [Turn(3.0 - 1.5 * breath, 24.0), Turn(4.0, 12.0)],
+        legs: [Turn(38.0, 62.0), Turn(6.0, 8.0)],
         feet: [6.0, -4.0],
         tip: -88.0,
         asleep: true,
@@ -142,29 +131,26 @@ fn sleep(build: &BodyBuild, m: &ActMoment) -> Posture {
 fn jump(build: &BodyBuild, m: &ActMoment, turn: f32) -> Posture {
     let still = stand(build, m);
     if turn > 0.7 {
-        let low = ((turn - 0.7) / 0.3 * std::f32::consts::PI).sin();
+        let low = ((turn - 0.7) / 0.3 * PI).sin();
         return Posture {
             hip: (-2.0 * low, 0.5 + 9.0 * low * build.leg),
             lean: 18.0 * low,
-            arms: [
-                LimbPose::Turn(-40.0 * low, 20.0),
-                LimbPose::Turn(-28.0 * low, 20.0),
-            ],
+            arms: [Turn(-40.0 * low, 20.0), Turn(-28.0 * low, 20.0)],
             ..still
         };
     }
-    let air = (turn / 0.7 * std::f32::consts::PI).sin();
+    let air = (turn / 0.7 * PI).sin();
     Posture {
         hip: (0.0, 0.5),
         lean: 2.0,
         nod: -6.0 * air,
         arms: [
-            LimbPose::Turn(-150.0 * air, -16.0 * air),
-            LimbPose::Turn(150.0 * air, 16.0 * air),
+            Turn(-150.0 * air, -16.0 * air),
+            Turn(150.0 * air, 16.0 * air),
         ],
         legs: [
-            LimbPose::Turn(6.0 - 16.0 * air, 4.0 + 62.0 * air),
-            LimbPose::Turn(4.0 + 34.0 * air, 4.0 + 58.0 * air),
+            Turn(6.0 - 16.0 * air, 4.0 + 62.0 * air),
+            Turn(4.0 + 34.0 * air, 4.0 + 58.0 * air),
         ],
         feet: [-24.0 * air, -10.0 * air],
         mouth: Mouth::Open,
@@ -185,12 +171,12 @@ fn dance(build: &BodyBuild, m: &ActMoment) -> Posture {
         lean: -5.0 * side,
         nod: 7.0 * (beat - 0.5).sin(),
         arms: [
-            LimbPose::Turn(-112.0 - 34.0 * side, -34.0 + 30.0 * half),
-            LimbPose::Turn(112.0 - 34.0 * side, 34.0 + 30.0 * half),
+            Turn(-112.0 - 34.0 * side, -34.0 + 30.0 * half),
+            Turn(112.0 - 34.0 * side, 34.0 + 30.0 * half),
         ],
         legs: [
-            LimbPose::To(50.0 - wide, row - lift[0]),
-            LimbPose::To(50.0 + wide, row - lift[1]),
+            To(50.0 - wide, row - lift[0]),
+            To(50.0 + wide, row - lift[1]),
         ],
         feet: lift.map(|lift| -5.0 * lift),
         turn: if spin < 0.2 {
@@ -220,7 +206,7 @@ fn eat(build: &BodyBuild, m: &ActMoment) -> Posture {
     );
     let chews = cycle > 0.55 && wave(m.t, 2.6) > 0.0;
     Posture {
-        arms: [stand(build, m).arms[0], LimbPose::To(to.0, to.1)],
+        arms: [stand(build, m).arms[0], To(to.0, to.1)],
         nod: 4.0 * near,
         mouth: match (near > 0.8, chews) {
             (true, _) => Mouth::Open,
@@ -235,7 +221,7 @@ fn greet(build: &BodyBuild, m: &ActMoment) -> Posture {
     Posture {
         arms: [
             stand(build, m).arms[0],
-            LimbPose::Turn(116.0 + 4.0 * wave(m.t, 1.3), 38.0 + 20.0 * wave(m.t, 1.3)),
+            Turn(116.0 + 4.0 * wave(m.t, 1.3), 38.0 + 20.0 * wave(m.t, 1.3)),
         ],
         nod: -2.0 + 2.0 * wave(m.t, 0.65),
         mouth: Mouth::Open,
@@ -254,10 +240,10 @@ fn play(build: &BodyBuild, m: &ActMoment) -> Posture {
         lean: 1.6 * beat,
         nod: 5.0 * wave(m.t, 0.9) + 4.0,
         arms: [
-            LimbPose::To(strum.0 + 1.2 * beat, strum.1),
-            LimbPose::To(fret.0 + 1.2 * beat, fret.1),
+            To(strum.0 + 1.2 * beat, strum.1),
+            To(fret.0 + 1.2 * beat, fret.1),
         ],
-        legs: [still.legs[0], LimbPose::To(50.0 + build.hips() + 3.0, row)],
+        legs: [still.legs[0], To(50.0 + build.hips() + 3.0, row)],
         feet: [0.0, 9.0 * wave(m.t, 1.8).max(0.0)],
         ..still
     }
@@ -267,20 +253,19 @@ fn read(build: &BodyBuild, m: &ActMoment) -> Posture {
     let near = build.chest(61.0, 46.0);
     let far = build.chest(67.5, 44.6);
     Posture {
-        arms: [LimbPose::To(near.0, near.1), LimbPose::To(far.0, far.1)],
+        arms: [To(near.0, near.1), To(far.0, far.1)],
         nod: 9.0 + 1.2 * wave(m.t, 0.2),
         ..stand(build, m)
     }
 }
 
 fn open(build: &BodyBuild, m: &ActMoment) -> Posture {
-    let share = (m.share * 2.2).clamp(0.0, 1.0);
-    let wide = share * share * (3.0 - 2.0 * share);
+    let wide = smooth(0.0, 1.0, m.share * 2.2);
     Posture {
         lean: 4.0 - 5.0 * wide,
         arms: [
-            LimbPose::Turn(64.0 - 128.0 * wide, 16.0),
-            LimbPose::Turn(80.0 + 12.0 * wide + 2.0 * wave(m.t, 0.4), 14.0),
+            Turn(64.0 - 128.0 * wide, 16.0),
+            Turn(80.0 + 12.0 * wide + 2.0 * wave(m.t, 0.4), 14.0),
         ],
         mouth: if wide > 0.6 {
             Mouth::Open
@@ -307,12 +292,12 @@ pub(super) fn stand(build: &BodyBuild, m: &ActMoment) -> Posture {
         lean: 0.6 * wave(m.t, 0.11),
         nod: 2.6 * wave(m.t, 0.17),
         arms: [
-            LimbPose::Turn(-7.0 + 1.6 * breath, 13.0 + 2.0 * sway),
-            LimbPose::Turn(7.0 - 1.6 * breath, 12.0 - 2.0 * sway),
+            Turn(-7.0 + 1.6 * breath, 13.0 + 2.0 * sway),
+            Turn(7.0 - 1.6 * breath, 12.0 - 2.0 * sway),
         ],
         legs: [
-            LimbPose::To(50.0 - build.hips() - 0.6, row),
-            LimbPose::To(50.0 + build.hips() + 0.8, row),
+            To(50.0 - build.hips() - 0.6, row),
+            To(50.0 + build.hips() + 0.8, row),
         ],
         feet: [0.0; 2],
         tip: 0.0,
@@ -342,14 +327,14 @@ fn swim(build: &BodyBuild, m: &ActMoment) -> Posture {
 
 /// A kicking leg of the crawl at `turn`, radians.
 fn swimming_leg(turn: f32) -> LimbPose {
-    LimbPose::Turn(13.0 * (turn * 2.0).sin() - 3.0, 9.0)
+    Turn(13.0 * (turn * 2.0).sin() - 3.0, 9.0)
 }
 
 /// An arm of the crawl at `turn`, radians.
 fn swimming_arm(turn: f32) -> LimbPose {
     let degrees = -turn.to_degrees().rem_euclid(360.0) + 180.0;
     // Bent while it moves forward above the water.
-    LimbPose::Turn(degrees, 14.0 + 26.0 * (-turn.sin()).max(0.0))
+    Turn(degrees, 14.0 + 26.0 * (-turn.sin()).max(0.0))
 }
 
 fn fly(build: &BodyBuild, m: &ActMoment) -> Posture {
@@ -360,13 +345,10 @@ fn fly(build: &BodyBuild, m: &ActMoment) -> Posture {
         lean: -4.0,
         nod: if upright { -14.0 } else { -34.0 },
         arms: [
-            LimbPose::Turn(-62.0 + 7.0 * drift, -8.0),
-            LimbPose::Turn(146.0 - 5.0 * drift, 6.0),
+            Turn(-62.0 + 7.0 * drift, -8.0),
+            Turn(146.0 - 5.0 * drift, 6.0),
         ],
-        legs: [
-            LimbPose::Turn(-7.0 + 4.0 * drift, 12.0),
-            LimbPose::Turn(5.0 - 4.0 * drift, 9.0),
-        ],
+        legs: [Turn(-7.0 + 4.0 * drift, 12.0), Turn(5.0 - 4.0 * drift, 9.0)],
         feet: [-50.0; 2],
         tip: if upright { 8.0 } else { 56.0 } + 3.0 * drift,
         mouth: Mouth::Open,
@@ -382,21 +364,21 @@ pub(super) fn float(build: &BodyBuild, m: &ActMoment) -> Posture {
         lean: 5.0 + 4.0 * drift(0.1, 2.0),
         nod: -4.0 + 5.0 * drift(0.08, 0.5),
         arms: [
-            LimbPose::Turn(
+            Turn(
                 -58.0 + 16.0 * drift(0.13, 0.0),
                 34.0 + 12.0 * drift(0.11, 1.0),
             ),
-            LimbPose::Turn(
+            Turn(
                 74.0 + 16.0 * drift(0.12, 2.2),
                 30.0 + 14.0 * drift(0.1, 0.3),
             ),
         ],
         legs: [
-            LimbPose::Turn(
+            Turn(
                 -4.0 + 10.0 * drift(0.11, 0.8),
                 36.0 + 9.0 * drift(0.09, 2.0),
             ),
-            LimbPose::Turn(36.0 + 9.0 * drift(0.1, 1.9), 46.0 + 10.0 * drift(0.12, 0.2)),
+            Turn(36.0 + 9.0 * drift(0.1, 1.9), 46.0 + 10.0 * drift(0.12, 0.2)),
         ],
         feet: [-26.0, -12.0],
         tip: 10.0 + 12.0 * drift(0.06, 0.4),
@@ -409,12 +391,12 @@ fn fall(build: &BodyBuild, m: &ActMoment) -> Posture {
     Posture {
         hip: (0.0, -4.0),
         arms: [
-            LimbPose::Turn(-128.0 + 20.0 * flail, -20.0),
-            LimbPose::Turn(132.0 + 20.0 * flail, 20.0),
+            Turn(-128.0 + 20.0 * flail, -20.0),
+            Turn(132.0 + 20.0 * flail, 20.0),
         ],
         legs: [
-            LimbPose::Turn(-16.0 - 12.0 * flail, 30.0),
-            LimbPose::Turn(34.0 - 12.0 * flail, 36.0),
+            Turn(-16.0 - 12.0 * flail, 30.0),
+            Turn(34.0 - 12.0 * flail, 36.0),
         ],
         feet: [-20.0; 2],
         tip: -8.0 + 6.0 * flail,
@@ -425,14 +407,10 @@ fn fall(build: &BodyBuild, m: &ActMoment) -> Posture {
 
 fn land(build: &BodyBuild, m: &ActMoment) -> Posture {
     let air = (1.0 - m.share * 1.25).clamp(0.0, 1.0);
-    let still = stand(build, m);
     Posture {
         hip: (0.0, 0.5 + 4.0 * air * build.leg),
-        arms: [
-            LimbPose::Turn(-7.0 - 80.0 * air, 12.0),
-            LimbPose::Turn(7.0 + 80.0 * air, 12.0),
-        ],
-        ..still
+        arms: [Turn(-7.0 - 80.0 * air, 12.0), Turn(7.0 + 80.0 * air, 12.0)],
+        ..stand(build, m)
     }
 }
 
@@ -501,7 +479,7 @@ impl HumanGait {
             return (half - phase * self.stride, None);
         }
         let share = (phase - self.stands) / (1.0 - self.stands);
-        let eased = share * share * (3.0 - 2.0 * share);
+        let eased = smooth(0.0, 1.0, share);
         // It trails at first and reaches out at the end.
         let beyond = -self.swing * (share * TAU).sin();
         (2.0 * half * eased - half + beyond, Some(share))
@@ -517,6 +495,6 @@ impl HumanGait {
                 high * (52.0 * share - 34.0),
             )
         });
-        (LimbPose::To(x + before, build.ankle_row() - lift), pitch)
+        (To(x + before, build.ankle_row() - lift), pitch)
     }
 }

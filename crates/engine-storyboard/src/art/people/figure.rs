@@ -24,24 +24,26 @@ const EARS: [&str; 9] = [
 
 /// Draws the part `name` of a sheet, in the sheet's own coordinates.
 pub(super) fn draw_part(pen: &mut Pen, look: &SubjectColours, sheet: &str, name: &str) {
-    if name.is_empty() {
-        return;
-    }
-    if let Some(rig) = Rig::named(sheet) {
-        rig.draw(pen, look, &|part| {
-            if part == name {
-                PartPose::REST
-            } else {
-                PartPose::HIDDEN
-            }
-        });
+    if let Some(rig) = Rig::named(sheet).filter(|_| !name.is_empty()) {
+        rig.draw(pen, look, &|part| PartPose::shown_if(part == name));
     }
 }
 
+/// Draws the part `name` of a sheet with its point `rest` at `at`, turned about it.
+pub(super) fn draw_part_at(
+    pen: &mut Pen,
+    look: &SubjectColours,
+    (sheet, name): (&str, &str),
+    (rest, at): ((f32, f32), (f32, f32)),
+    degrees: f32,
+) {
+    let place = Transform::from_translate(at.0 - rest.0, at.1 - rest.1)
+        .pre_concat(Transform::from_rotate_at(degrees, rest.0, rest.1));
+    pen.within(place, |pen| draw_part(pen, look, sheet, name));
+}
+
 fn draw_on_bone(pen: &mut Pen, bone: &Bone, look: &SubjectColours, sheet: &str, name: &str) {
-    if !name.is_empty() {
-        pen.within(bone.onto(), |pen| draw_part(pen, look, sheet, name));
-    }
+    pen.within(bone.onto(), |pen| draw_part(pen, look, sheet, name));
 }
 
 /// The look of a garment with that main colour.
@@ -279,9 +281,8 @@ impl<'a> PersonFigure<'a> {
         let bones = &self.bones;
         match self.act {
             Act::Play => {
-                let (x, y) = bones.torso.point(52.0, 51.0);
-                let place = Transform::from_translate(x - 50.0, y - 50.0);
-                pen.within(place, |pen| draw_part(pen, look, PROPS, "guitar"));
+                let at = bones.torso.point(52.0, 51.0);
+                draw_part_at(pen, look, (PROPS, "guitar"), ((50.0, 50.0), at), 0.0);
             }
             Act::Read => {
                 let (near, far) = (bones.hand(0), bones.hand(1));
@@ -310,10 +311,8 @@ impl<'a> PersonFigure<'a> {
             Act::Stand | Act::Walk | Act::Run | Act::Move => self.outfit.held,
             _ => "",
         };
-        let (x, y) = self.bones.hand(1);
         let sway = 1.6 * (self.t * 1.1).sin();
-        let place = Transform::from_translate(x - 50.0, y - 50.0)
-            .pre_concat(Transform::from_rotate_at(sway, 50.0, 50.0));
-        pen.within(place, |pen| draw_part(pen, look, PROPS, name));
+        let onto = ((50.0, 50.0), self.bones.hand(1));
+        draw_part_at(pen, look, (PROPS, name), onto, sway);
     }
 }

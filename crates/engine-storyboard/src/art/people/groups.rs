@@ -5,7 +5,8 @@ use tiny_skia::{Point, Transform};
 use super::acts;
 use super::figure::PersonFigure;
 use super::outfit::{Outfit, outfit};
-use super::skeleton::{LimbPose, Posture, Skeleton};
+use super::skeleton::LimbPose::To;
+use super::skeleton::{Posture, Skeleton};
 use crate::art::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
@@ -38,7 +39,7 @@ fn pair(m: &ActMoment) -> [(Outfit, Posture); 2] {
         if holds {
             let toward = if side == 1 { APART } else { -APART };
             let low = if m.act == Act::Sit { 28.0 } else { 0.0 };
-            arms[side] = LimbPose::To(50.0 + toward, 58.0 + low + 0.5 * posture.hip.1);
+            arms[side] = To(50.0 + toward, 58.0 + low + 0.5 * posture.hip.1);
         }
         (worn, Posture { arms, ..posture })
     })

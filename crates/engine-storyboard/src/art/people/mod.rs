@@ -19,7 +19,8 @@ use crate::raster::pen::Pen;
 use crate::subject::{Act, BodyKind, Subject};
 use figure::PersonFigure;
 use outfit::{Outfit, outfit};
-use skeleton::{BodyBuild, LimbPose, Posture, Skeleton};
+use skeleton::LimbPose::{To, Turn};
+use skeleton::{BodyBuild, Posture, Skeleton};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
@@ -69,7 +70,16 @@ fn worn_outfit(subject: Subject, m: &ActMoment) -> Outfit {
 fn single(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     let worn = worn_outfit(subject, m);
     let posture = holding_posture(subject, &worn, m);
-    let look = dressed(subject, look);
+    let look = if subject == Subject::Umbrella {
+        // The subject's own colour is for the thing in the hand.
+        SubjectColours {
+            main: look.dark.mix(look.pale, 0.3),
+            trim: look.main,
+            ..*look
+        }
+    } else {
+        *look
+    };
     // The easel stands behind the painter, the palette in front, in the near hand.
     if subject == Subject::Painter && matches!(m.act, Act::Stand) {
         figure::draw_part(pen, &look, "parts-people-props", "easel");
@@ -88,18 +98,6 @@ fn single(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment)
     }
 }
 
-/// The colours of an outfit if the subject's own colour is for the thing in its hand.
-fn dressed(subject: Subject, look: &SubjectColours) -> SubjectColours {
-    match subject {
-        Subject::Umbrella => SubjectColours {
-            main: look.dark.mix(look.pale, 0.3),
-            trim: look.main,
-            ..*look
-        },
-        _ => *look,
-    }
-}
-
 /// The posture of a person with or without a thing in the hand.
 fn holding_posture(subject: Subject, worn: &Outfit, m: &ActMoment) -> Posture {
     let build = &worn.build;
@@ -115,10 +113,10 @@ fn holding_posture(subject: Subject, worn: &Outfit, m: &ActMoment) -> Posture {
         Some((x, y)) if still && !worn.held.is_empty() => Posture {
             arms: [
                 match build.chest(56.0, 53.0) {
-                    (x, y) if subject == Subject::Painter => LimbPose::To(x, y),
+                    (x, y) if subject == Subject::Painter => To(x, y),
                     _ => posture.arms[0],
                 },
-                LimbPose::To(x + posture.hip.0, y + posture.hip.1),
+                To(x + posture.hip.0, y + posture.hip.1),
             ],
             ..posture
         },
@@ -200,8 +198,8 @@ fn mermaid_posture(m: &ActMoment) -> Posture {
     let arms = match m.act {
         Act::Wave | Act::Play | Act::Read | Act::Eat => acts::posture(&build, m).arms,
         _ => [
-            LimbPose::Turn(-46.0 + 12.0 * slow, 12.0),
-            LimbPose::Turn(118.0 - 14.0 * slow, 20.0),
+            Turn(-46.0 + 12.0 * slow, 12.0),
+            Turn(118.0 - 14.0 * slow, 20.0),
         ],
     };
     Posture {

@@ -7,8 +7,8 @@ use tiny_skia::Transform;
 use super::acts::{self, HumanGait};
 use super::figure::{self, PersonFigure};
 use super::outfit::outfit;
-use super::skeleton::BodyBuild;
-use super::skeleton::{LimbPose, Mouth, Posture, Skeleton};
+use super::skeleton::LimbPose::{self, To, Turn};
+use super::skeleton::{BodyBuild, Mouth, Posture, Skeleton};
 use crate::art::{ActMoment, SubjectColours};
 use crate::raster::colour::Rgb;
 use crate::raster::pen::{Ink, Pen};
@@ -17,6 +17,8 @@ use crate::subject::{Act, Subject};
 const PROPS: &str = "parts-people-props";
 const BICYCLE: &str = "parts-people-bicycle";
 const HORSE: &str = "parts-people-horse";
+/// The joint of a part in its sheet.
+const MIDDLE: (f32, f32) = (50.0, 50.0);
 
 /// Size of the cyclist as a share of a person on foot.
 const CYCLIST: f32 = 0.78;
@@ -45,6 +47,14 @@ fn mounted(m: &ActMoment) -> ActMoment {
     }
 }
 
+/// The far arm, which waves or holds on to `grip`.
+fn far_arm(m: &ActMoment, grip: (f32, f32)) -> LimbPose {
+    match m.act {
+        Act::Wave => Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin()),
+        _ => To(grip.0, grip.1),
+    }
+}
+
 /// How far the wheels have turned, radians.
 fn rolled(m: &ActMoment) -> f32 {
     m.gone * 100.0 / WHEEL
@@ -62,22 +72,14 @@ fn cyclist_posture(m: &ActMoment) -> Posture {
             CRANK.0 + cos * CRANK_ARM - 1.6,
             CRANK.1 + sin * CRANK_ARM - 3.4,
         );
-        LimbPose::To(x, y)
+        To(x, y)
     });
     let grip = inside(CYCLIST, 68.4, 52.0);
-    let waves = m.act == Act::Wave;
     Posture {
         hip: (seat.0 - 50.0, seat.1 - build.pelvis_row()),
         lean: 33.0,
         nod: -14.0,
-        arms: [
-            LimbPose::To(grip.0, grip.1),
-            if waves {
-                LimbPose::Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin())
-            } else {
-                LimbPose::To(grip.0 + 2.0, grip.1)
-            },
-        ],
+        arms: [To(grip.0, grip.1), far_arm(m, (grip.0 + 2.0, grip.1))],
         legs,
         feet: [0.0; 2],
         ..acts::stand(&build, m)
@@ -93,10 +95,8 @@ pub(super) fn cyclist(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     worn.build = cyclist_build();
     let figure = PersonFigure::new(&worn, cyclist_posture(m), &mounted(m));
     let degrees = rolled(m).to_degrees();
-    for (x, y) in HUBS {
-        let place = Transform::from_translate(x - 50.0, y - 50.0)
-            .pre_concat(Transform::from_rotate_at(degrees, 50.0, 50.0));
-        pen.within(place, |pen| figure::draw_part(pen, look, BICYCLE, "wheel"));
+    for hub in HUBS {
+        figure::draw_part_at(pen, look, (BICYCLE, "wheel"), (MIDDLE, hub), degrees);
     }
     // The bicycle is drawn between the legs, inside of the body's transform, which it undoes.
     let unscaled = figure.bones.whole.invert().unwrap_or_default();
@@ -107,9 +107,8 @@ pub(super) fn cyclist(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
     figure.draw_around(pen, look, &|pen| {
         pen.within(unscaled, |pen| {
             figure::draw_part(pen, &bike, BICYCLE, "frame");
-            let place = Transform::from_translate(CRANK.0 - 50.0, CRANK.1 - 50.0)
-                .pre_concat(Transform::from_rotate_at(degrees * 0.5 + 90.0, 50.0, 50.0));
-            pen.within(place, |pen| figure::draw_part(pen, look, BICYCLE, "crank"));
+            let turned = degrees * 0.5 + 90.0;
+            figure::draw_part_at(pen, look, (BICYCLE, "crank"), (MIDDLE, CRANK), turned);
         });
     });
 }
@@ -150,10 +149,7 @@ fn rider_posture(m: &ActMoment) -> Posture {
     let (knee, rein) = (inside(RIDER, 47.0, 66.0), inside(RIDER, 59.0, 37.0));
     let (_, goes) = horse_gait(m);
     let down = bounce(m) / RIDER;
-    let far = match m.act {
-        Act::Wave => LimbPose::Turn(116.0, 38.0 + 20.0 * (m.t * 8.0).sin()),
-        _ => LimbPose::To(rein.0 + 2.0, rein.1 + down),
-    };
+    let far = far_arm(m, (rein.0 + 2.0, rein.1 + down));
     Posture {
         hip: (seat.0 - 50.0, seat.1 - build.pelvis_row()),
         lean: if goes && m.act != Act::Walk {
@@ -162,8 +158,8 @@ fn rider_posture(m: &ActMoment) -> Posture {
             4.0
         },
         nod: -3.0,
-        arms: [LimbPose::To(rein.0, rein.1 + down), far],
-        legs: [LimbPose::To(knee.0, knee.1 + down); 2],
+        arms: [To(rein.0, rein.1 + down), far],
+        legs: [To(knee.0, knee.1 + down); 2],
         feet: [12.0; 2],
         mouth: Mouth::Smile,
         ..acts::stand(&build, m)
@@ -262,10 +258,10 @@ fn skier_posture(m: &ActMoment) -> Posture {
         lean,
         nod: -lean * 0.6,
         arms: [
-            LimbPose::Turn(8.0 + 3.0 * carve, 52.0),
-            LimbPose::Turn(34.0 + 3.0 * carve, 46.0),
+            Turn(8.0 + 3.0 * carve, 52.0),
+            Turn(34.0 + 3.0 * carve, 46.0),
         ],
-        legs: [LimbPose::To(46.0, row), LimbPose::To(53.0, row)],
+        legs: [To(46.0, row), To(53.0, row)],
         feet: [0.0; 2],
         ..acts::stand(&build, m)
     }
@@ -300,11 +296,9 @@ pub(super) fn skier(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
 }
 
 fn pole(pen: &mut Pen, look: &SubjectColours, bones: &Skeleton, side: usize, m: &ActMoment) {
-    let (x, y) = bones.hand(side);
     let degrees = if m.act == Act::Stand { 6.0 } else { 52.0 };
-    let place = Transform::from_translate(x - 50.0, y - 49.0)
-        .pre_concat(Transform::from_rotate_at(degrees, 50.0, 49.0));
-    pen.within(place, |pen| figure::draw_part(pen, look, PROPS, "pole"));
+    let onto = ((50.0, 49.0), bones.hand(side));
+    figure::draw_part_at(pen, look, (PROPS, "pole"), onto, degrees);
 }
 
 /// The diver under water: level, with slowly beating fins.
@@ -315,12 +309,12 @@ pub(super) fn dive(build: &BodyBuild, m: &ActMoment) -> Posture {
         lean: -4.0,
         nod: -48.0,
         arms: [
-            LimbPose::Turn(-14.0 + 4.0 * kick(0.6), 10.0),
-            LimbPose::Turn(108.0 + 6.0 * kick(2.0), 22.0),
+            Turn(-14.0 + 4.0 * kick(0.6), 10.0),
+            Turn(108.0 + 6.0 * kick(2.0), 22.0),
         ],
         legs: [
-            LimbPose::Turn(15.0 * kick(0.0) - 4.0, 10.0 + 8.0 * kick(1.0)),
-            LimbPose::Turn(-15.0 * kick(0.0) - 4.0, 10.0 - 8.0 * kick(1.0)),
+            Turn(15.0 * kick(0.0) - 4.0, 10.0 + 8.0 * kick(1.0)),
+            Turn(-15.0 * kick(0.0) - 4.0, 10.0 - 8.0 * kick(1.0)),
         ],
         feet: [-64.0; 2],
         tip: 76.0 + 2.0 * kick(0.3),
@@ -340,6 +334,6 @@ pub(super) fn fishing_line(pen: &mut Pen, look: &SubjectColours, bones: &Skeleto
         95.0 + 0.8 * (m.t * 2.0).sin(),
     );
     pen.stroke(&[tip, float], 0.5, Ink::Flat(look.pale, 0.9));
-    let place = Transform::from_translate(float.0 - 50.0, float.1 - 94.6);
-    pen.within(place, |pen| figure::draw_part(pen, look, PROPS, "float"));
+    let onto = ((50.0, 94.6), float);
+    figure::draw_part_at(pen, look, (PROPS, "float"), onto, 0.0);
 }

@@ -98,14 +98,28 @@ pub(super) fn outfit(subject: Subject, nth: u8) -> Outfit {
 
 // Clothes that many outfits share.
 
+/// A skirt over the share `length` of the leg, `flare` away from it at its end.
+const fn skirt(length: f32, flare: f32) -> Option<Skirt> {
+    Some(Skirt {
+        length,
+        flare,
+        hem: false,
+    })
+}
+
+/// The same with a hem of the second colour.
+const fn hemmed(length: f32, flare: f32) -> Option<Skirt> {
+    Some(Skirt {
+        length,
+        flare,
+        hem: true,
+    })
+}
+
 const GREY: GarmentTint = GarmentTint::Fixed(0xc8_c8cc);
-
 const LEATHER: GarmentTint = GarmentTint::Fixed(0x5a_3a28);
-
 const BLACK: GarmentTint = GarmentTint::Fixed(0x2a_2a32);
-
 const JEANS: GarmentTint = GarmentTint::Fixed(0x3c_4c6c);
-
 const KHAKI: GarmentTint = GarmentTint::Fixed(0x8a_7a5c);
 
 // The outfit that all others start from: a row names only what differs, so that it reads as a
@@ -139,43 +153,23 @@ const DRESS: Outfit = Outfit {
     torso: "dress",
     arm: ["upper-short", "lower-bare"],
     leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
-    skirt: Some(Skirt {
-        length: 0.52,
-        flare: 4.0,
-        hem: false,
-    }),
+    skirt: skirt(0.52, 4.0),
     ..WOMAN
 };
 
-const GOWN: Option<Skirt> = Some(Skirt {
-    length: 0.97,
-    flare: 8.0,
-    hem: true,
-});
+const GOWN: Option<Skirt> = hemmed(0.97, 8.0);
 
 const ROBE: Outfit = Outfit {
     torso: "robe",
     arm: ["upper-wide", "lower-wide"],
     leg: (["thigh", "shin"], GarmentTint::Deep),
-    skirt: Some(Skirt {
-        length: 0.96,
-        flare: 4.2,
-        hem: true,
-    }),
+    skirt: hemmed(0.96, 4.2),
     ..MAN
 };
 
-const COAT: Option<Skirt> = Some(Skirt {
-    length: 0.34,
-    flare: 2.4,
-    hem: false,
-});
+const COAT: Option<Skirt> = skirt(0.34, 2.4);
 
-const TUNIC: Option<Skirt> = Some(Skirt {
-    length: 0.2,
-    flare: 1.6,
-    hem: false,
-});
+const TUNIC: Option<Skirt> = skirt(0.2, 1.6);
 
 // Everyday outfits by age. Several rows make several people differ.
 
@@ -218,14 +212,12 @@ const PEOPLE: [Outfit; 8] = [
     },
     Outfit {
         hair: "afro",
-        leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
         ..DRESS
     },
     Outfit {
         build: BodyBuild::OLD,
         torso: "coat",
         skirt: TUNIC,
-        hair: "short",
         hair_tint: GREY,
         hat: "fedora",
         face: &["brows", "glasses", "wrinkles"],
@@ -276,7 +268,6 @@ const MEN: [Outfit; 6] = [
     },
     Outfit {
         build: BodyBuild::TALL,
-        torso: "plain",
         hair: "afro",
         ..MAN
     },
@@ -298,11 +289,7 @@ const WOMEN: [Outfit; 6] = [
     },
     Outfit {
         hair: "curly",
-        skirt: Some(Skirt {
-            length: 0.8,
-            flare: 4.6,
-            hem: true,
-        }),
+        skirt: hemmed(0.8, 4.6),
         ..DRESS
     },
     Outfit {
@@ -361,29 +348,20 @@ const BOYS: [Outfit; 4] = [
 const GIRLS: [Outfit; 4] = [
     Outfit {
         torso: "dress",
-        skirt: Some(Skirt {
-            length: 0.58,
-            flare: 5.0,
-            hem: false,
-        }),
+        skirt: skirt(0.58, 5.0),
         leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
         hair: "pigtails",
         face: &["brows", "lashes"],
         ..CHILD
     },
     Outfit {
-        torso: "tee",
         hair: "ponytail",
         face: &["brows", "lashes"],
         ..CHILD
     },
     Outfit {
         torso: "dress",
-        skirt: Some(Skirt {
-            length: 0.6,
-            flare: 5.0,
-            hem: true,
-        }),
+        skirt: hemmed(0.6, 5.0),
         leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
         hair: "afro",
         face: &["brows", "lashes"],
@@ -401,7 +379,6 @@ const GIRLS: [Outfit; 4] = [
 
 const BABY: Outfit = Outfit {
     build: BodyBuild::BABY,
-    torso: "plain",
     leg: (["thigh", "shin"], GarmentTint::Main),
     foot: ("shoe", GarmentTint::Main),
     hair: "tuft",
@@ -426,11 +403,7 @@ const OLD_WOMAN: Outfit = Outfit {
         ..BodyBuild::OLD
     },
     torso: "coat",
-    skirt: Some(Skirt {
-        length: 0.66,
-        flare: 2.6,
-        hem: false,
-    }),
+    skirt: skirt(0.66, 2.6),
     leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
     hair: "bun",
     hair_tint: GREY,
@@ -490,20 +463,14 @@ const DANCER: Outfit = Outfit {
     arm: ["upper-bare", "lower-bare"],
     leg: (["thigh", "shin"], GarmentTint::Fixed(0xf0_d0cc)),
     foot: ("shoe", GarmentTint::Main),
-    skirt: Some(Skirt {
-        length: 0.36,
-        flare: 9.0,
-        hem: false,
-    }),
+    skirt: skirt(0.36, 9.0),
     hair: "bun",
     ..WOMAN
 };
 const MUSICIAN: Outfit = Outfit {
     torso: "vest",
-    arm: ["upper", "lower"],
     hat: "fedora",
     face: &["brows", "stubble"],
-    hair: "short",
     ..MAN
 };
 const PAINTER: Outfit = Outfit {
@@ -527,11 +494,7 @@ const CHEF: Outfit = Outfit {
 };
 const DOCTOR: Outfit = Outfit {
     torso: "doctor",
-    skirt: Some(Skirt {
-        length: 0.42,
-        flare: 1.6,
-        hem: false,
-    }),
+    skirt: skirt(0.42, 1.6),
     leg: (["thigh", "shin"], GarmentTint::Fixed(0x5a_94a0)),
     foot: ("shoe", GarmentTint::Pale),
     hair: "ponytail",
@@ -606,11 +569,7 @@ const ROBOT: Outfit = Outfit {
 const KING: Outfit = Outfit {
     torso: "king",
     back: "cape-back",
-    skirt: Some(Skirt {
-        length: 0.5,
-        flare: 3.0,
-        hem: true,
-    }),
+    skirt: hemmed(0.5, 3.0),
     leg: (["thigh", "shin"], GarmentTint::Deep),
     foot: ("boot", LEATHER),
     hair: "crop",
@@ -626,7 +585,6 @@ const QUEEN: Outfit = Outfit {
     leg: (["thigh", "shin"], GarmentTint::Deep),
     hair: "bun",
     hat: "crown",
-    face: &["brows", "lashes", "lips"],
     ..WOMAN
 };
 const WIZARD: Outfit = Outfit {
@@ -673,11 +631,7 @@ const PIRATE: Outfit = Outfit {
 const BRIDE: Outfit = Outfit {
     torso: "bodice",
     arm: ["upper-short", "lower-bare"],
-    skirt: Some(Skirt {
-        length: 0.98,
-        flare: 12.0,
-        hem: false,
-    }),
+    skirt: skirt(0.98, 12.0),
     leg: (["thigh", "shin"], GarmentTint::Deep),
     foot: ("shoe", GarmentTint::Pale),
     hair: "bun",
@@ -700,17 +654,12 @@ const MERMAID: Outfit = Outfit {
     torso: "bare",
     arm: ["upper-bare", "lower-bare"],
     hair_tint: GarmentTint::Fixed(0xc8_5030),
-    hat: "",
     ..WOMAN
 };
 const MONK: Outfit = Outfit {
     torso: "monk",
     arm: ["upper-wide", "lower-bare"],
-    skirt: Some(Skirt {
-        length: 0.9,
-        flare: 3.0,
-        hem: false,
-    }),
+    skirt: skirt(0.9, 3.0),
     leg: (["thigh-bare", "shin-bare"], GarmentTint::Skin),
     foot: ("sandal", LEATHER),
     hair: "shaved",

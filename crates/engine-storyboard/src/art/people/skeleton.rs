@@ -334,8 +334,7 @@ impl BodyBuild {
         arm: 0.7,
         torso: 0.7,
         girth: 0.78,
-        head: 1.0,
-        stoop: 0.0,
+        ..Self::MAN
     };
     pub(super) const BABY: Self = Self {
         whole: 1.42,
@@ -344,7 +343,7 @@ impl BodyBuild {
         torso: 0.54,
         girth: 0.76,
         head: 1.04,
-        stoop: 0.0,
+        ..Self::MAN
     };
     pub(super) const OLD: Self = Self {
         whole: 1.02,

@@ -4,7 +4,7 @@ mod slow;
 #[cfg(test)]
 mod tests;
 
-use std::f32::consts::TAU;
+use std::f32::consts::{PI, TAU};
 
 use super::gait::{BOUND, FootGait, GALLOP, HOP, LegBend, NAMES, Point, TROT, TwoBoneLeg, WALK};
 use super::rig::{PartPose, Rig};
@@ -182,8 +182,7 @@ impl AnimalPose {
                 (bend, 0.0)
             }
         };
-        let mut thigh = PartPose::turned(bend.leg);
-        thigh.shift = (hip.0 - leg.hip.0, hip.1 - leg.hip.1);
+        let mut thigh = PartPose::turned(bend.leg).shift(hip.0 - leg.hip.0, hip.1 - leg.hip.1);
         thigh.hidden = self.curled;
         [
             thigh,
@@ -198,16 +197,12 @@ impl AnimalPose {
         let own = *self;
         let root = frame.wing.unwrap_or_default();
         let carried = self.carried(frame, root);
-        let wing = PartPose {
-            degrees: self.pitch,
-            shift: (carried.0 - root.0, carried.1 - root.1),
-            scale: (1.0, self.wings.cos()),
-            hidden: false,
-        };
+        let wing = PartPose::turned(self.pitch)
+            .shift(carried.0 - root.0, carried.1 - root.1)
+            .scale(1.0, self.wings.cos());
         move |name| {
-            let mut words = name.splitn(2, '-');
-            let (first, rest) = (words.next().unwrap_or_default(), words.next());
-            let nth = NAMES.iter().position(|one| Some(*one) == rest);
+            let (first, rest) = name.split_once('-').unwrap_or((name, ""));
+            let nth = NAMES.iter().position(|one| *one == rest);
             match (first, nth) {
                 ("leg", Some(nth)) => legs[nth][0],
                 ("shin", Some(nth)) => legs[nth][1],
@@ -221,11 +216,7 @@ impl AnimalPose {
     fn part_pose(&self, name: &str) -> PartPose {
         match name {
             "figure" => PartPose::shifted(self.shift.0, self.shift.1),
-            "body" => PartPose {
-                degrees: self.pitch,
-                shift: (self.ahead, self.sunk),
-                ..PartPose::REST
-            },
+            "body" => PartPose::turned(self.pitch).shift(self.ahead, self.sunk),
             "trunk" if self.curled => PartPose::HIDDEN,
             "trunk" => PartPose::scaled(1.0, self.breath),
             "curl" if self.curled => PartPose::scaled(1.0, 2.0 * self.breath - 1.0),
@@ -233,11 +224,7 @@ impl AnimalPose {
             "tail" | "mane-back" if self.curled => PartPose::HIDDEN,
             "tail" => PartPose::turned(self.tail),
             "tail-tip" => PartPose::turned(self.tip),
-            "neck" => PartPose {
-                degrees: self.neck,
-                shift: self.laid,
-                ..PartPose::REST
-            },
+            "neck" => PartPose::turned(self.neck).shift(self.laid.0, self.laid.1),
             "head" => PartPose::turned(self.head),
             "ear-near" => PartPose::turned(self.ears),
             "ear-far" => PartPose::turned(self.ears * 0.7),
@@ -318,11 +305,7 @@ fn alive(figure: &mut AnimalPose, t: f32) {
 /// Rises and falls once in every `period` seconds, during a share of it.
 fn pulse(t: f32, period: f32, share: f32) -> f32 {
     let turn = (t / period).rem_euclid(1.0) / share;
-    if turn < 1.0 {
-        (turn * std::f32::consts::PI).sin()
-    } else {
-        0.0
-    }
+    if turn < 1.0 { (turn * PI).sin() } else { 0.0 }
 }
 
 /// Walks or runs: steps follow the distance covered.
@@ -355,15 +338,15 @@ fn leap(figure: &mut AnimalPose, frame: &RestJoints, t: f32) {
     let turn = (t * HOPS_HZ).rem_euclid(1.0);
     if turn >= AIR {
         let rest = (turn - AIR) / (1.0 - AIR);
-        figure.sunk = leg * 0.22 * (rest * std::f32::consts::PI).sin();
+        figure.sunk = leg * 0.22 * (rest * PI).sin();
         figure.pitch = 4.0 - 8.0 * rest;
         return;
     }
     let air = turn / AIR;
-    figure.pitch = -13.0 * (air * std::f32::consts::PI).cos();
+    figure.pitch = -13.0 * (air * PI).cos();
     figure.neck -= figure.pitch * 0.4;
     figure.tail += 18.0 * (1.0 - 2.0 * air);
-    let stretch = (air * std::f32::consts::PI).sin().sqrt();
+    let stretch = (air * PI).sin().sqrt();
     let (fore, hind) = (0.34 * leg * stretch, -0.36 * leg * stretch);
     let tuck = -0.22 * leg * stretch;
     for (nth, foot) in figure.feet.iter_mut().enumerate() {
@@ -460,19 +443,18 @@ fn sleep(figure: &mut AnimalPose, frame: &RestJoints, habit: &AnimalHabit, t: f3
 fn lowered(figure: &AnimalPose, frame: &RestJoints, row: f32, level: f32) -> f32 {
     // Tried in steps of two degrees: neck and head turn about different joints, and sixty tries
     // cost nothing beside the drawing.
-    let all = (0..60).map(|n| n as f32 * 2.0);
-    all.clone()
-        .find(|neck| figure.mouth(frame, *neck, -level * neck).1 >= row)
-        .unwrap_or_else(|| {
-            // Out of reach: as low as it can.
-            let row = |neck: f32| figure.mouth(frame, neck, -level * neck).1;
-            all.fold(
-                0.0,
-                |best, neck| {
-                    if row(neck) > row(best) { neck } else { best }
-                },
-            )
-        })
+    let mut best = (0.0, figure.mouth(frame, 0.0, 0.0).1);
+    for neck in (0..60).map(|n| n as f32 * 2.0) {
+        let low = figure.mouth(frame, neck, -level * neck).1;
+        if low >= row {
+            return neck;
+        }
+        // Out of reach: as low as it can.
+        if low > best.1 {
+            best = (neck, low);
+        }
+    }
+    best.0
 }
 
 /// Backward turn of a lowered head, as a share of the neck's turn.
@@ -495,11 +477,8 @@ fn eat(figure: &mut AnimalPose, frame: &RestJoints, habit: &AnimalHabit, t: f32)
     // An animal with a short neck bends its fore legs.
     let mut bowed = *figure;
     let mut most = lowered(&bowed, frame, GROUND - 1.5, LEVEL);
-    let most_bent = if habit.sit == SitStyle::Down {
-        104.0
-    } else {
-        54.0
-    };
+    let down = habit.sit == SitStyle::Down;
+    let most_bent = if down { 104.0 } else { 54.0 };
     // The trunk tips forward just as far as the neck cannot reach by itself.
     while bowed.pitch < 24.0 && most > most_bent {
         bowed.pitch += 2.0;
@@ -551,11 +530,8 @@ fn paddle(figure: &mut AnimalPose, frame: &RestJoints, t: f32) {
     figure.pitch = -5.0;
     for (nth, foot) in figure.feet.iter_mut().enumerate() {
         let turn = t * 5.0 + nth as f32 * 1.6;
-        *foot = FootPose::At(
-            leg * 0.2 * turn.cos(),
-            -leg * (0.2 + 0.1 * turn.sin()),
-            10.0,
-        );
+        let up = leg * (0.2 + 0.1 * turn.sin());
+        *foot = FootPose::At(leg * 0.2 * turn.cos(), -up, 10.0);
     }
 }
 
@@ -708,10 +684,8 @@ fn fly(figure: &mut AnimalPose, m: &ActMoment, act: Act) {
         for (nth, foot) in figure.feet.iter_mut().enumerate() {
             let front = nth % 2 == 1;
             let thigh = if front { reach * 0.6 } else { reach };
-            *foot = FootPose::Free(
-                (thigh + trail) * flown,
-                if front { 40.0 } else { 24.0 } * flown,
-            );
+            let shin = if front { 40.0 } else { 24.0 };
+            *foot = FootPose::Free((thigh + trail) * flown, shin * flown);
         }
     }
 }

@@ -23,23 +23,15 @@ pub(super) fn pose(name: &str, m: &ActMoment) -> PartPose {
             PartPose::turned(3.0 * (t * 6.0).sin())
         }
         // The neck begins where the last ring is.
-        "neck" => PartPose {
-            shift: (0.0, bend(RINGS, m.gone)),
-            degrees: if asleep { 58.0 } else { 2.5 * slow },
-            ..PartPose::REST
-        },
+        "neck" => {
+            PartPose::turned(if asleep { 58.0 } else { 2.5 * slow }).shift(0.0, bend(RINGS, m.gone))
+        }
         "head" if asleep => PartPose::turned(-56.0),
         "head" => PartPose::turned(3.0 * (t * 0.7).sin()),
         "tongue" => {
             let out = (t * 0.8).fract() < 0.3 && !asleep;
-            PartPose::scaled(
-                if out {
-                    0.6 + 0.4 * (t * 24.0).sin()
-                } else {
-                    0.02
-                },
-                1.0,
-            )
+            let flicker = 0.6 + 0.4 * (t * 24.0).sin();
+            PartPose::scaled(if out { flicker } else { 0.02 }, 1.0)
         }
         // A snail stretches and contracts as it moves; asleep it is in its shell.
         "foot" if asleep => PartPose::scaled(0.62, 0.8),

@@ -86,12 +86,8 @@ fn comet(pen: &mut Pen, look: &SubjectColours, t: f32) {
             let age = (t * (0.25 + 0.2 * chance(nth)) + chance(nth + 50)).rem_euclid(1.0);
             let x = head.0 - 110.0 * age;
             let y = head.1 + (chance(nth + 90) - 0.42) * 22.0 * age;
-            pen.circle(
-                x,
-                y,
-                0.9 * (1.0 - 0.5 * age),
-                Ink::Flat(main, 0.9 * (1.0 - age)),
-            );
+            let ink = Ink::Flat(main, 0.9 * (1.0 - age));
+            pen.circle(x, y, 0.9 * (1.0 - 0.5 * age), ink);
         }
         pen.glow(head.0, head.1, 17.0, main, 0.75);
         pen.circle(head.0, head.1, 5.4, main);
@@ -110,13 +106,8 @@ fn black_hole(pen: &mut Pen, look: &SubjectColours, t: f32) {
         pen.glow(50.0, 50.0, 44.0, main, 0.4);
         for (radius, width, alpha) in [(23.6, 5.6, 0.4), (19.6, 4.0, 0.9)] {
             let halo: Vec<(f32, f32)> = (0..=60)
-                .map(|n| n as f32 / 60.0 * TAU)
-                .map(|angle| {
-                    (
-                        50.0 + radius * angle.cos(),
-                        50.0 + radius * 0.98 * angle.sin(),
-                    )
-                })
+                .map(|n| (n as f32 / 60.0 * TAU).sin_cos())
+                .map(|(sin, cos)| (50.0 + radius * cos, 50.0 + radius * 0.98 * sin))
                 .collect();
             pen.stroke(&halo, width, disc_ink(main, alpha));
         }
@@ -181,167 +172,46 @@ const TURN: f32 = 9.0;
 /// The latitude in the middle of the view.
 const TILT: f32 = 16.0;
 
-/// Coastlines as longitude and latitude, degrees.
-const LANDS: &[&[(i16, i16)]] = &[
+/// Coastlines: longitude and latitude of one point after the other, degrees.
+const LANDS: &[&[i16]] = &[
     &[
-        (-17, 15),
-        (-6, 35),
-        (10, 37),
-        (32, 31),
-        (43, 12),
-        (51, 12),
-        (40, -5),
-        (40, -16),
-        (33, -28),
-        (20, -35),
-        (14, -22),
-        (9, 0),
-        (8, 4),
-        (-8, 5),
+        -17, 15, -6, 35, 10, 37, 32, 31, 43, 12, 51, 12, 40, -5, 40, -16, 33, -28, 20, -35, 14,
+        -22, 9, 0, 8, 4, -8, 5,
     ],
     &[
-        (-9, 37),
-        (-9, 43),
-        (-1, 44),
-        (-4, 48),
-        (4, 52),
-        (8, 57),
-        (5, 61),
-        (14, 67),
-        (25, 71),
-        (40, 67),
-        (60, 69),
-        (75, 73),
-        (105, 77),
-        (140, 73),
-        (170, 69),
-        (178, 65),
-        (163, 60),
-        (156, 52),
-        (142, 59),
-        (135, 54),
-        (140, 48),
-        (128, 42),
-        (127, 35),
-        (122, 38),
-        (119, 35),
-        (121, 29),
-        (110, 21),
-        (106, 11),
-        (100, 14),
-        (103, 2),
-        (98, 9),
-        (94, 17),
-        (88, 22),
-        (80, 14),
-        (77, 8),
-        (73, 18),
-        (67, 25),
-        (57, 26),
-        (60, 22),
-        (52, 16),
-        (44, 13),
-        (35, 28),
-        (36, 36),
-        (27, 37),
-        (22, 37),
-        (18, 40),
-        (13, 45),
-        (16, 38),
-        (10, 44),
-        (3, 42),
-        (-2, 37),
+        -9, 37, -9, 43, -1, 44, -4, 48, 4, 52, 8, 57, 5, 61, 14, 67, 25, 71, 40, 67, 60, 69, 75,
+        73, 105, 77, 140, 73, 170, 69, 178, 65, 163, 60, 156, 52, 142, 59, 135, 54, 140, 48, 128,
+        42, 127, 35, 122, 38, 119, 35, 121, 29, 110, 21, 106, 11, 100, 14, 103, 2, 98, 9, 94, 17,
+        88, 22, 80, 14, 77, 8, 73, 18, 67, 25, 57, 26, 60, 22, 52, 16, 44, 13, 35, 28, 36, 36, 27,
+        37, 22, 37, 18, 40, 13, 45, 16, 38, 10, 44, 3, 42, -2, 37,
     ],
     &[
-        (-166, 66),
-        (-156, 71),
-        (-128, 70),
-        (-110, 68),
-        (-95, 72),
-        (-82, 68),
-        (-94, 60),
-        (-82, 54),
-        (-78, 62),
-        (-65, 60),
-        (-56, 52),
-        (-66, 45),
-        (-75, 39),
-        (-81, 31),
-        (-81, 25),
-        (-84, 30),
-        (-97, 27),
-        (-97, 20),
-        (-90, 21),
-        (-87, 16),
-        (-78, 8),
-        (-83, 9),
-        (-92, 15),
-        (-105, 20),
-        (-115, 31),
-        (-124, 41),
-        (-125, 49),
-        (-135, 58),
-        (-152, 60),
-        (-165, 62),
+        -166, 66, -156, 71, -128, 70, -110, 68, -95, 72, -82, 68, -94, 60, -82, 54, -78, 62, -65,
+        60, -56, 52, -66, 45, -75, 39, -81, 31, -81, 25, -84, 30, -97, 27, -97, 20, -90, 21, -87,
+        16, -78, 8, -83, 9, -92, 15, -105, 20, -115, 31, -124, 41, -125, 49, -135, 58, -152, 60,
+        -165, 62,
     ],
     &[
-        (-77, 8),
-        (-71, 12),
-        (-60, 9),
-        (-50, 1),
-        (-35, -6),
-        (-39, -16),
-        (-48, -26),
-        (-58, -36),
-        (-65, -42),
-        (-69, -52),
-        (-74, -50),
-        (-72, -32),
-        (-70, -18),
-        (-80, -6),
-        (-80, 2),
+        -77, 8, -71, 12, -60, 9, -50, 1, -35, -6, -39, -16, -48, -26, -58, -36, -65, -42, -69, -52,
+        -74, -50, -72, -32, -70, -18, -80, -6, -80, 2,
     ],
     &[
-        (114, -22),
-        (122, -18),
-        (131, -12),
-        (136, -15),
-        (142, -11),
-        (146, -19),
-        (153, -27),
-        (149, -37),
-        (140, -38),
-        (131, -32),
-        (116, -35),
+        114, -22, 122, -18, 131, -12, 136, -15, 142, -11, 146, -19, 153, -27, 149, -37, 140, -38,
+        131, -32, 116, -35,
     ],
-    &[(-5, 50), (1, 52), (-3, 58), (-6, 56)],
-    &[(44, -17), (49, -14), (47, -25), (44, -24)],
-    &[(96, 5), (103, 0), (106, -6), (100, -1)],
-    &[(109, 1), (117, 6), (118, 0), (114, -4)],
-    &[(131, -1), (141, -3), (150, -10), (138, -8)],
-    &[(131, 32), (136, 35), (141, 41), (140, 36)],
-    &[(168, -46), (173, -41), (178, -38), (174, -42)],
+    &[-5, 50, 1, 52, -3, 58, -6, 56],
+    &[44, -17, 49, -14, 47, -25, 44, -24],
+    &[96, 5, 103, 0, 106, -6, 100, -1],
+    &[109, 1, 117, 6, 118, 0, 114, -4],
+    &[131, -1, 141, -3, 150, -10, 138, -8],
+    &[131, 32, 136, 35, 141, 41, 140, 36],
+    &[168, -46, 173, -41, 178, -38, 174, -42],
 ];
-const ICE: &[&[(i16, i16)]] = &[
+const ICE: &[&[i16]] = &[
+    &[-55, 82, -25, 82, -20, 72, -42, 60, -52, 68, -60, 76],
     &[
-        (-55, 82),
-        (-25, 82),
-        (-20, 72),
-        (-42, 60),
-        (-52, 68),
-        (-60, 76),
-    ],
-    &[
-        (-180, -74),
-        (-140, -74),
-        (-100, -73),
-        (-62, -66),
-        (-40, -78),
-        (0, -70),
-        (45, -67),
-        (90, -66),
-        (135, -66),
-        (170, -74),
+        -180, -74, -140, -74, -100, -73, -62, -66, -40, -78, 0, -70, 45, -67, 90, -66, 135, -66,
+        170, -74,
     ],
 ];
 /// Banks of clouds: longitude, latitude, half their length and breadth.
@@ -378,16 +248,18 @@ fn project(longitude: f32, latitude: f32) -> ((f32, f32), bool) {
     ((50.0 + RADIUS * x * out, 50.0 - RADIUS * y * out), z >= 0.0)
 }
 
-fn coasts(pen: &mut Pen, lands: &[&[(i16, i16)]], turn: f32, colour: Rgb) {
+fn coasts(pen: &mut Pen, lands: &[&[i16]], turn: f32, colour: Rgb) {
     for land in lands {
-        let mut shape = Vec::with_capacity(land.len() * 3);
+        let (points, _) = land.as_chunks::<2>();
+        let mut shape = Vec::with_capacity(points.len() * 3);
         let mut any_near = false;
-        for (nth, from) in land.iter().enumerate() {
-            let to = land[(nth + 1) % land.len()];
+        for (nth, from) in points.iter().enumerate() {
+            let to = points[(nth + 1) % points.len()];
             // Long coasts bend with the globe.
             for part in 0..3 {
-                let [longitude, latitude] = [(from.0, to.0), (from.1, to.1)]
-                    .map(|(a, b)| f32::from(a) + f32::from(b - a) * part as f32 / 3.0);
+                let [longitude, latitude] = [0, 1].map(|at| {
+                    f32::from(from[at]) + f32::from(to[at] - from[at]) * part as f32 / 3.0
+                });
                 let (point, near) = project(longitude + turn, latitude);
                 any_near |= near;
                 shape.push(point);
@@ -408,7 +280,6 @@ fn earth(pen: &mut Pen, look: &SubjectColours, t: f32) {
     let turn = t * TURN % 360.0;
     coasts(pen, LANDS, turn, Rgb::hex(0x6a_a452));
     coasts(pen, ICE, turn, Rgb::hex(0xf2_f6f8));
-    let white = Rgb::hex(0xff_ffff);
     for (longitude, latitude, long, broad) in CLOUDS {
         // Clouds move a little faster than the ground.
         let ((x, y), near) = project(longitude + turn * 1.2, *latitude);
@@ -416,14 +287,9 @@ fn earth(pen: &mut Pen, look: &SubjectColours, t: f32) {
         if near && edge < 0.93 {
             let flat = (1.0 - edge * edge).sqrt();
             for (aside, down, size) in [(0.0, 0.0, 1.0), (-0.5, 0.8, 0.6), (0.6, -0.7, 0.5)] {
-                let at = (x + aside * long * flat, y + down * broad);
-                pen.ellipse(
-                    at.0,
-                    at.1,
-                    long * size * flat.max(0.2),
-                    *broad,
-                    Ink::Flat(white, 0.78),
-                );
+                let (x, y) = (x + aside * long * flat, y + down * broad);
+                let across = long * size * flat.max(0.2);
+                pen.ellipse(x, y, across, *broad, Ink::Flat(Rgb::WHITE, 0.78));
             }
         }
     }
@@ -476,13 +342,8 @@ fn fireworks(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
         if seconds < RISE_S {
             rise(pen, top, seconds / RISE_S);
         } else {
-            burst(
-                pen,
-                top,
-                colour(look, shot),
-                shot,
-                (seconds - RISE_S) / (PERIOD_S - RISE_S),
-            );
+            let age = (seconds - RISE_S) / (PERIOD_S - RISE_S);
+            burst(pen, top, colour(look, shot), shot, age);
         }
     }
 }
@@ -500,16 +361,14 @@ fn colour(look: &SubjectColours, shot: u32) -> Rgb {
 fn rise(pen: &mut Pen, top: (f32, f32), share: f32) {
     let glow = Rgb::hex(0xff_e0a0);
     for step in 0..5_u8 {
-        let back = f32::from(step) * 0.035;
+        let step = f32::from(step);
+        let back = step * 0.035;
         let trail = [share - back, share - back - 0.035].map(|share| {
             let left = (1.0 - share).max(0.0);
             (top.0 + 4.0 * left, top.1 + (150.0 - top.1) * left * left)
         });
-        pen.stroke(
-            &trail,
-            1.5 - 0.2 * f32::from(step),
-            Ink::Flat(glow, 0.9 - 0.18 * f32::from(step)),
-        );
+        let ink = Ink::Flat(glow, 0.9 - 0.18 * step);
+        pen.stroke(&trail, 1.5 - 0.2 * step, ink);
     }
 }
 
@@ -546,12 +405,8 @@ fn burst(pen: &mut Pen, top: (f32, f32), colour: Rgb, shot: u32, age: f32) {
             1.0
         };
         let colour = if inner { Rgb::hex(0xff_f0c0) } else { hue };
-        streak(
-            pen,
-            tail,
-            1.5 - 0.7 * age,
-            Ink::Flat(colour, bright * twinkle),
-        );
+        let ink = Ink::Flat(colour, bright * twinkle);
+        streak(pen, tail, 1.5 - 0.7 * age, ink);
     }
 }
 

@@ -1,9 +1,11 @@
 //! Things: their drawings, and how the parts move, burn, steam and open. `people` draws the people who use them.
 
+use std::f32::consts::PI;
+
 use tiny_skia::Transform;
 
 use super::rig::PartPose;
-use super::{ActMoment, SubjectColours};
+use super::{ActMoment, SubjectColours, part_number};
 use crate::raster::colour::{Rgb, smooth};
 use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
@@ -72,13 +74,8 @@ fn behind(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment)
             glow(pen, look, (50.0, 50.0), 46.0, 0.5 * open);
         }
         Subject::Laptop | Subject::Phone | Subject::Television if look.lit => {
-            glow(
-                pen,
-                look,
-                (50.0, 58.0),
-                50.0,
-                0.22 * open(subject, m).max(0.4),
-            );
+            let alpha = 0.22 * open(subject, m).max(0.4);
+            glow(pen, look, (50.0, 58.0), 50.0, alpha);
         }
         _ => {}
     }
@@ -224,13 +221,8 @@ fn burst(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, from: (f32, f32), 
         let far = 10.0 + way * 40.0;
         let alpha = open * (1.0 - way) * (way * 6.0).min(1.0);
         let (x, y) = (from.0 + far * angle.cos(), from.1 + far * angle.sin());
-        star(
-            pen,
-            x,
-            y,
-            2.2 + 1.6 * own.fract(),
-            Ink::Flat(*colour, alpha),
-        );
+        let ink = Ink::Flat(*colour, alpha);
+        star(pen, x, y, 2.2 + 1.6 * own.fract(), ink);
     }
 }
 
@@ -241,23 +233,11 @@ fn notes(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, from: (f32, f32)) 
         let way = (m.t * 0.28 + own).fract();
         let x = from.0 + 26.0 * (own - 0.33) + 4.0 * (m.t * 2.0 + own * 7.0).sin() + way * 10.0;
         let y = from.1 - way * 24.0;
-        let ink = Ink::Flat(look.accent(n), (way * (1.0 - way) * 6.0).min(1.0));
+        let colour = if n == 1 { look.trim } else { look.dark };
+        let ink = Ink::Flat(colour, (way * (1.0 - way) * 6.0).min(1.0));
         pen.ellipse(x, y, 3.0, 2.3, ink);
-        pen.stroke(
-            &[(x + 2.6, y), (x + 2.6, y - 10.0), (x + 6.0, y - 7.0)],
-            1.2,
-            ink,
-        );
-    }
-}
-
-impl SubjectColours {
-    fn accent(&self, nth: u8) -> Rgb {
-        if nth.is_multiple_of(2) {
-            self.dark
-        } else {
-            self.trim
-        }
+        let stem = [(x + 2.6, y), (x + 2.6, y - 10.0), (x + 6.0, y - 7.0)];
+        pen.stroke(&stem, 1.2, ink);
     }
 }
 
@@ -288,17 +268,11 @@ fn open(subject: Subject, m: &ActMoment) -> f32 {
     }
 }
 
-/// The number at the end of a part's name.
-fn nth(part: &str) -> f32 {
-    let digits = part.rsplit('-').next().unwrap_or_default();
-    digits.parse().unwrap_or(0.0)
-}
-
 fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> PartPose {
     match (subject, part) {
         (Subject::Cake, "candles") => PartPose::shown_if(burns(subject, m)),
         (Subject::Cake, "fruit") => PartPose::shown_if(!burns(subject, m)),
-        (_, _) if part.starts_with("flame-") => flame(m, nth(part), burns(subject, m)),
+        (_, _) if part.starts_with("flame-") => flame(m, part_number(part), burns(subject, m)),
         (_, "shining") => PartPose::shown_if(subject == Subject::Door || shines(look, m)),
         (Subject::Clock, _) => clock(m, part),
         (Subject::Hourglass, _) => hourglass(m, part),
@@ -312,11 +286,8 @@ fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> P
         }
         (Subject::Door, "leaf") => PartPose::scaled((1.0 - 0.88 * open(subject, m)).max(0.1), 1.0),
         (Subject::Chest, "lid") => PartPose::turned(24.0 * open(subject, m)),
-        (Subject::Gift, "lid") => PartPose {
-            degrees: 30.0 * open(subject, m),
-            shift: (2.0 * open(subject, m), -5.0 * open(subject, m)),
-            ..PartPose::REST
-        },
+        (Subject::Gift, "lid") => PartPose::turned(30.0 * open(subject, m))
+            .shift(2.0 * open(subject, m), -5.0 * open(subject, m)),
         (Subject::Laptop, "screen") => PartPose::scaled(1.0, open(subject, m).max(0.05)),
         (Subject::Laptop, "panel") => PartPose::shown_if(open(subject, m) > 0.12),
         (Subject::Laptop, "cursor") => PartPose::shown_if((m.t * 1.2).fract() < 0.55),
@@ -324,9 +295,9 @@ fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> P
         (Subject::Phone, "message") => message(m),
         (Subject::Camera, "flash") => flash(m),
         (Subject::Egg, "crack") => PartPose::shown_if(m.act == Act::Open && m.share > 0.4),
-        (Subject::Piano, _) if part.starts_with("key-") => {
-            PartPose::shown_if(m.act == Act::Play && (m.t * 1.7 + nth(part) * 0.31).fract() < 0.3)
-        }
+        (Subject::Piano, _) if part.starts_with("key-") => PartPose::shown_if(
+            m.act == Act::Play && (m.t * 1.7 + part_number(part) * 0.31).fract() < 0.3,
+        ),
         (Subject::Guitar | Subject::Violin, "strings") if m.act == Act::Play => {
             PartPose::shifted(0.35 * (m.t * 61.0).sin(), 0.0)
         }
@@ -335,7 +306,7 @@ fn pose(subject: Subject, look: &SubjectColours, m: &ActMoment, part: &str) -> P
         }
         (Subject::Lantern, "handle") => wave(m, 5.0, 1.1, 0.0),
         (Subject::Vase, "bunch") => wave(m, 1.2, 0.9, 0.0),
-        (Subject::Vase, _) => wave(m, 4.0, 1.1, nth(part)),
+        (Subject::Vase, _) => wave(m, 4.0, 1.1, part_number(part)),
         (Subject::Drum, _) if part.starts_with("stick-") && m.act == Act::Play => {
             let side = if part == "stick-left" { 1.0 } else { -1.0 };
             PartPose::turned(-side * 16.0 * (m.t * 9.0 * side).sin().max(0.0))
@@ -365,11 +336,8 @@ fn flame(m: &ActMoment, nth: f32, burns: bool) -> PartPose {
     }
     let t = m.t + nth * 2.3;
     let tall = 1.0 + 0.1 * (t * 9.1).sin() + 0.07 * (t * 14.7).sin();
-    PartPose {
-        degrees: 4.0 * (t * 5.3).sin() + 2.5 * (t * 8.9).sin(),
-        scale: (1.0 - 0.4 * (tall - 1.0), tall),
-        ..PartPose::REST
-    }
+    PartPose::turned(4.0 * (t * 5.3).sin() + 2.5 * (t * 8.9).sin())
+        .scale(1.0 - 0.4 * (tall - 1.0), tall)
 }
 
 /// The hands of a clock: in real time, or fast if the words make it turn.
@@ -412,7 +380,7 @@ fn hourglass(m: &ActMoment, part: &str) -> PartPose {
 /// The cover of a book, which turns over to the left, and its pages, which follow for a reader.
 fn book(m: &ActMoment, part: &str) -> PartPose {
     let open = open(Subject::Book, m);
-    let turn = (std::f32::consts::PI * open).cos();
+    let turn = (PI * open).cos();
     // The last third of every three seconds.
     let page = (m.t / 3.0).fract() * 3.0 - 2.0;
     match part {
@@ -421,7 +389,7 @@ fn book(m: &ActMoment, part: &str) -> PartPose {
         "front" => PartPose::shown_if(turn >= 0.0),
         "inside" => PartPose::shown_if(turn < 0.0),
         "leaf" if open > 0.99 && page > 0.0 => {
-            let turn = (std::f32::consts::PI * smooth(0.0, 1.0, page)).cos();
+            let turn = (PI * smooth(0.0, 1.0, page)).cos();
             PartPose::scaled(not_edge_on(turn), 1.0)
         }
         "leaf" => PartPose::HIDDEN,
@@ -437,7 +405,7 @@ fn not_edge_on(turn: f32) -> f32 {
 /// An envelope: its flap turns up, then the page comes out.
 fn letter(m: &ActMoment, part: &str) -> PartPose {
     let open = open(Subject::Letter, m);
-    let turn = (std::f32::consts::PI * (open * 2.0).min(1.0)).cos();
+    let turn = (PI * (open * 2.0).min(1.0)).cos();
     match part {
         "flap" if turn > 0.0 => PartPose::scaled(1.0, turn.max(0.03)),
         "flap-open" if turn <= 0.0 => PartPose::scaled(1.0, (-turn).max(0.03)),
@@ -472,7 +440,7 @@ fn beat(t: f32) -> f32 {
     // Half a sine: the first beat is stronger and shorter than the second.
     let [first, second] = [(0.0, 0.24), (0.26, 0.3)].map(|(start, long)| {
         let share = ((at - start) / long).clamp(0.0, 1.0);
-        (share * std::f32::consts::PI).sin()
+        (share * PI).sin()
     });
     0.92 + 0.08 * first + 0.05 * second
 }
@@ -493,7 +461,7 @@ fn flash(m: &ActMoment) -> PartPose {
     if !(0.0..0.2).contains(&at) {
         return PartPose::HIDDEN;
     }
-    let size = 0.4 + (at * 5.0 * std::f32::consts::PI).sin();
+    let size = 0.4 + (at * 5.0 * PI).sin();
     PartPose::scaled(size, size)
 }
 

@@ -11,7 +11,7 @@ use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
-    aircraft_back(pen, subject, look, m);
+    behind(pen, subject, look, m);
     if matches!(subject, Subject::Train | Subject::SteamTrain) {
         rails(pen, look, m.gone);
     }
@@ -21,7 +21,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
     // Legs are drawn around the bicycle: one behind it, the rest of the rider in front.
     let rides = subject == Subject::Bicycle && m.gone > 0.0;
     if rides {
-        rider_back(pen, look, cranked(m.gone));
+        leg(pen, look, foot(cranked(m.gone), false), -0.06);
     }
     pen.within(attitude(subject, m), |pen| {
         super::plain(pen, subject, look, &|name| pose(name, m));
@@ -29,8 +29,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &A
     if rides {
         rider_front(pen, look, cranked(m.gone));
     }
-    boat_front(pen, subject, look, m);
-    aircraft_front(pen, subject, look, m);
+    in_front(pen, subject, look, m);
 }
 
 /// The pose of a part; other parts rest.
@@ -59,9 +58,7 @@ fn pose(name: &str, m: &ActMoment) -> PartPose {
         "child" => PartPose::turned(2.0 * engine * (m.t * 3.1).sin()),
         "head" => PartPose::turned(3.0 * (m.t * 2.3 + 1.0).sin()),
         "driver" => PartPose::shifted(0.0, 0.25 * engine * (m.t * 5.0).sin()),
-        _ => boat_pose(name, m)
-            .or_else(|| aircraft_pose(name, m))
-            .unwrap_or(PartPose::REST),
+        _ => craft_pose(name, m),
     }
 }
 
@@ -131,26 +128,8 @@ fn under_way(m: &ActMoment) -> bool {
 /// Strokes of a paddle per second, as an angle.
 const STROKE: f32 = 2.6;
 
-fn boat_pose(name: &str, m: &ActMoment) -> Option<PartPose> {
-    let wind = (m.t * 1.3).sin();
-    Some(match name {
-        "sail" => PartPose::scaled(1.0 + 0.025 * wind, 1.0 + 0.006 * wind),
-        "sail-main" => PartPose::scaled(1.0 + 0.03 * (m.t * 1.1 + 1.9).sin(), 1.0),
-        "jib" => PartPose::scaled(1.0 + 0.035 * (m.t * 1.3 + 0.7).sin(), 1.0),
-        "paddle" if under_way(m) => PartPose {
-            shift: (0.0, -2.4 - 2.4 * (m.t * STROKE).cos()),
-            ..PartPose::turned(24.0 * (m.t * STROKE).sin())
-        },
-        "paddle" => PartPose::turned(3.0 * wind - 62.0),
-        "paddler" if under_way(m) => PartPose::turned(-5.0 * (m.t * STROKE).sin()),
-        "paddler" => PartPose::turned(1.2 * wind),
-        "prop" => PartPose::scaled(1.0, (m.t * 11.0).cos()),
-        _ => return None,
-    })
-}
-
-/// Parts in front of the hull: foam, bubbles, a pennant.
-fn boat_front(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
+/// Parts in front of the drawing: foam, bubbles, a pennant, a scarf.
+fn in_front(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
         Subject::Boat => {
             flag(pen, (50.0, 5.4), (-11.0, 4.6), m.t, look.main);
@@ -168,6 +147,7 @@ fn boat_front(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMom
         }
         Subject::Canoe => foam(pen, look, m, (10.0, 90.0)),
         Subject::Submarine => bubbles(look, m).draw(pen, m.t),
+        Subject::Sled => scarf(pen, look, m),
         _ => {}
     }
 }
@@ -177,18 +157,11 @@ fn foam(pen: &mut Pen, look: &SubjectColours, m: &ActMoment, (stern, bow): (f32,
     const COUNT: u8 = 9;
     let white = look.under_light(Rgb::hex(0xf4_fafc));
     let moves = m.gone > 0.0;
-    let long = if moves {
-        bow - stern + 34.0
-    } else {
-        bow - stern
-    };
+    let long = bow - stern + if moves { 34.0 } else { 0.0 };
     for nth in 0..COUNT {
         let turn = f32::from(nth) / f32::from(COUNT);
-        let age = if moves {
-            (turn + m.gone * 100.0 / long).fract()
-        } else {
-            turn
-        };
+        // A hull at rest has covered nothing, and its foam stays.
+        let age = (turn + m.gone * 100.0 / long).fract();
         let lap = (m.t * 1.7 + f32::from(nth) * 2.1).sin();
         let x = bow - age * long;
         let across = 5.0 + 3.0 * age + lap;
@@ -239,15 +212,25 @@ fn attitude(subject: Subject, m: &ActMoment) -> Transform {
     Transform::from_rotate_at(degrees, 50.0, 50.0)
 }
 
-fn aircraft_pose(name: &str, m: &ActMoment) -> Option<PartPose> {
+/// The pose of a part of a boat or an aircraft.
+fn craft_pose(name: &str, m: &ActMoment) -> PartPose {
+    let wind = (m.t * 1.3).sin();
     let parked = m.act == Act::Stand;
-    Some(match name {
+    let nth = name.bytes().last().unwrap_or_default();
+    match name {
+        "sail" => PartPose::scaled(1.0 + 0.025 * wind, 1.0 + 0.006 * wind),
+        "sail-main" => PartPose::scaled(1.0 + 0.03 * (m.t * 1.1 + 1.9).sin(), 1.0),
+        "jib" => PartPose::scaled(1.0 + 0.035 * (m.t * 1.3 + 0.7).sin(), 1.0),
+        "paddle" if under_way(m) => PartPose::turned(24.0 * (m.t * STROKE).sin())
+            .shift(0.0, -2.4 - 2.4 * (m.t * STROKE).cos()),
+        "paddle" => PartPose::turned(3.0 * wind - 62.0),
+        "paddler" if under_way(m) => PartPose::turned(-5.0 * (m.t * STROKE).sin()),
+        "paddler" => PartPose::turned(1.2 * wind),
+        "prop" => PartPose::scaled(1.0, (m.t * 11.0).cos()),
         // From the side, a blade that turns about an upright axis lengthens and shortens.
-        "rotor" if parked => PartPose::REST,
-        "rotor" => PartPose::scaled((m.t * 19.0).cos(), 1.0),
+        "rotor" if !parked => PartPose::scaled((m.t * 19.0).cos(), 1.0),
         "blur" => PartPose::shown_if(!parked),
-        "tail-rotor" if parked => PartPose::REST,
-        "tail-rotor" => PartPose::turned(m.t * 1130.0 % 360.0),
+        "tail-rotor" if !parked => PartPose::turned(m.t * 1130.0 % 360.0),
         "basket" => PartPose::turned(2.4 * (m.t * 1.1).sin()),
         "riders" => PartPose::shifted(0.25 * (m.t * 0.7).sin(), 0.2 * (m.t * 1.9).sin()),
         "panels" => PartPose::scaled(1.0, 0.86 + 0.14 * (m.t * 0.5).cos()),
@@ -255,22 +238,19 @@ fn aircraft_pose(name: &str, m: &ActMoment) -> Option<PartPose> {
         "eye" => PartPose::turned(9.0 * (m.t * 0.8).sin()),
         "pilot" => PartPose::shifted(0.8 * (m.t * 1.1).sin(), 0.0),
         _ if name.starts_with("spin-") => {
-            let nth = name.bytes().last().map_or(0.0, f32::from);
-            PartPose::scaled((m.t * 23.0 + nth).cos(), 1.0)
+            PartPose::scaled((m.t * 23.0 + f32::from(nth)).cos(), 1.0)
         }
-        // The lights of a saucer run around it.
-        // Two of three lights are on, and the dark one goes around.
+        // Two of three lights of a saucer are on, and the dark one goes around.
         _ if name.starts_with("light-") => {
-            let nth = name.bytes().last().map_or(0, u32::from);
             let step = (m.t * 5.0).rem_euclid(3.0) as u32;
-            PartPose::shown_if(!(nth + 3 - step).is_multiple_of(3))
+            PartPose::shown_if(!(u32::from(nth) + 3 - step).is_multiple_of(3))
         }
-        _ => return None,
-    })
+        _ => PartPose::REST,
+    }
 }
 
 /// Parts behind the drawing.
-fn aircraft_back(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
+fn behind(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
     match subject {
         Subject::Plane if m.act != Act::Stand => pen.within(attitude(subject, m), trail),
         Subject::Rocket if m.act != Act::Stand => {
@@ -281,13 +261,6 @@ fn aircraft_back(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &Act
         Subject::ToyBalloon => string(pen, look, m.t),
         Subject::Balloon => burner(pen, look, m),
         _ => {}
-    }
-}
-
-/// Parts in front of the drawing.
-fn aircraft_front(pen: &mut Pen, subject: Subject, look: &SubjectColours, m: &ActMoment) {
-    if subject == Subject::Sled {
-        scarf(pen, look, m);
     }
 }
 
@@ -385,10 +358,8 @@ fn scarf(pen: &mut Pen, look: &SubjectColours, m: &ActMoment) {
         .map(|n| n as f32 / 8.0)
         .map(|at| {
             let wave = 3.0 * at * (m.t * 7.0 - at * 5.0).sin();
-            (
-                40.0 - 22.0 * at * wind,
-                55.0 + wave + 16.0 * at * (1.0 - wind),
-            )
+            let y = 55.0 + wave + 16.0 * at * (1.0 - wind);
+            (40.0 - 22.0 * at * wind, y)
         })
         .collect();
     pen.stroke(&edge, 4.0, look.under_light(Rgb::hex(0xc8_3a3a)));
@@ -428,11 +399,6 @@ fn leg(pen: &mut Pen, look: &SubjectColours, foot: (f32, f32), lift: f32) {
     pen.stroke(&[HIP, knee(foot), (foot.0, foot.1 - 4.0)], 5.6, cloth);
     let shoe = [(foot.0 - 2.4, foot.1 - 1.6), (foot.0 + 4.0, foot.1 - 1.0)];
     pen.stroke(&shoe, 3.2, look.trim.lift(lift - 0.1));
-}
-
-/// Draws the leg behind the bicycle.
-fn rider_back(pen: &mut Pen, look: &SubjectColours, degrees: f32) {
-    leg(pen, look, foot(degrees, false), -0.06);
 }
 
 /// Draws the rest of the rider.
@@ -481,13 +447,8 @@ fn rails(pen: &mut Pen, look: &SubjectColours, gone: f32) {
         }
     }
     pen.fill(sleepers.finish(), look.under_light(Rgb::hex(0x4a_3a30)));
-    pen.rect(
-        left,
-        97.2,
-        right - left,
-        0.9,
-        look.under_light(Rgb::hex(0x9a_a0a8)),
-    );
+    let steel = look.under_light(Rgb::hex(0x9a_a0a8));
+    pen.rect(left, 97.2, right - left, 0.9, steel);
 }
 
 #[cfg(test)]

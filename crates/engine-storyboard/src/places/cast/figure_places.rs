@@ -17,28 +17,22 @@ const FILL: f32 = 0.8;
 /// proportion beside people, animals, trees and houses.
 fn natural_size(stage: &SceneBuilder<'_>, subject: Subject) -> f32 {
     let facts = subject.facts();
-    let alone = stage.place == Place::Table
-        || !stage
-            .reading
-            .roles
-            .iter()
-            .any(|role| match role.subject.facts().body {
-                BodyKind::Person | BodyKind::Building | BodyKind::Vehicle => true,
-                BodyKind::Quadruped => role.subject.facts().size > 0.24,
-                BodyKind::Plant => role.subject.facts().size > 0.4 && !is_bloom(role.subject),
-                // A toy is small beside a bed.
-                BodyKind::Thing => {
-                    let furniture = role.subject.facts().stance == Stance::Stands
-                        && role.subject.facts().size > 0.42;
-                    furniture && facts.stance == Stance::Lies
-                }
-                _ => false,
-            });
-    let people = stage
-        .reading
-        .roles
-        .iter()
-        .any(|role| role.subject.facts().body == BodyKind::Person);
+    let mut others = stage.reading.roles.iter().map(|role| role.subject);
+    let people = others
+        .clone()
+        .any(|one| one.facts().body == BodyKind::Person);
+    let beside_large = others.any(|one| match one.facts().body {
+        BodyKind::Person | BodyKind::Building | BodyKind::Vehicle => true,
+        BodyKind::Quadruped => one.facts().size > 0.24,
+        BodyKind::Plant => one.facts().size > 0.4 && !is_bloom(one),
+        // A toy is small beside a bed.
+        BodyKind::Thing => {
+            let furniture = one.facts().stance == Stance::Stands && one.facts().size > 0.42;
+            furniture && facts.stance == Stance::Lies
+        }
+        _ => false,
+    });
+    let alone = stage.place == Place::Table || !beside_large;
     match facts.body {
         _ if alone => facts.size,
         // No cat is as tall as its owner.
@@ -139,17 +133,9 @@ fn figures(stage: &SceneBuilder<'_>, wanted: FigureMedium) -> Vec<FigurePlace> {
         let before = roles[..index].iter();
         let which = before.filter(|one| one.subject == role.subject).count() as u8;
         figures.extend((0..places as u8).map(|nth| FigurePlace {
-            role: *role,
             nth,
-            x: 0.0,
-            rise: 0.0,
-            nearer: 0.0,
-            size: fitted_size(stage, role),
-            room: stage.width,
-            group: wanted,
-            level: 0.0,
             key: Some((role.subject, which, nth)),
-            previous: None,
+            ..FigurePlace::new(*role, fitted_size(stage, role), stage.width, wanted)
         }));
     }
     figures
@@ -220,6 +206,23 @@ pub(in crate::places) struct FigurePlace {
 }
 
 impl FigurePlace {
+    /// The first figure of `role`, without a place or a key.
+    pub(super) fn new(role: Role, size: f32, room: f32, group: FigureMedium) -> Self {
+        Self {
+            role,
+            nth: 0,
+            x: 0.0,
+            rise: 0.0,
+            nearer: 0.0,
+            size,
+            room,
+            group,
+            level: 0.0,
+            key: None,
+            previous: None,
+        }
+    }
+
     /// Width of the figure, pixels.
     pub(super) fn wide(&self) -> f32 {
         self.size * breadth(self.role.subject)
@@ -447,16 +450,18 @@ fn restore_places(stage: &SceneBuilder<'_>, seats: &mut [FigurePlace]) {
             ..*kept
         });
     }
-    let mut taken: Vec<FigurePlace> = seats
-        .iter()
-        .copied()
-        .filter(FigurePlace::has_previous_place)
-        .collect();
+    let mut taken = kept_places(seats);
     for seat in seats.iter_mut().filter(|one| !one.has_previous_place()) {
         seat.x = find_free_column(stage, seat, &taken, (0.0, stage.width));
         seat.room = seat.x.min(stage.width - seat.x) * 1.8;
         taken.push(*seat);
     }
+}
+
+/// Those of `seats` that existed before an edit.
+pub(super) fn kept_places(seats: &[FigurePlace]) -> Vec<FigurePlace> {
+    let seats = seats.iter().copied();
+    seats.filter(FigurePlace::has_previous_place).collect()
 }
 
 /// The column between `left` and `right` where `seat` hides the least of other figures; preferably the place of a
@@ -470,32 +475,24 @@ pub(super) fn find_free_column(
     let half = (seat.wide() * 0.5).min((right - left) * 0.5);
     let (shown, gone): (Vec<&PreviousPlace>, Vec<&PreviousPlace>) =
         stage.previous_places.iter().partition(|kept| {
-            let nth = stage
-                .reading
-                .roles
-                .iter()
-                .filter(|role| role.subject == kept.key.0);
-            nth.enumerate().any(|(at, role)| {
+            let roles = stage.reading.roles.iter();
+            let ours = roles.filter(|role| role.subject == kept.key.0);
+            ours.enumerate().any(|(at, role)| {
                 (at as u8, true) == (kept.key.1, u32::from(kept.key.2) < role.count)
             })
         });
     let others = shown.iter().filter(|kept| kept.group != seat.group);
+    // Figures at another depth may overlap.
     let row = taken
         .iter()
         .filter(|one| (one.nearer - seat.nearer).abs() < 1.0);
-    // Figures at another depth may overlap.
     // Column, width, and how much an overlap costs: half for figures of other groups, which are at
     // another depth.
     let spans: Vec<(f32, f32, f32)> = others
         .map(|kept| {
-            (
-                kept.x,
-                {
-                    let size = stage.reading.role(kept.key.0).map_or(1.0, |role| role.size);
-                    kept.size * size * stage.nearness * breadth(kept.key.0)
-                },
-                0.5,
-            )
+            let size = stage.reading.role(kept.key.0).map_or(1.0, |role| role.size);
+            let wide = kept.size * size * stage.nearness * breadth(kept.key.0);
+            (kept.x, wide, 0.5)
         })
         .chain(row.map(|one| (one.x, one.wide(), 1.0)))
         .collect();

@@ -6,11 +6,9 @@ pub(super) use figure_places::{FigureMedium, FigurePlace, had_pavement};
 pub(crate) use figure_places::{FigureShortage, PreviousPlace, shortages};
 use figure_places::{ROW_MAX, lay_out, medium_of};
 
-use super::heavens::SkyOrb;
 use crate::art::{self, SubjectColours};
 use crate::lexicon::{Motion, Place, Role};
 use crate::raster::colour::Rgb;
-use crate::rng;
 use crate::scene::actor::Actor;
 use crate::scene::scene_builder::SceneBuilder;
 use crate::subject::{Act, BodyKind, Stance, Subject};
@@ -39,11 +37,12 @@ pub(super) fn includes_subject(stage: &SceneBuilder<'_>, subject: Subject) -> bo
     roles.any(|role| role.subject == subject)
 }
 
-/// Puts fliers (in water and in space: floating figures) into the air above `horizon`, away from `orb`.
-pub(super) fn place_fliers(stage: &mut SceneBuilder<'_>, horizon: f32, orb: SkyOrb) {
+/// Puts fliers (in water and in space: floating figures) into the air above `horizon`, away from the light at column
+/// `light`.
+pub(super) fn place_fliers(stage: &mut SceneBuilder<'_>, horizon: f32, light: f32) {
     // The layout favours the left; with the sun there it is mirrored, unless the words say who is
     // on the left.
-    let mirrored = orb.x < stage.width * 0.5 && stage.reading.order.is_none();
+    let mirrored = light < stage.width * 0.5 && stage.reading.order.is_none();
     let mut seats = lay_out(stage, FigureMedium::Air);
     // Insects are placed by `place_near_fliers`, in front of everything.
     seats.retain(|seat| !(stage.place.has_ground() && seat.is_near()));
@@ -66,13 +65,8 @@ pub(super) fn place_fliers(stage: &mut SceneBuilder<'_>, horizon: f32, orb: SkyO
         seat.level = y;
         // Where there is no ground, the middle of those with feet hangs there.
         let feet = seat.size * (art::anchor(seat.role.subject) - 50.0) * 0.01;
-        place_figure(
-            stage,
-            &seat,
-            (seat.x, y + feet - way.climb() * 0.5),
-            0.75,
-            way,
-        );
+        let at = (seat.x, y + feet - way.climb() * 0.5);
+        place_figure(stage, &seat, at, 0.75, way);
     }
 }
 
@@ -121,11 +115,7 @@ pub(super) fn gather_figures(
 ) {
     let narrow = (to - from) / stage.width;
     let many = seats.len() > 2;
-    let mut taken: Vec<FigurePlace> = seats
-        .iter()
-        .copied()
-        .filter(FigurePlace::has_previous_place)
-        .collect();
+    let mut taken = figure_places::kept_places(seats);
     for seat in seats.iter_mut().filter(|seat| !seat.has_previous_place()) {
         seat.x = from + seat.x * narrow;
         if many {
@@ -188,10 +178,10 @@ pub(super) struct WaterArea {
 pub(super) fn place_floaters(
     stage: &mut SceneBuilder<'_>,
     pool: WaterArea,
-    orb: SkyOrb,
+    light: f32,
     shore: &[FigurePlace],
 ) {
-    let mirrored = orb.x < stage.width * 0.5;
+    let mirrored = light < stage.width * 0.5;
     let mut seats = lay_out(stage, FigureMedium::Water);
     let alone = seats.len() < 2;
     let in_rows = seats.len() > ROW_MAX;
@@ -205,13 +195,8 @@ pub(super) fn place_floaters(
             _ => 0.5 + 0.5 * seat.rise,
         };
     seats.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
-    let mut taken: Vec<FigurePlace> = shore.to_vec();
-    taken.extend(
-        seats
-            .iter()
-            .copied()
-            .filter(FigurePlace::has_previous_place),
-    );
+    let mut taken = figure_places::kept_places(&seats);
+    taken.extend(shore);
     for mut seat in seats {
         // 0.0 at the far edge of the water, 1.0 at the near one: position, size and depth follow
         // from it.
@@ -271,19 +256,9 @@ pub(super) fn place_extra(
     depth: f32,
     speed: f32,
 ) {
-    let seat = FigurePlace {
-        role: Role::new(subject),
-        nth: 0,
-        x: at.0,
-        rise: 0.0,
-        nearer: 0.0,
-        size,
-        room: stage.width,
-        group: medium_of(stage.place, &Role::new(subject)),
-        level: at.1,
-        key: None,
-        previous: None,
-    };
+    let role = Role::new(subject);
+    let mut seat = FigurePlace::new(role, size, stage.width, medium_of(stage.place, &role));
+    (seat.x, seat.level) = at;
     let mut way = figure_motion(stage, &seat);
     way.speed = (speed, 0.0);
     way.left = speed < 0.0;
@@ -307,10 +282,17 @@ fn place_figure(
     let (bob, rock) = bob_and_rock(subject, way.act, seat.group);
     let still = stage.reading.has_motion(Motion::Still);
     let fast = stage.reading.has_motion(Motion::Fast);
-    let rng: &mut rng::Rng = &mut stage.rng;
+    let rng = &mut stage.rng;
     rng.switch_to(subject.facts().noun, f32::from(seat.nth));
     let phase = rng.range(0.0, std::f32::consts::TAU);
-    let seconds = stage.seconds.max(0.1);
+    let pace = if still {
+        0.4
+    } else if fast {
+        1.5
+    } else {
+        1.0
+    };
+    let water = seat.group == FigureMedium::Water;
     let actor = Actor {
         subject,
         act: way.act,
@@ -322,25 +304,15 @@ fn place_figure(
         depth,
         speed: way.speed,
         hop: way.hop,
-        seconds,
+        seconds: stage.seconds.max(0.1),
         bob: bob * seat.size,
         rock,
         phase,
-        pace: if still {
-            0.4
-        } else if fast {
-            1.5
-        } else {
-            1.0
-        },
+        pace,
         faces_left: way.left,
         look: figure_colours(stage, seat),
-        mirrored: if seat.group == FigureMedium::Water && !way.dives {
-            0.3
-        } else {
-            0.0
-        },
-        floor: (seat.group == FigureMedium::Water && way.dives).then_some(at.1),
+        mirrored: if water && !way.dives { 0.3 } else { 0.0 },
+        floor: (water && way.dives).then_some(at.1),
         shadow: match seat.group {
             FigureMedium::Ground => seat.size * shadow_half_width(subject),
             _ => 0.0,
@@ -407,17 +379,10 @@ fn figure_colours(stage: &SceneBuilder<'_>, seat: &FigurePlace) -> SubjectColour
     let mut rng = stage.rng.clone();
     // A copy of the stream at a place of its own: colours cost the scene no random numbers.
     rng.switch_to(facts.noun, -1.0);
-    let (skin, hair, cloth) = (
-        rng.below(SKIN.len()),
-        rng.below(HAIR.len()),
-        rng.below(CLOTHES.len()),
-    );
+    let [skin, hair, cloth] = [SKIN.len(), HAIR.len(), CLOTHES.len()].map(|many| rng.below(many));
     let natural = match (subject, facts.body) {
         (Subject::Tree | Subject::Bush, _) => palette.leaf,
-        (_, BodyKind::Person) if facts.colour.is_none() && nth > 0 => {
-            Rgb::hex(CLOTHES[(cloth + nth) % CLOTHES.len()])
-        }
-        (_, BodyKind::Vehicle | BodyKind::Insect | BodyKind::Swimmer)
+        (_, BodyKind::Person | BodyKind::Vehicle | BodyKind::Insect | BodyKind::Swimmer)
             if facts.colour.is_none() && nth > 0 =>
         {
             Rgb::hex(CLOTHES[(cloth + nth) % CLOTHES.len()])
@@ -431,9 +396,8 @@ fn figure_colours(stage: &SceneBuilder<'_>, seat: &FigurePlace) -> SubjectColour
         palette.second_accent
     };
     // A subject keeps some light of its own, so that it reads even at night.
-    let light = palette
-        .light
-        .mix(Rgb::WHITE, if palette.is_dark() { 0.42 } else { 0.2 });
+    let own = if palette.is_dark() { 0.42 } else { 0.2 };
+    let light = palette.light.mix(Rgb::WHITE, own);
     let look = SubjectColours {
         main,
         trim,
