@@ -110,7 +110,7 @@ async fn guarded(mut router: Router, request: Request<Body>) -> Response {
     match answered {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},
-        Err(_) => ApiError::internal(&"an endpoint panicked").into_response(),
+        Err(_) => ApiError::internal("an endpoint panicked").into_response(),
     }
 }
 

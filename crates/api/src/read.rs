@@ -65,7 +65,7 @@ pub(crate) async fn read(
     }
     if let Some(wait) = wait.filter(|_| has_waited) {
         let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs()));
-        let applied = applied.map_err(|error| ApiError::internal(&error))?;
+        let applied = applied.map_err(ApiError::internal)?;
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);
     }
     Ok(response)

@@ -187,13 +187,7 @@ async fn validate_task(
     check_model_allowed(key, submission.model())?;
     let bounds = api.bounds(key.unfinished_max);
     check_submits_allowed(bounds)?;
-    if api.stopping.is_cancelled() {
-        let message = "The service is stopping; send the request again soon.";
-        return Err(ApiError::shutting_down(message));
-    }
-    if !api.settings.reserve.has_room() {
-        return Err(ApiError::storage(&"disk space below the reserve"));
-    }
+    api.check_accepts()?;
     let ValidatedRequest {
         mut intent,
         metadata,
@@ -209,7 +203,7 @@ async fn validate_task(
         budgets: api.budgets(key),
         files: named.ids(),
         callback,
-        id: api.new_task_id()?,
+        id: TaskId::from_parts(api.clock.now_ms(), api.random()?),
         spec,
         project: key.project.clone(),
         metadata,
@@ -225,11 +219,8 @@ fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
     match &key.models {
         Some(models) if !models.iter().any(|one| one == model) => {
             let message = format!("This API key may not use the model '{model}'.");
-            Err(ApiError::for_param(
-                ErrorCode::ModelNotAllowed,
-                "model",
-                message,
-            ))
+            let code = ErrorCode::ModelNotAllowed;
+            Err(ApiError::for_param(code, "model", message))
         }
         _ => Ok(()),
     }
@@ -349,10 +340,7 @@ fn over_budget(over: ExceededBudget, currency: Currency) -> ApiError {
 
 /// The response with the task of an earlier identical request.
 async fn replayed_response(api: &Api, task: &Task) -> Result<Response, ApiError> {
-    let mut response = task_response(api, task).await?;
-    let headers = response.headers_mut();
-    headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
-    Ok(response)
+    Ok(idempotency::replayed(task_response(api, task).await?))
 }
 
 async fn task_response(api: &Api, task: &Task) -> Result<Response, ApiError> {
@@ -378,10 +366,9 @@ fn read_idempotency(
     headers: &HeaderMap,
     request: &SubmitRequest,
 ) -> Result<Option<IdempotencyKey>, ApiError> {
-    let Some(key) = idempotency::key(headers)? else {
-        return Ok(None);
-    };
-    Ok(Some(idempotency::bound(key, request.fingerprint()?)))
+    let key = idempotency::key(headers)?;
+    let bound = key.map(|key| Ok(idempotency::bound(key, request.fingerprint()?)));
+    bound.transpose()
 }
 
 /// W3C Trace Context (<https://www.w3.org/TR/trace-context/>).

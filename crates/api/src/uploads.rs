@@ -54,7 +54,7 @@ impl Uploads {
     /// The place of an arriving file.
     pub(crate) fn stage(&self, id: FileId) -> Result<ScratchFile, ApiError> {
         let restored = self.scratch.restore();
-        restored.map_err(|error| ApiError::storage(&error))?;
+        restored.map_err(ApiError::storage)?;
         Ok(ScratchFile::new(&self.scratch, &format!("upload-{id}")))
     }
 
@@ -79,7 +79,7 @@ impl Uploads {
                 sha256,
             })
         });
-        let judged = judged.await.map_err(|error| ApiError::internal(&error))?;
+        let judged = judged.await.map_err(ApiError::internal)?;
         judged.map_err(|refusal| refuse(param, &refusal))
     }
 }
