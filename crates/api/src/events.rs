@@ -67,7 +67,7 @@ pub(crate) async fn events(
         None => unfinished.iter().map(|glance| glance.id).collect(),
         Some(last) => changed_since(last, &unfinished, &ended),
     };
-    let stream = EventStream::for_project(api, opening, waiter, beginning, open_ms);
+    let stream = EventStream::new(api, opening, waiter, beginning, open_ms);
     Ok(stream.response())
 }
 
@@ -79,7 +79,7 @@ fn changed_since(last: EventId, unfinished: &[TaskGlance], ended: &EndedTasks) -
         .tasks
         .iter()
         .map(|(_, id)| *id)
-        .filter(|id| !(last.state.has_ended() && last.state.task() == *id));
+        .filter(|id| !(last.state.has_ended() && last.state.task == *id));
     let others = unfinished.iter().filter(|glance| {
         let is_new = glance.created_at_ms >= ended.from_ms;
         let is_told = last.state == ReportedState::from(**glance);
@@ -128,5 +128,5 @@ pub(crate) async fn task_events(
     if glance.has_ended() && known == Some(ReportedState::from(glance)) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(EventStream::for_task(api, opening, waiter, id).response())
+    Ok(EventStream::new(api, opening, waiter, [id].into(), 0).response())
 }

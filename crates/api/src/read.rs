@@ -89,7 +89,7 @@ async fn wait_for_change(
     wait: Duration,
 ) -> Result<(Arc<Task>, bool), ApiError> {
     // Without room the answer comes at once: the client will ask again.
-    let Ok(_permit) = api.watch.waits.acquire(&key.id) else {
+    let Ok(_permit) = api.watch.waits.try_acquire(&key.id) else {
         return Ok((api.find_task(&key.project, id).await?, false));
     };
     // Join before reading the task, so that no change is missed in between.

@@ -23,13 +23,14 @@ use kinora_store::{
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use limits::{KeyHold, WaitPermit, WaitPermits, WatchedKeys};
+use crate::request_turns::RequestTurns;
+pub(crate) use keys::{KeyHold, WatchedKeys};
 use mailbox::Mailbox;
 pub(crate) use mailbox::TaskUpdate;
 pub(crate) use renderings::RenderedTask;
 use renderings::RenderingCache;
 
-mod limits;
+mod keys;
 mod mailbox;
 mod renderings;
 
@@ -38,11 +39,11 @@ mod renderings;
 pub struct TaskWatch {
     hub: Arc<SharedHub>,
     /// Permits for long polls.
-    pub(crate) waits: WaitPermits,
+    pub(crate) waits: RequestTurns,
     /// Permits for event streams.
-    pub(crate) streams: WaitPermits,
+    pub(crate) streams: RequestTurns,
     /// Additional permits for event streams of a whole project.
-    pub(crate) project_streams: WaitPermits,
+    pub(crate) project_streams: RequestTurns,
     /// The API keys of all waiting clients.
     pub(crate) keys: WatchedKeys,
 }
@@ -60,9 +61,12 @@ impl Default for TaskWatch {
     fn default() -> Self {
         Self {
             hub: Arc::default(),
-            waits: WaitPermits::new(WAITS_MAX, WAITS_PER_KEY_MAX),
-            streams: WaitPermits::new(EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX),
-            project_streams: WaitPermits::new(EVENT_STREAMS_MAX, PROJECT_EVENT_STREAMS_PER_KEY_MAX),
+            waits: RequestTurns::new(WAITS_MAX, WAITS_PER_KEY_MAX),
+            streams: RequestTurns::new(EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX),
+            project_streams: RequestTurns::new(
+                EVENT_STREAMS_MAX,
+                PROJECT_EVENT_STREAMS_PER_KEY_MAX,
+            ),
             keys: WatchedKeys::default(),
         }
     }
