@@ -49,7 +49,10 @@ pub(crate) async fn events(
     let mut opening = StreamRequest::new(&api, &key.key, &headers, StreamSubject::Project)?;
     // The id of a single task's stream says nothing about other tasks.
     opening.last = opening.last.filter(|last| last.since_ms > 0);
-    let subject = WatchSubject::Project(opening.project.clone());
+    let subject = WatchSubject {
+        project: opening.project.clone(),
+        task: None,
+    };
     // Join before reading the tasks, so that no change is missed in between.
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let unfinished = api.tasks.unfinished(&opening.project).await?;
@@ -120,7 +123,10 @@ pub(crate) async fn task_events(
 ) -> Result<Response, ApiError> {
     let opening = StreamRequest::new(&api, &key.key, &headers, StreamSubject::Task)?;
     // Join before reading the task, so that no change is missed in between.
-    let subject = WatchSubject::Task(id, opening.project.clone());
+    let subject = WatchSubject {
+        project: opening.project.clone(),
+        task: Some(id),
+    };
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let task = api.find_task(&opening.project, id).await?;
     let glance = TaskGlance::from_task(&task).ok_or_else(ApiError::expired)?;

@@ -314,7 +314,7 @@ impl From<SharedDevice> for WorkerDevice {
 )]
 pub(crate) async fn read(
     State(api): State<SharedApi>,
-    _operator: OperatorKey,
+    OperatorKey(_): OperatorKey,
 ) -> Result<JsonResponse<Operations>, ApiError> {
     Ok(JsonResponse(api.operations.overview().await?.into()))
 }

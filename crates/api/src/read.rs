@@ -93,7 +93,10 @@ async fn wait_for_change(
         return Ok((api.find_task(&key.project, id).await?, false));
     };
     // Join before reading the task, so that no change is missed in between.
-    let subject = WatchSubject::Task(id, key.project.as_str().into());
+    let subject = WatchSubject {
+        project: key.project.as_str().into(),
+        task: Some(id),
+    };
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let task = api.find_task(&key.project, id).await?;
     let before = TaskGlance::from_task(&task);
