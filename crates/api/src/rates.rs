@@ -322,22 +322,18 @@ impl AllowanceShare {
             return spent;
         }
         let wanted = limit.div_ceil(BATCHES_PER_MINUTE);
-        let answer = timeout(ASK_MAX, allowances.acquire(id, limit, wanted)).await;
-        let taken = match answer {
-            Ok(Ok(taken)) => Some(taken),
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "shared rate limit not read; limiting by this process alone");
-                None
-            }
-            Err(_) => {
-                tracing::debug!(
-                    "shared rate limit not read in time; limiting by this process alone"
-                );
-                None
-            }
+        let answer = match timeout(ASK_MAX, allowances.acquire(id, limit, wanted)).await {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+            Err(late) => Err(late.to_string()),
         };
+        if let Err(error) = &answer {
+            tracing::debug!(
+                error,
+                "shared rate limit not read; limiting by this process alone"
+            );
+        }
         let mut held = self.lock();
-        held.record_grant(taken, now_ms);
+        held.record_grant(answer.ok(), now_ms);
         held.spend(now_ms).unwrap_or(SpendOutcome::Away)
     }
 
