@@ -366,25 +366,18 @@ impl ShareState {
 
     /// Records the store's answer; `None` if there was none.
     fn record_grant(&mut self, taken: Option<AllowanceGrant>, now_ms: UnixMs) {
-        let pause = |for_ms, away| {
-            Some(QueryPause {
-                since_ms: now_ms,
-                for_ms,
-                away,
-            })
-        };
-        match taken {
-            None => self.pause = pause(AWAY_MS, true),
-            Some(taken) => {
-                self.requests = taken.granted;
-                self.left = taken.left;
-                // Only refusals are remembered.
-                self.pause = match taken.granted {
-                    0 => pause(taken.next_ms.max(1), false),
-                    _ => None,
-                };
-            }
+        if let Some(taken) = taken {
+            self.requests = taken.granted;
+            self.left = taken.left;
         }
+        // Only refusals are remembered, and that there was no answer.
+        self.pause = taken
+            .is_none_or(|taken| taken.granted == 0)
+            .then(|| QueryPause {
+                since_ms: now_ms,
+                for_ms: taken.map_or(AWAY_MS, |taken| taken.next_ms.max(1)),
+                away: taken.is_none(),
+            });
     }
 }
 

@@ -66,6 +66,12 @@ impl RequestTurns {
         }))
     }
 
+    /// Waits for a turn of `owner`: first for one of its own permits, so that an owner with many requests
+    /// holds no turns that others need.
+    pub(crate) async fn acquire(&self, owner: &str) -> Result<ActiveTurn, LimitReached> {
+        self.acquire_turn(self.acquire_own(owner).await?).await
+    }
+
     /// Takes a turn of `owner` without a wait.
     pub(crate) fn try_acquire(&self, owner: &str) -> Result<ActiveTurn, LimitReached> {
         let own = self.own_semaphore(owner).try_acquire_owned();
@@ -125,23 +131,19 @@ impl RequestTurns {
 mod tests {
     use super::*;
 
-    async fn turn(turns: &RequestTurns, project: &str) -> Result<ActiveTurn, LimitReached> {
-        turns.acquire_turn(turns.acquire_own(project).await?).await
-    }
-
     #[allow(clippy::disallowed_methods, reason = "by the runtime's paused timers")]
     #[tokio::test(start_paused = true)]
     async fn p15_a_project_with_many_lists_leaves_turns_to_others() {
         let turns = RequestTurns::default();
         let mut greedy = Vec::new();
         for _ in 0..PAGES_OF_PROJECT {
-            greedy.push(turn(&turns, "greedy").await.unwrap());
+            greedy.push(turns.acquire("greedy").await.unwrap());
         }
         let waiting = turns.clone();
-        let waiting = tokio::spawn(async move { turn(&waiting, "greedy").await.map(|_| ()) });
+        let waiting = tokio::spawn(async move { waiting.acquire("greedy").await.map(|_| ()) });
         // Immediately, although another asked first.
         let begun = tokio::time::Instant::now();
-        let polite = turn(&turns, "polite").await.unwrap();
+        let polite = turns.acquire("polite").await.unwrap();
         assert!(begun.elapsed().is_zero());
         drop(greedy.pop());
         assert_eq!(waiting.await.unwrap(), Ok(()));
@@ -153,9 +155,9 @@ mod tests {
         let turns = RequestTurns::default();
         let mut held = Vec::new();
         for number in 0..PAGES {
-            held.push(turn(&turns, &format!("project {number}")).await.unwrap());
+            held.push(turns.acquire(&format!("project {number}")).await.unwrap());
         }
-        assert_eq!(turn(&turns, "late").await.unwrap_err(), LimitReached::All);
+        assert_eq!(turns.acquire("late").await.unwrap_err(), LimitReached::All);
         let _own = turns.acquire_own("project 0").await.unwrap();
         assert_eq!(
             turns.acquire_own("project 0").await.unwrap_err(),
@@ -168,7 +170,7 @@ mod tests {
         let turns = RequestTurns::default();
         let mut most = 0;
         for number in 0..10 * FORGET_FROM {
-            drop(turn(&turns, &format!("project {number}")).await.unwrap());
+            drop(turns.acquire(&format!("project {number}")).await.unwrap());
             most = most.max(turns.0.owners.lock().unwrap().named.len());
         }
         assert!(most <= FORGET_FROM);

@@ -50,7 +50,14 @@ async fn root(method: Method, headers: HeaderMap, has_page: bool) -> Response {
     if wants_page {
         return send(kinora_studio::page(), REVALIDATED, &headers);
     }
-    let mut response = JsonResponse(RootDocument::new(has_page)).into_response();
+    let document = RootDocument {
+        name: "Kinora",
+        api: "/v1/videos",
+        models: "/v1/models",
+        openapi: "/openapi.json",
+        studio: has_page.then_some("/ in a browser"),
+    };
+    let mut response = JsonResponse(document).into_response();
     // The same address has another answer for browsers.
     let vary = HeaderValue::from_static("accept");
     response.headers_mut().insert(header::VARY, vary);
@@ -66,18 +73,6 @@ struct RootDocument {
     openapi: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     studio: Option<&'static str>,
-}
-
-impl RootDocument {
-    fn new(has_page: bool) -> Self {
-        Self {
-            name: "Kinora",
-            api: "/v1/videos",
-            models: "/v1/models",
-            openapi: "/openapi.json",
-            studio: has_page.then_some("/ in a browser"),
-        }
-    }
 }
 
 async fn file(

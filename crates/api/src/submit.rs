@@ -28,8 +28,6 @@ use crate::state::{Api, SharedApi};
 
 /// Header with a warning about an accepted task.
 const WARNING: &str = "x-kinora-warning";
-/// The endpoint's name in traces.
-const SUBMIT: &str = "POST /v1/videos";
 const NOT_SERVED: &str = "no worker serves this model at the moment; the task waits";
 const PAUSED: &str = "this model is paused; the task waits until it is resumed";
 
@@ -68,7 +66,7 @@ pub(crate) async fn submit(
 ) -> Result<Response, ApiError> {
     let request = form_uploads::read(&api, &key.key, &headers, &extensions, body).await?;
     let endpoint = SubmitEndpoint {
-        name: SUBMIT,
+        name: "POST /v1/videos",
         source: None,
     };
     create_task(&api, &key.key, &headers, &request, endpoint).await

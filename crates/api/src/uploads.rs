@@ -44,11 +44,7 @@ impl Uploads {
 
     /// Waits for the turn of an upload of `project`, before its body is read.
     pub(crate) async fn begin(&self, project: &str) -> Result<ActiveTurn, ApiError> {
-        let turn = async {
-            let own = self.turns.acquire_own(project).await?;
-            self.turns.acquire_turn(own).await
-        };
-        turn.await.map_err(|_| busy())
+        self.turns.acquire(project).await.map_err(|_| busy())
     }
 
     /// The place of an arriving file.
