@@ -23,7 +23,7 @@ pub(crate) struct ReadKey(pub(crate) Arc<ApiKey>);
 pub(crate) struct WriteKey(pub(crate) Arc<ApiKey>);
 
 /// A key that may see the whole service.
-pub(crate) struct OperatorKey(pub(crate) Arc<ApiKey>);
+pub(crate) struct OperatorKey(#[allow(dead_code, reason = "its scope is all")] Arc<ApiKey>);
 
 /// A key that may pause and resume models.
 pub(crate) struct ControlKey(pub(crate) Arc<ApiKey>);

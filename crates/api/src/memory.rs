@@ -72,7 +72,7 @@ impl LimitReached {
 pub(crate) fn sources<'e>(
     error: &'e (dyn Error + 'static),
 ) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 impl MemoryOwner {

@@ -314,7 +314,7 @@ impl From<SharedDevice> for WorkerDevice {
 )]
 pub(crate) async fn read(
     State(api): State<SharedApi>,
-    OperatorKey(_): OperatorKey,
+    _operator: OperatorKey,
 ) -> Result<JsonResponse<Operations>, ApiError> {
     Ok(JsonResponse(api.operations.overview().await?.into()))
 }

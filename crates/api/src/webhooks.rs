@@ -93,7 +93,7 @@ impl WebhookDeliverer {
         let own = Arc::new(self);
         let mut hints = own.api.webhooks.delivery_hints();
         let mut under_way = JoinSet::new();
-        let mut done = Vec::new();
+        let mut done: Vec<DeliveryDone> = Vec::new();
         let mut since_trim = Stopwatch::start(&own.api.clock);
         loop {
             done.extend(std::iter::from_fn(|| under_way.try_join_next()).flatten());
