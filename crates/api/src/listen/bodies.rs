@@ -29,7 +29,7 @@ struct BodyTimeout;
 
 /// Whether the cause of a body's error is [`BodyTimeout`].
 pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
-    sources(error).any(|error| error.is::<BodyTimeout>())
+    sources(error).any(<dyn Error>::is::<BodyTimeout>)
 }
 
 /// Maximum read of a body that its endpoint did not want. Closing with unread bytes could destroy
