@@ -175,14 +175,13 @@ impl Client {
 
     /// Makes a call that is safe to repeat, and repeats it after transient failures.
     pub(crate) async fn call(&self, call: &ApiCall) -> Result<ApiReply, Error> {
-        self.retrying(async || self.0.http.exchange(call).await)
-            .await
+        self.retrying(|| self.0.http.exchange(call)).await
     }
 
     /// The reply to `exchange`, which is repeated after transient failures.
-    pub(crate) async fn retrying(
+    pub(crate) async fn retrying<F: Future<Output = Result<ApiReply, Error>>>(
         &self,
-        exchange: impl AsyncFn() -> Result<ApiReply, Error>,
+        exchange: impl Fn() -> F,
     ) -> Result<ApiReply, Error> {
         let mut attempt = 0;
         loop {
@@ -224,4 +223,21 @@ pub(crate) fn fresh_key() -> Result<String, Error> {
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::Options(format!("the machine gave no random bytes: {error}")))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::NewFile;
+
+    /// A program spawns calls as tasks.
+    #[test]
+    fn calls_can_move_between_threads() {
+        fn spawnable(_: impl Send) {}
+        let client = Client::new("http://127.0.0.1:1", "key").unwrap();
+        spawnable(client.submit(&NewVideo::new("m", "p")));
+        spawnable(client.files().upload(&NewFile::new("x")));
+        spawnable(client.list().next());
+        spawnable(client.watch("x").next());
+    }
 }

@@ -197,14 +197,14 @@ impl Files {
             )
             .header(HeaderName::from_static("idempotency-key"), text(key)?)
             .waiting(Duration::from_secs(all / RATE_BYTES_PER_SECOND));
-        let upload = async || {
+        let upload = || {
             let body = ProgressBody {
                 rest: form.clone().into(),
                 sent: 0,
                 all,
                 report: file.report.clone(),
             };
-            self.0.0.http.upload(&call, body.boxed_unsync()).await
+            self.0.0.http.upload(&call, body.boxed_unsync())
         };
         let reply = self.0.retrying(upload).await?;
         // Nobody asks the body for its last piece once its length is sent.
