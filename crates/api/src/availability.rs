@@ -3,7 +3,6 @@
 //! answer.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -18,9 +17,10 @@ const AGE_MAX: Duration = Duration::from_secs(1);
 const ASK_MAX: Duration = Duration::from_millis(500);
 
 /// The served and the paused models. Clones share one answer.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ModelAvailability(Arc<AvailabilityCache>);
 
+#[derive(Debug)]
 struct AvailabilityCache {
     workers: Arc<dyn WorkerDirectory>,
     pauses: Arc<dyn PauseStore>,
@@ -29,19 +29,13 @@ struct AvailabilityCache {
     asking: Mutex<()>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct KnownModels {
     /// Time of the last query, by the steady clock.
     asked: Option<Duration>,
     /// `None` until the store has answered once.
     models: Option<Arc<BTreeSet<String>>>,
     paused: Pauses,
-}
-
-impl fmt::Debug for ModelAvailability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Availability(..)")
-    }
 }
 
 impl ModelAvailability {
@@ -83,7 +77,8 @@ impl ModelAvailability {
 
     async fn refresh(&self) {
         let AvailabilityCache { clock, asking, .. } = &*self.0;
-        if self.is_fresh(clock.steady()) {
+        let age = |asked| clock.steady().saturating_sub(asked);
+        if self.known().asked.is_some_and(|asked| age(asked) < AGE_MAX) {
             return;
         }
         // Not `lock`: a store that does not answer must delay one request, and not all of them.
@@ -108,11 +103,6 @@ impl ModelAvailability {
             workers, pauses, ..
         } = &*self.0;
         Ok((workers.served_models().await?, pauses.pauses().await?))
-    }
-
-    fn is_fresh(&self, now: Duration) -> bool {
-        let asked = self.known().asked;
-        asked.is_some_and(|asked| now.saturating_sub(asked) < AGE_MAX)
     }
 
     fn known(&self) -> KnownModels {

@@ -12,7 +12,7 @@ use kinora_contract::request::json_fields;
 use kinora_contract::{ErrorCode, FormFields};
 use serde_json::{Map, Value};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, shown};
 use crate::listen::is_too_slow;
 use crate::memory::LimitReached;
 
@@ -139,9 +139,6 @@ pub(crate) fn too_large() -> ApiError {
     ApiError::new(ErrorCode::RequestTooLarge, message)
 }
 
-/// Maximum length quoted of a part's name, which may be nearly as long as the body.
-pub(crate) const NAME_CHARS_SHOWN: usize = 64;
-
 /// Reads the fields of a whole body with parts separated by `boundary`.
 async fn form_fields(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
     let whole = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body)]);
@@ -149,22 +146,32 @@ async fn form_fields(body: Bytes, boundary: String) -> Result<Map<String, Value>
     let mut form = FormFields::default();
     let mut count = 0;
     while let Some(part) = parts.next_field().await.map_err(|_| malformed())? {
-        count += 1;
-        if count > FORM_PARTS_MAX {
-            let message = format!("The form has more than {FORM_PARTS_MAX} parts.");
-            return Err(ApiError::new(ErrorCode::InvalidValue, message));
-        }
+        count_part(&mut count)?;
         let name = part.name().ok_or_else(malformed)?.to_owned();
-        let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+        let shown = shown(&name);
         check_part(part.headers(), &shown)?;
         let bytes = part.bytes().await.map_err(|_| malformed())?;
-        let text = String::from_utf8(bytes.into()).map_err(|_| {
-            let message = format!("'{shown}' is not valid UTF-8.");
-            ApiError::for_param(ErrorCode::InvalidValue, &shown, message)
-        })?;
-        form.push(&name, text)?;
+        form.push(&name, utf8(bytes.into(), &shown)?)?;
     }
     Ok(form.into_fields())
+}
+
+/// Counts another part of a form.
+pub(crate) fn count_part(count: &mut usize) -> Result<(), ApiError> {
+    *count += 1;
+    if *count > FORM_PARTS_MAX {
+        let message = format!("The form has more than {FORM_PARTS_MAX} parts.");
+        return Err(ApiError::new(ErrorCode::InvalidValue, message));
+    }
+    Ok(())
+}
+
+/// The text of the part `name`.
+pub(crate) fn utf8(bytes: Vec<u8>, name: &str) -> Result<String, ApiError> {
+    String::from_utf8(bytes).map_err(|_| {
+        let message = format!("'{name}' is not valid UTF-8.");
+        ApiError::for_param(ErrorCode::InvalidValue, name, message)
+    })
 }
 
 /// Whether a part is a file.
@@ -190,11 +197,8 @@ pub(crate) fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError
         return Ok(());
     }
     let message = format!("'{name}' has a transfer encoding; send its text as it is.");
-    Err(ApiError::for_param(
-        ErrorCode::UnsupportedEncoding,
-        name,
-        message,
-    ))
+    let code = ErrorCode::UnsupportedEncoding;
+    Err(ApiError::for_param(code, name, message))
 }
 
 /// A mail header, deprecated in forms (RFC 7578, 4.7).
@@ -269,11 +273,8 @@ fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let message = "The character set is not supported; send UTF-8.";
-    Err(ApiError::for_param(
-        ErrorCode::UnsupportedEncoding,
-        param,
-        message,
-    ))
+    let code = ErrorCode::UnsupportedEncoding;
+    Err(ApiError::for_param(code, param, message))
 }
 
 #[cfg(test)]

@@ -4,49 +4,23 @@
 
 use std::ops::Range;
 
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderName, header};
 use kinora_contract::ErrorCode;
 
 use crate::error::ApiError;
 
-/// The outcome of a request's conditions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConditionOutcome {
-    /// Send the content.
-    Met,
-    /// The client already has the content: 304.
-    NotModified,
-    /// The content is not the one the client expects: 412.
-    Failed,
-}
-
-impl ConditionOutcome {
-    /// Checks `If-Match` and `If-None-Match` against the current tag, quotes included: `"abc"`.
-    pub(crate) fn evaluate(headers: &HeaderMap, etag: &str) -> Self {
-        // In the order of the RFC (9110, section 13.2.2): `If-Match` first, so a client that
-        // requires the old content learns that it is gone.
-        if headers.contains_key(header::IF_MATCH) && !names(headers, &header::IF_MATCH, etag) {
-            return Self::Failed;
-        }
-        let known = listed(headers, &header::IF_NONE_MATCH)
-            .any(|one| one == "*" || one.trim_start_matches("W/") == etag);
-        if known { Self::NotModified } else { Self::Met }
+/// Checks `If-Match` and `If-None-Match` against the current tag, quotes included: `"abc"`. Returns
+/// whether the client already has the content, which makes the answer a 304.
+pub(crate) fn is_known(headers: &HeaderMap, etag: &str) -> Result<bool, ApiError> {
+    // In the order of the RFC (9110, section 13.2.2): `If-Match` first, so a client that
+    // requires the old content learns that it is gone.
+    if headers.contains_key(header::IF_MATCH) && !names(headers, &header::IF_MATCH, etag) {
+        let message = "The content does not match 'If-Match'; omit it, or send the current 'ETag'.";
+        let code = ErrorCode::PreconditionFailed;
+        return Err(ApiError::for_param(code, "If-Match", message));
     }
-
-    /// The answer that replaces the content, if any. The caller adds headers such as `ETag`.
-    pub(crate) fn refused(self) -> Option<Response> {
-        match self {
-            Self::Met => None,
-            Self::NotModified => Some(StatusCode::NOT_MODIFIED.into_response()),
-            Self::Failed => {
-                let message =
-                    "The content does not match 'If-Match'; omit it, or send the current 'ETag'.";
-                let code = ErrorCode::PreconditionFailed;
-                Some(ApiError::for_param(code, "If-Match", message).into_response())
-            }
-        }
-    }
+    Ok(listed(headers, &header::IF_NONE_MATCH)
+        .any(|one| one == "*" || one.trim_start_matches("W/") == etag))
 }
 
 /// Whether a list of strong validators contains `etag` or is `*`.
@@ -55,10 +29,13 @@ pub(crate) fn names(headers: &HeaderMap, name: &HeaderName, etag: &str) -> bool 
 }
 
 /// The members of a list header, across all of its lines.
-fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+pub(crate) fn listed<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(name).iter();
     let texts = lines.filter_map(|value| value.to_str().ok());
-    // Our tags contain only hexadecimal digits, so a comma never belongs to one of them.
+    // No member that we look for contains a comma.
     texts.flat_map(|text| text.split(',')).map(str::trim)
 }
 
@@ -81,17 +58,21 @@ pub(crate) fn stretch(header: Option<&str>, length: u64) -> ByteRange {
     let Some((first, last)) = spec.trim().split_once('-') else {
         return ByteRange::Whole;
     };
-    match (position(first), position(last)) {
-        (RangePosition::At(first), RangePosition::At(last)) if first > last => ByteRange::Whole,
-        (RangePosition::At(first), RangePosition::At(last)) => {
-            part(first..last.saturating_add(1), length)
-        }
-        (RangePosition::At(first), RangePosition::Open) => part(first..u64::MAX, length),
-        (RangePosition::Open, RangePosition::At(0)) => ByteRange::Unsatisfiable,
-        (RangePosition::Open, RangePosition::At(tail)) => {
-            part(length.saturating_sub(tail)..length, length)
-        }
-        _ => ByteRange::Whole,
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(first) || !is_number(last) {
+        return ByteRange::Whole;
+    }
+    // A number too large for `u64` is past the end of any file.
+    let number = |text: &str| text.parse().unwrap_or(u64::MAX);
+    match (first, last) {
+        ("", "") => ByteRange::Whole,
+        ("", tail) => match number(tail) {
+            0 => ByteRange::Unsatisfiable,
+            tail => part(length.saturating_sub(tail)..length, length),
+        },
+        (first, "") => part(number(first)..u64::MAX, length),
+        (first, last) if number(first) > number(last) => ByteRange::Whole,
+        (first, last) => part(number(first)..number(last).saturating_add(1), length),
     }
 }
 
@@ -100,23 +81,6 @@ fn part(wanted: Range<u64>, length: u64) -> ByteRange {
         return ByteRange::Unsatisfiable;
     }
     ByteRange::Part(wanted.start..wanted.end.min(length))
-}
-
-enum RangePosition {
-    At(u64),
-    Open,
-    Malformed,
-}
-
-fn position(text: &str) -> RangePosition {
-    if text.is_empty() {
-        return RangePosition::Open;
-    }
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return RangePosition::Malformed;
-    }
-    // A number too large for `u64` is past the end of any file.
-    RangePosition::At(text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -132,35 +96,30 @@ mod tests {
             for (name, value) in pairs {
                 headers.append(name.clone(), HeaderValue::from_static(value));
             }
-            ConditionOutcome::evaluate(&headers, "\"a\"")
+            is_known(&headers, "\"a\"").map_err(|refusal| refusal.code())
         };
         let (only, not) = (header::IF_MATCH, header::IF_NONE_MATCH);
+        let failed = Err(ErrorCode::PreconditionFailed);
         for (pairs, expected) in [
-            (vec![], ConditionOutcome::Met),
-            (vec![(only.clone(), "\"a\"")], ConditionOutcome::Met),
-            (vec![(only.clone(), "*")], ConditionOutcome::Met),
-            (vec![(only.clone(), "\"b\", \"a\"")], ConditionOutcome::Met),
+            (vec![], Ok(false)),
+            (vec![(only.clone(), "\"a\"")], Ok(false)),
+            (vec![(only.clone(), "*")], Ok(false)),
+            (vec![(only.clone(), "\"b\", \"a\"")], Ok(false)),
             (
                 vec![(only.clone(), "\"b\""), (only.clone(), "\"a\"")],
-                ConditionOutcome::Met,
+                Ok(false),
             ),
-            (vec![(only.clone(), "\"b\"")], ConditionOutcome::Failed),
-            (vec![(only.clone(), "W/\"a\"")], ConditionOutcome::Failed),
-            (vec![(only.clone(), "")], ConditionOutcome::Failed),
+            (vec![(only.clone(), "\"b\"")], failed),
+            (vec![(only.clone(), "W/\"a\"")], failed),
+            (vec![(only.clone(), "")], failed),
             (
                 vec![(only.clone(), "\"b\""), (not.clone(), "\"a\"")],
-                ConditionOutcome::Failed,
+                failed,
             ),
-            (
-                vec![(only, "\"a\""), (not.clone(), "\"a\"")],
-                ConditionOutcome::NotModified,
-            ),
-            (
-                vec![(not.clone(), "W/\"a\"")],
-                ConditionOutcome::NotModified,
-            ),
-            (vec![(not.clone(), "*")], ConditionOutcome::NotModified),
-            (vec![(not, "\"b\"")], ConditionOutcome::Met),
+            (vec![(only, "\"a\""), (not.clone(), "\"a\"")], Ok(true)),
+            (vec![(not.clone(), "W/\"a\"")], Ok(true)),
+            (vec![(not.clone(), "*")], Ok(true)),
+            (vec![(not, "\"b\"")], Ok(false)),
         ] {
             assert_eq!(judged(&pairs), expected, "{pairs:?}");
         }

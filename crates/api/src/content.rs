@@ -69,11 +69,7 @@ pub(crate) async fn content(
 ) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
     let variant = variant(&query)?;
-    let found = match address(&api, id, variant, &query) {
-        // A valid signed URL needs no key; a key that comes with it is ignored.
-        SignatureCheck::Opens => api.tasks.task(id).await?,
-        address => find(&api, id, address, &headers, &extensions).await?,
-    };
+    let found = find(&api, id, variant, &query, &headers, &extensions).await?;
     let task = found.ok_or_else(ApiError::video_not_found)?;
     if let Some(preview) = preview(&api, &task, variant).await? {
         return Ok(preview);
@@ -111,85 +107,59 @@ fn variant(query: &str) -> Result<ResultVariant, ApiError> {
             "variant" if variant.is_none() => {
                 variant = Some(ResultVariant::from_name(&value).ok_or_else(|| {
                     let names = ResultVariant::ALL.map(ResultVariant::name).join(", ");
-                    let message = format!("'variant' must be one of {names}.");
-                    ApiError::for_param(ErrorCode::InvalidValue, "variant", message)
+                    invalid("variant", &format!("'variant' must be one of {names}."))
                 })?);
             }
             "variant" => {
-                let message = "'variant' was sent more than once.";
-                return Err(ApiError::for_param(
-                    ErrorCode::InvalidValue,
-                    "variant",
-                    message,
-                ));
+                return Err(invalid("variant", "'variant' was sent more than once."));
             }
             "expires" | "signature" => {}
             // OpenRouter's clients number the videos of a task.
             "index" if value == "0" => {}
             "index" => {
-                let message = "'index' must be 0: a task has one video.";
-                return Err(ApiError::for_param(
-                    ErrorCode::InvalidValue,
-                    "index",
-                    message,
-                ));
+                return Err(invalid("index", "'index' must be 0: a task has one video."));
             }
-            other => {
-                let shown: String = other.chars().take(64).collect();
-                let message = format!("Unknown parameter: '{shown}'.");
-                return Err(ApiError::for_param(
-                    ErrorCode::UnknownParameter,
-                    &shown,
-                    message,
-                ));
-            }
+            other => return Err(ApiError::unknown_parameter(other)),
         }
     }
     Ok(variant.unwrap_or(ResultVariant::Video))
 }
 
-/// The verdict on the signature in the URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SignatureCheck {
-    Opens,
-    /// Signed by this service, but expired.
-    Expired,
-    Wrong,
-    Unsigned,
+fn invalid(param: &str, message: &str) -> ApiError {
+    ApiError::for_param(ErrorCode::InvalidValue, param, message)
 }
 
-fn address(api: &Api, id: TaskId, variant: ResultVariant, query: &str) -> SignatureCheck {
-    if !query.contains("signature=") {
-        return SignatureCheck::Unsigned;
-    }
-    let now_s = api.clock.now_ms() / 1000;
-    match api.signer.verify(id, variant.name(), query, now_s) {
-        Ok(()) => SignatureCheck::Opens,
-        Err(SignatureError::Expired) => SignatureCheck::Expired,
-        Err(SignatureError::Malformed | SignatureError::Wrong) => SignatureCheck::Wrong,
-    }
-}
-
-/// Finds the task by the request's key, for a URL whose signature does not open it.
+/// Finds the task by the signature in the URL, or by the request's key.
 async fn find(
     api: &Api,
     id: TaskId,
-    address: SignatureCheck,
+    variant: ResultVariant,
+    query: &str,
     headers: &HeaderMap,
     extensions: &Extensions,
 ) -> Result<Option<Arc<Task>>, ApiError> {
-    if address == SignatureCheck::Wrong && !headers.contains_key(header::AUTHORIZATION) {
-        let message = "Invalid result address; query the task for the current one.";
-        return Err(ApiError::new(ErrorCode::InvalidApiKey, message));
+    let mut has_expired = false;
+    if query.contains("signature=") {
+        let now_s = api.clock.now_ms() / 1000;
+        match api.signer.verify(id, variant.name(), query, now_s) {
+            // A valid signed URL needs no key; a key that comes with it is ignored.
+            Ok(()) => return Ok(api.tasks.task(id).await?),
+            Err(SignatureError::Expired) => has_expired = true,
+            Err(_) if !headers.contains_key(header::AUTHORIZATION) => {
+                let message = "Invalid result address; query the task for the current one.";
+                return Err(ApiError::new(ErrorCode::InvalidApiKey, message));
+            }
+            Err(_) => {}
+        }
     }
     let found = match extract::authorize(api, headers, extensions, KeyScope::Read).await {
         Ok(key) => api.tasks.get(&key.key.project, id).await?,
         // A rate limit or an unavailable store must not become a final answer.
         // The URL was good once, so "expired" is more helpful than "unknown key".
-        Err(error) if address == SignatureCheck::Expired && is_useless_key(&error) => None,
+        Err(error) if has_expired && is_useless_key(&error) => None,
         Err(error) => return Err(error),
     };
-    if found.is_none() && address == SignatureCheck::Expired {
+    if found.is_none() && has_expired {
         let message = "This result address has expired.";
         return Err(ApiError::new(ErrorCode::VideoExpired, message));
     }

@@ -38,11 +38,8 @@ impl CorsPolicy {
         Ok(cors)
     }
 
-    const fn is_off(&self) -> bool {
-        self.origins.is_empty() && !self.any
-    }
-
-    fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+    /// The origin to grant, for [`Self::grant`].
+    pub(crate) fn granted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(header::ORIGIN)?;
         if self.any {
             return Some(HeaderValue::from_static("*"));
@@ -58,7 +55,7 @@ impl CorsPolicy {
         {
             return None;
         }
-        self.allowed(headers)?;
+        self.granted(headers)?;
         let mut response = StatusCode::NO_CONTENT.into_response();
         let out = response.headers_mut();
         out.insert(
@@ -78,7 +75,7 @@ impl CorsPolicy {
 
     /// Writes the CORS headers of an answer; `asked` comes from [`Self::granted`].
     pub(crate) fn grant(&self, asked: Option<HeaderValue>, headers: &mut HeaderMap) {
-        if self.is_off() {
+        if self.origins.is_empty() && !self.any {
             return;
         }
         // Even without a grant: a cache must not give this answer to a page of another origin.
@@ -90,14 +87,6 @@ impl CorsPolicy {
                 HeaderValue::from_static("*"),
             );
         }
-    }
-
-    /// The origin to grant, for [`Self::grant`].
-    pub(crate) fn granted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        if self.is_off() {
-            return None;
-        }
-        self.allowed(headers)
     }
 }
 

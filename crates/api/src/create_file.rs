@@ -3,19 +3,19 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::Response;
 use kinora_contract::limits::{BODY_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
 use kinora_contract::{ErrorCode, FileObject, UploadFields, UploadRequest};
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, shown};
 use crate::extract::WriteKey;
 use crate::form_stream::{FormPart, FormStream};
 use crate::refusals::OfCreateFile;
 use crate::responses::json_response;
-use crate::state::{Api, SharedApi};
-use crate::store_file::{self, StoredUpload};
+use crate::state::SharedApi;
+use crate::store_file;
 use crate::uploads::{ReceivedFile, too_large};
 use crate::{body, idempotency};
 
@@ -80,7 +80,12 @@ pub(crate) async fn create(
     let project = &key.key.project;
     let stored = store_file::store(&api, project, FILE, &file, &request, idempotency).await?;
     kinora_system::crash::point("api.before_file_answer");
-    Ok(respond(&api, &stored))
+    let response = json_response(StatusCode::OK, &api.file_object(&stored.file));
+    Ok(if stored.is_replay {
+        idempotency::replayed(response)
+    } else {
+        response
+    })
 }
 
 async fn receive(form: &mut FormStream<'_>) -> Result<(ReceivedFile, UploadRequest), ApiError> {
@@ -89,13 +94,10 @@ async fn receive(form: &mut FormStream<'_>) -> Result<(ReceivedFile, UploadReque
         if name == FILE {
             return Ok(());
         }
-        let shown: String = name.chars().take(body::NAME_CHARS_SHOWN).collect();
+        let shown = shown(name);
         let message = format!("'{shown}' is a file; an upload takes one, as '{FILE}'.");
-        Err(ApiError::for_param(
-            ErrorCode::UnknownParameter,
-            &shown,
-            message,
-        ))
+        let code = ErrorCode::UnknownParameter;
+        Err(ApiError::for_param(code, &shown, message))
     };
     while let Some(part) = form.next(check_file).await? {
         match part {
@@ -117,13 +119,4 @@ async fn receive(form: &mut FormStream<'_>) -> Result<(ReceivedFile, UploadReque
         ApiError::for_param(ErrorCode::MissingRequiredParameter, FILE, message)
     })?;
     Ok((file, fields.into_request()?))
-}
-
-fn respond(api: &Api, stored: &StoredUpload) -> Response {
-    let mut response = json_response(StatusCode::OK, &api.file_object(&stored.file));
-    if stored.is_replay {
-        let headers = response.headers_mut();
-        headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
-    }
-    response
 }

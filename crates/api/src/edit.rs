@@ -17,10 +17,6 @@ use crate::refusals::{OfEdits, OfRemix};
 use crate::state::SharedApi;
 use crate::submit::{SubmitEndpoint, create_task};
 
-/// The name of the endpoint in traces: method and route.
-const EDITS: &str = "POST /v1/videos/edits";
-const REMIX: &str = "POST /v1/videos/{id}/remix";
-
 /// Edit a video.
 ///
 /// The same as a submit with `edit_task_id`. Without `model`, the first model that supports edits
@@ -46,7 +42,7 @@ pub(crate) async fn edits(
     let sent = body::fields(&headers, body).await?;
     let request = edits_request(sent, &api.catalog)?;
     let endpoint = SubmitEndpoint {
-        name: EDITS,
+        name: "POST /v1/videos/edits",
         source: None,
     };
     let accepted = create_task(&api, &key.key, &headers, &request.into(), endpoint).await;
@@ -81,7 +77,7 @@ pub(crate) async fn remix(
     let sent = body::fields(&headers, body).await?;
     let request = remix_request(sent, id, &api.catalog)?;
     let endpoint = SubmitEndpoint {
-        name: REMIX,
+        name: "POST /v1/videos/{id}/remix",
         source: Some(id),
     };
     let accepted = create_task(&api, &key.key, &headers, &request.into(), endpoint).await;

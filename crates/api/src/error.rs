@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use kinora_contract::{ErrorCode, NoEntropy, RequestRefusal};
+use kinora_contract::{ErrorCode, RequestRefusal};
 use kinora_store::{ExceededQuota, StoreError};
 
 use crate::memory::LimitReached;
@@ -40,8 +40,8 @@ pub(crate) struct ApiError {
     fault: Option<ServiceFault>,
     refusal: RequestRefusal,
     retry_after_seconds: Option<u64>,
-    /// The official SDKs retry some statuses on their own; this header overrides them.
-    should_retry: Option<bool>,
+    /// The official SDKs retry some statuses on their own; this makes them not to.
+    is_final: bool,
     /// Whether to close the connection afterwards.
     closing: bool,
 }
@@ -72,7 +72,7 @@ impl ApiError {
     /// Makes SDKs not retry the request, although they would by its status.
     #[must_use]
     pub(crate) const fn final_answer(mut self) -> Self {
-        self.should_retry = Some(false);
+        self.is_final = true;
         self
     }
 
@@ -121,6 +121,13 @@ impl ApiError {
         Self::new(ErrorCode::NotFound, format!("No such path; {hint}."))
     }
 
+    /// The query has a parameter that the endpoint does not take.
+    pub(crate) fn unknown_parameter(name: &str) -> Self {
+        let shown = shown(name);
+        let message = format!("Unknown parameter: '{shown}'.");
+        Self::for_param(ErrorCode::UnknownParameter, &shown, message)
+    }
+
     /// A task past its retention.
     pub(crate) fn expired() -> Self {
         Self::new(
@@ -141,7 +148,7 @@ impl ApiError {
     }
 
     /// An internal error.
-    pub(crate) fn internal(cause: &dyn Display) -> Self {
+    pub(crate) fn internal(cause: impl Display) -> Self {
         Self::new(
             ErrorCode::InternalError,
             "Internal error; send the request again.",
@@ -150,7 +157,7 @@ impl ApiError {
     }
 
     /// The task store or the blob store is full or unavailable.
-    pub(crate) fn storage(cause: &dyn Display) -> Self {
+    pub(crate) fn storage(cause: impl Display) -> Self {
         Self::away("Storage unavailable; try again soon.")
             .because(ServiceFault::Storage(cause.to_string()))
     }
@@ -166,6 +173,11 @@ impl ApiError {
     }
 }
 
+/// The beginning of a name that a client chose, for a refusal: the name may be nearly as long as the body.
+pub(crate) fn shown(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
 impl From<LimitReached> for ApiError {
     fn from(full: LimitReached) -> Self {
         let (code, message) = match full {
@@ -179,9 +191,10 @@ impl From<LimitReached> for ApiError {
                 "The service is out of memory for requests; try again soon.",
             ),
         };
-        let mut error = Self::new(code, message).retry_after(FULL_RETRY_SECONDS);
-        error.fault = matches!(full, LimitReached::All).then_some(ServiceFault::Overload);
-        error
+        Self {
+            fault: (full == LimitReached::All).then_some(ServiceFault::Overload),
+            ..Self::new(code, message).retry_after(FULL_RETRY_SECONDS)
+        }
     }
 }
 
@@ -214,7 +227,7 @@ impl From<RequestRefusal> for ApiError {
             fault: None,
             refusal,
             retry_after_seconds: None,
-            should_retry: None,
+            is_final: false,
             closing: false,
         }
     }
@@ -223,15 +236,9 @@ impl From<RequestRefusal> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) => Self::storage(&error),
-            StoreError::Corrupt(_) | StoreError::LeaseLost(_) => Self::internal(&error),
+            StoreError::Unavailable(_) => Self::storage(error),
+            StoreError::Corrupt(_) | StoreError::LeaseLost(_) => Self::internal(error),
         }
-    }
-}
-
-impl From<NoEntropy> for ApiError {
-    fn from(error: NoEntropy) -> Self {
-        Self::internal(&error)
     }
 }
 
@@ -251,9 +258,8 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = self.retry_after_seconds {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Some(should) = self.should_retry {
-            let text = if should { "true" } else { "false" };
-            headers.insert("x-should-retry", HeaderValue::from_static(text));
+        if self.is_final {
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         if code == ErrorCode::InvalidApiKey {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

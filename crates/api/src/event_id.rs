@@ -26,7 +26,7 @@ pub(crate) struct EventId {
 /// The last state of a task that the client received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReportedState {
-    task: TaskId,
+    pub(crate) task: TaskId,
     status: Status,
     progress: u8,
 }
@@ -35,11 +35,6 @@ impl ReportedState {
     /// Whether the task has ended.
     pub(crate) const fn has_ended(&self) -> bool {
         matches!(self.status, Status::Completed | Status::Failed)
-    }
-
-    /// The task.
-    pub(crate) const fn task(&self) -> TaskId {
-        self.task
     }
 }
 
@@ -66,53 +61,39 @@ impl fmt::Display for EventId {
     }
 }
 
-/// The text is not the id of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InvalidEventId;
-
-impl FromStr for EventId {
-    type Err = InvalidEventId;
-
-    fn from_str(text: &str) -> Result<Self, InvalidEventId> {
+impl EventId {
+    /// The id that this text is, if it is one.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
-        let mut next = || parts.next().ok_or(InvalidEventId);
-        let since = next()?;
-        let (since_ms, is_partial) = match since.strip_suffix(PARTIAL) {
-            Some(since_ms) => (since_ms, true),
-            None => (since, false),
-        };
+        let since = parts.next()?;
+        let since_ms = since.strip_suffix(PARTIAL);
         let id = Self {
-            since_ms: number(since_ms)?,
-            is_partial,
+            since_ms: number(since_ms.unwrap_or(since))?,
+            is_partial: since_ms.is_some(),
             state: ReportedState {
-                task: next()?.parse().map_err(|_| InvalidEventId)?,
-                status: status(next()?)?,
-                progress: number(next()?)?,
+                task: parts.next()?.parse().ok()?,
+                status: status(parts.next()?)?,
+                progress: number(parts.next()?)?,
             },
         };
-        match parts.next() {
-            None => Ok(id),
-            Some(_) => Err(InvalidEventId),
-        }
+        parts.next().is_none().then_some(id)
     }
 }
 
-fn number<T: FromStr>(text: &str) -> Result<T, InvalidEventId> {
+fn number<T: FromStr>(text: &str) -> Option<T> {
     // `parse` would also accept a sign.
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = is_number.then(|| text.parse().ok()).flatten();
-    number.ok_or(InvalidEventId)
+    is_number.then(|| text.parse().ok())?
 }
 
-fn status(text: &str) -> Result<Status, InvalidEventId> {
+fn status(text: &str) -> Option<Status> {
     let all = [
         Status::Queued,
         Status::InProgress,
         Status::Completed,
         Status::Failed,
     ];
-    let named = all.into_iter().find(|status| status.as_str() == text);
-    named.ok_or(InvalidEventId)
+    all.into_iter().find(|status| status.as_str() == text)
 }
 
 /// Number of remembered tasks. The notification arrives moments after such a read, so only a few
@@ -131,7 +112,7 @@ impl RecentReports {
 
     /// Records the state; returns whether it is new to the client. Nothing follows an end.
     pub(crate) fn record_if_new(&mut self, told: ReportedState) -> bool {
-        if let Some(place) = self.0.iter().position(|known| known.task() == told.task()) {
+        if let Some(place) = self.0.iter().position(|known| known.task == told.task) {
             let known = self.0[place];
             // A read that began before the end may arrive after it; showing it would bring a
             // finished task back to life in the client.
@@ -162,10 +143,10 @@ mod tests {
                 progress: 40,
             },
         };
-        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(EventId::parse(&id.to_string()), Some(id));
         id.is_partial = false;
         let text = id.to_string();
-        assert_eq!(text.parse(), Ok(id));
+        assert_eq!(EventId::parse(&text), Some(id));
         for text in [
             "",
             "1",
@@ -178,7 +159,7 @@ mod tests {
             &text.replace("-40", "-400"),
             &format!("99999999999999999999{text}"),
         ] {
-            assert_eq!(text.parse::<EventId>(), Err(InvalidEventId), "{text}");
+            assert_eq!(EventId::parse(text), None, "{text}");
         }
     }
 }

@@ -22,8 +22,9 @@ use tokio::time::{Sleep, sleep};
 use crate::error::ApiError;
 use crate::event_id::{EventId, RecentReports, ReportedState};
 use crate::memory::{GradualResponse, LimitReached};
+use crate::request_turns::ActiveTurn;
 use crate::state::{Api, SharedApi};
-use crate::watch::{KeyHold, RenderedTask, TaskUpdate, TaskWaiter, WaitPermit};
+use crate::watch::{KeyHold, RenderedTask, TaskUpdate, TaskWaiter};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(EVENT_KEEP_ALIVE_SECONDS);
 /// How soon a client reconnects after a stream has ended, unless it chooses another delay.
@@ -46,7 +47,8 @@ pub(crate) struct StreamRequest {
     /// The last event that the client received on an earlier stream.
     pub(crate) last: Option<EventId>,
     key: KeyHold,
-    _permits: (WaitPermit, Option<WaitPermit>),
+    of: StreamSubject,
+    _permits: (ActiveTurn, Option<ActiveTurn>),
 }
 
 /// An open stream.
@@ -56,7 +58,6 @@ pub(crate) struct EventStream {
     waiter: TaskWaiter,
     /// Tasks of the initial snapshot that are not sent yet.
     beginning: VecDeque<TaskId>,
-    of: StreamSubject,
     reported: RecentReports,
     progress: StreamProgress,
     /// When to send a keep-alive.
@@ -101,23 +102,19 @@ impl StreamRequest {
         headers: &HeaderMap,
         of: StreamSubject,
     ) -> Result<Self, ApiError> {
-        let permit = api.watch.streams.acquire(&key.id).map_err(no_room)?;
+        let permit = api.watch.streams.try_acquire(&key.id).map_err(no_room)?;
         let of_project = match of {
             StreamSubject::Task => None,
-            StreamSubject::Project => Some(
-                api.watch
-                    .project_streams
-                    .acquire(&key.id)
-                    .map_err(no_room)?,
-            ),
+            StreamSubject::Project => Some(api.watch.project_streams.try_acquire(&key.id)),
         };
         let last = headers.get(LAST_EVENT_ID);
         Ok(Self {
             project: key.project.as_str().into(),
             // An id that we did not issue tells us nothing: start from the beginning.
-            last: last.and_then(|id| id.to_str().ok()?.parse().ok()),
+            last: last.and_then(|id| EventId::parse(id.to_str().ok()?)),
             key: api.watch.keys.hold(key.sha256, &api.keys, &api.clock),
-            _permits: (permit, of_project),
+            of,
+            _permits: (permit, of_project.transpose().map_err(no_room)?),
         })
     }
 }
@@ -137,66 +134,33 @@ fn no_room(full: LimitReached) -> ApiError {
 }
 
 impl EventStream {
-    /// Streams the updates of one task, starting with its current state unless the client already
-    /// has it.
-    pub(crate) fn for_task(
-        api: SharedApi,
-        opening: StreamRequest,
-        waiter: TaskWaiter,
-        id: TaskId,
-    ) -> Self {
-        let known = opening.last.map(|last| last.state);
-        let known = known.filter(|told| told.task() == id);
-        Self {
-            of: StreamSubject::Task,
-            reported: RecentReports::from_known(known),
-            ..Self::new(
-                api,
-                opening,
-                waiter,
-                VecDeque::from([id]),
-                StreamProgress::default(),
-            )
-        }
-    }
-
-    /// Streams the updates of a project's tasks, starting with the given tasks. The stream reports
-    /// every end from `open_ms` on.
-    pub(crate) fn for_project(
+    /// Streams the updates of a task or of a project's tasks, starting with the current states of the
+    /// given tasks, unless the client already has them. The stream of a project reports every end from
+    /// `open_ms` on.
+    pub(crate) fn new(
         api: SharedApi,
         opening: StreamRequest,
         waiter: TaskWaiter,
         beginning: VecDeque<TaskId>,
         open_ms: UnixMs,
     ) -> Self {
-        let progress = StreamProgress {
-            since_ms: opening.last.map_or(open_ms, |last| last.since_ms),
-            is_partial: opening.last.is_none_or(|last| last.is_partial),
-            open_ms,
-            ended_ms: 0,
+        let progress = match opening.of {
+            // It says nothing about other tasks.
+            StreamSubject::Task => StreamProgress::default(),
+            StreamSubject::Project => StreamProgress {
+                since_ms: opening.last.map_or(open_ms, |last| last.since_ms),
+                is_partial: opening.last.is_none_or(|last| last.is_partial),
+                open_ms,
+                ended_ms: 0,
+            },
         };
-        // Another process's notification of the last event's change may still be on its way.
-        let known = opening.last.map(|last| last.state);
-        Self {
-            reported: RecentReports::from_known(known),
-            ..Self::new(api, opening, waiter, beginning, progress)
-        }
-    }
-
-    fn new(
-        api: SharedApi,
-        opening: StreamRequest,
-        waiter: TaskWaiter,
-        beginning: VecDeque<TaskId>,
-        progress: StreamProgress,
-    ) -> Self {
         Self {
             api,
-            opening,
             waiter,
             beginning,
-            of: StreamSubject::Project,
-            reported: RecentReports::default(),
+            // Another process's notification of the last event's change may still be on its way.
+            reported: RecentReports::from_known(opening.last.map(|last| last.state)),
+            opening,
             progress,
             alarm: Box::pin(sleep(KEEP_ALIVE)),
             step: StreamStep::Begun,
@@ -295,13 +259,13 @@ impl EventStream {
     async fn event(&mut self, update: TaskUpdate) -> Result<Option<Bytes>, ApiError> {
         let render = async |update| self.render(update).await;
         let Some(rendering) = self.waiter.rendering(update, render).await? else {
-            if self.of != StreamSubject::Project {
+            if self.opening.of != StreamSubject::Project {
                 self.step = StreamStep::Ended;
             }
             return Ok(None);
         };
         let told = rendering.state;
-        if self.of == StreamSubject::Task && told.has_ended() {
+        if self.opening.of == StreamSubject::Task && told.has_ended() {
             self.step = StreamStep::Ended;
         }
         if !self.reported.record_if_new(told) {
@@ -334,7 +298,7 @@ impl EventStream {
             return Ok(None);
         };
         let position = self.api.position(&task).await?;
-        let json = match self.of {
+        let json = match self.opening.of {
             StreamSubject::Task => self.api.object_json_once(&task, position)?.0,
             // Other clients read it as well, so it may use the cache.
             StreamSubject::Project => self.api.object_json(&task, position)?,
@@ -350,7 +314,7 @@ impl EventStream {
     /// any of which may have ended earlier, or some were dropped, the client does not have everything
     /// up to this time.
     fn record_sent(&mut self, ended_ms: UnixMs) {
-        if self.of == StreamSubject::Task {
+        if self.opening.of == StreamSubject::Task {
             // It says nothing about other tasks.
             return;
         }

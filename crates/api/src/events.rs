@@ -49,7 +49,10 @@ pub(crate) async fn events(
     let mut opening = StreamRequest::new(&api, &key.key, &headers, StreamSubject::Project)?;
     // The id of a single task's stream says nothing about other tasks.
     opening.last = opening.last.filter(|last| last.since_ms > 0);
-    let subject = WatchSubject::Project(opening.project.clone());
+    let subject = WatchSubject {
+        project: opening.project.clone(),
+        task: None,
+    };
     // Join before reading the tasks, so that no change is missed in between.
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let unfinished = api.tasks.unfinished(&opening.project).await?;
@@ -67,7 +70,7 @@ pub(crate) async fn events(
         None => unfinished.iter().map(|glance| glance.id).collect(),
         Some(last) => changed_since(last, &unfinished, &ended),
     };
-    let stream = EventStream::for_project(api, opening, waiter, beginning, open_ms);
+    let stream = EventStream::new(api, opening, waiter, beginning, open_ms);
     Ok(stream.response())
 }
 
@@ -79,7 +82,7 @@ fn changed_since(last: EventId, unfinished: &[TaskGlance], ended: &EndedTasks) -
         .tasks
         .iter()
         .map(|(_, id)| *id)
-        .filter(|id| !(last.state.has_ended() && last.state.task() == *id));
+        .filter(|id| !(last.state.has_ended() && last.state.task == *id));
     let others = unfinished.iter().filter(|glance| {
         let is_new = glance.created_at_ms >= ended.from_ms;
         let is_told = last.state == ReportedState::from(**glance);
@@ -120,7 +123,10 @@ pub(crate) async fn task_events(
 ) -> Result<Response, ApiError> {
     let opening = StreamRequest::new(&api, &key.key, &headers, StreamSubject::Task)?;
     // Join before reading the task, so that no change is missed in between.
-    let subject = WatchSubject::Task(id, opening.project.clone());
+    let subject = WatchSubject {
+        project: opening.project.clone(),
+        task: Some(id),
+    };
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let task = api.find_task(&opening.project, id).await?;
     let glance = TaskGlance::from_task(&task).ok_or_else(ApiError::expired)?;
@@ -128,5 +134,5 @@ pub(crate) async fn task_events(
     if glance.has_ended() && known == Some(ReportedState::from(glance)) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(EventStream::for_task(api, opening, waiter, id).response())
+    Ok(EventStream::new(api, opening, waiter, [id].into(), 0).response())
 }

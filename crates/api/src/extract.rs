@@ -6,8 +6,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use kinora_contract::{ErrorCode, FileId, KeyText, TaskId};
 use kinora_store::{ApiKey, KeyScope};
 
@@ -22,46 +23,34 @@ pub(crate) struct ReadKey(pub(crate) Arc<ApiKey>);
 pub(crate) struct WriteKey(pub(crate) Arc<ApiKey>);
 
 /// A key that may see the whole service.
-pub(crate) struct OperatorKey;
+pub(crate) struct OperatorKey(#[allow(dead_code, reason = "its scope is all")] Arc<ApiKey>);
 
 /// A key that may pause and resume models.
 pub(crate) struct ControlKey(pub(crate) Arc<ApiKey>);
 
-impl FromRequestParts<SharedApi> for ReadKey {
-    type Rejection = ApiError;
+macro_rules! scopes_of_keys {
+    ($($key:ident = $scope:ident),*) => {$(
+        impl FromRequestParts<SharedApi> for $key {
+            type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        let key = authorize(api, &parts.headers, &parts.extensions, KeyScope::Read).await;
-        key.map(Self)
-    }
+            async fn from_request_parts(
+                parts: &mut Parts,
+                api: &SharedApi,
+            ) -> Result<Self, ApiError> {
+                let (headers, extensions) = (&parts.headers, &parts.extensions);
+                let key = authorize(api, headers, extensions, KeyScope::$scope).await;
+                key.map(Self)
+            }
+        }
+    )*};
 }
 
-impl FromRequestParts<SharedApi> for WriteKey {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        let key = authorize(api, &parts.headers, &parts.extensions, KeyScope::Write).await;
-        key.map(Self)
-    }
-}
-
-impl FromRequestParts<SharedApi> for OperatorKey {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        authorize(api, &parts.headers, &parts.extensions, KeyScope::Operations).await?;
-        Ok(Self)
-    }
-}
-
-impl FromRequestParts<SharedApi> for ControlKey {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, ApiError> {
-        let key = authorize(api, &parts.headers, &parts.extensions, KeyScope::Control).await;
-        key.map(Self)
-    }
-}
+scopes_of_keys!(
+    ReadKey = Read,
+    WriteKey = Write,
+    OperatorKey = Operations,
+    ControlKey = Control
+);
 
 /// Returns the key of a request if it is usable, within its rate limit and has `scope`.
 pub(crate) async fn authorize(
@@ -107,14 +96,19 @@ pub(crate) fn unauthorized() -> ApiError {
 
 /// The SHA-256 of the well-formed key in the one `Authorization` header.
 fn bearer(headers: &HeaderMap) -> Option<[u8; 32]> {
-    let mut all = headers.get_all(header::AUTHORIZATION).iter();
-    let (Some(only), None) = (all.next(), all.next()) else {
-        return None;
-    };
-    let (scheme, key) = only.to_str().ok()?.split_once(' ')?;
+    let (scheme, key) = only(headers, AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
     scheme
         .eq_ignore_ascii_case("bearer")
         .then(|| KeyText::sha256_of(key.trim_matches(' ')))?
+}
+
+/// The value of a header that was sent once.
+pub(crate) fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+    let mut all = headers.get_all(name).iter();
+    all.next().filter(|_| all.next().is_none())
 }
 
 /// The `{id}` of a path. A malformed id counts as an unknown task, without asking the store.

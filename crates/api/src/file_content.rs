@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use kinora_blobs::{BlobError, ByteStream, DirectLink};
 use kinora_contract::{ErrorCode, StoredFile};
 
-use crate::conditional::{ByteRange, ConditionOutcome, names, stretch};
+use crate::conditional::{ByteRange, is_known, names, stretch};
 use crate::error::ApiError;
 use crate::responses::MEDIA_POLICY;
 use crate::state::Api;
@@ -53,11 +53,10 @@ pub(crate) async fn send(
 ) -> Result<Response, SendError> {
     let file = content.file;
     let etag = format!("\"{}\"", file.sha256);
-    if let Some(mut response) = ConditionOutcome::evaluate(headers, &etag).refused() {
-        if response.status() == StatusCode::NOT_MODIFIED {
-            insert_text(response.headers_mut(), header::ETAG, &etag);
-            keepable(response.headers_mut());
-        }
+    if is_known(headers, &etag)? {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        insert_text(response.headers_mut(), header::ETAG, &etag);
+        keepable(response.headers_mut());
         return Ok(response);
     }
     let range = headers
@@ -101,7 +100,7 @@ pub(crate) async fn send(
 /// Refuses a file that is missing or has another length than it had.
 async fn check_present(api: &Api, file: &StoredFile) -> Result<(), SendError> {
     let found = api.blobs.head(&file.key).await;
-    let found = found.map_err(|error| ApiError::storage(&error))?;
+    let found = found.map_err(ApiError::storage)?;
     if found == Some(file.bytes) {
         Ok(())
     } else {
@@ -114,7 +113,7 @@ async fn open(api: &Api, file: &StoredFile, part: Range<u64>) -> Result<ByteStre
     match api.blobs.read(&file.key, part).await {
         Ok(stream) => Ok(stream),
         Err(BlobError::NotFound(_)) => Err(SendError::Lost(None)),
-        Err(error) => Err(ApiError::storage(&error).into()),
+        Err(error) => Err(ApiError::storage(error).into()),
     }
 }
 
@@ -173,11 +172,10 @@ async fn redirect(
         cache_control: CACHE_CONTROL,
     };
     let signed = api.blobs.direct_url(&content.file.key, &link).await;
-    let Some(url) = signed.map_err(|error| ApiError::storage(&error))? else {
+    let Some(url) = signed.map_err(ApiError::storage)? else {
         return Ok(None);
     };
-    let mut location =
-        HeaderValue::from_str(url.as_str()).map_err(|error| ApiError::internal(&error))?;
+    let mut location = HeaderValue::from_str(url.as_str()).map_err(ApiError::internal)?;
     // Whoever has the URL has the file: it must not get into logs of headers.
     location.set_sensitive(true);
     let no_store = HeaderValue::from_static("private, no-store");

@@ -5,9 +5,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{Extensions, HeaderMap, Method, header};
 use axum::response::Response;
 use kinora_blobs::sign::SignatureError;
-use kinora_contract::{
-    ErrorCode, FileDeleted, FileId, FileList, FileObject, FilePageQuery, StoredFile,
-};
+use kinora_contract::{ErrorCode, FileDeleted, FileId, FileList, FileObject, FilePageQuery};
 use kinora_store::{FilePageRequest, KeyScope, ListOrder, UploadedFile};
 
 use crate::error::ApiError;
@@ -16,6 +14,7 @@ use crate::file_content::{FileContent, SendError};
 use crate::refusals::{OfDeleteFile, OfFile, OfFileContent, OfFiles};
 use crate::responses::JsonResponse;
 use crate::state::{Api, SharedApi};
+use crate::store_file::stored_file;
 use crate::{extract, file_content};
 
 /// List files.
@@ -153,13 +152,8 @@ pub(crate) async fn content(
     check_parameters(&query)?;
     let found = find(&api, id, &query, &headers, &extensions).await?;
     let file = found.ok_or_else(ApiError::file_not_found)?;
-    let stored = StoredFile {
-        key: file.blob_key.clone(),
-        bytes: file.bytes,
-        sha256: file.sha256.clone(),
-    };
     let content = FileContent {
-        file: &stored,
+        file: &stored_file(&file),
         media_type: &file.media_type,
         // Not the client's own name, which a header may not be able to carry.
         disposition: &format!("inline; filename=\"{id}\""),
@@ -177,12 +171,7 @@ fn check_parameters(query: &str) -> Result<(), ApiError> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     match pairs.find(|(name, _)| !matches!(&**name, "expires" | "signature")) {
         None => Ok(()),
-        Some((name, _)) => {
-            let shown: String = name.chars().take(64).collect();
-            let message = format!("Unknown parameter: '{shown}'.");
-            let code = ErrorCode::UnknownParameter;
-            Err(ApiError::for_param(code, &shown, message))
-        }
+        Some((name, _)) => Err(ApiError::unknown_parameter(&name)),
     }
 }
 

@@ -11,23 +11,22 @@ use axum::http::Extensions;
 use bytes::Bytes;
 use futures_util::Stream;
 use kinora_contract::limits::{
-    BODY_BYTES_MAX, FORM_PARTS_MAX, REFERENCE_IMAGE_BYTES_MAX, REFERENCE_RATE_BYTES_MIN,
+    BODY_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX, REFERENCE_RATE_BYTES_MIN,
     REFERENCE_RATE_WINDOW_SECONDS,
 };
 use kinora_contract::upload_fields::file_name;
-use kinora_contract::{ErrorCode, FileId, Stopwatch};
+use kinora_contract::{FileId, Stopwatch};
 use kinora_store::NewKey;
 use multer::{Field, Multipart};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
-use crate::body::{self, NAME_CHARS_SHOWN};
-use crate::error::ApiError;
+use crate::body;
+use crate::error::{ApiError, shown};
 use crate::memory::BodyMemory;
 use crate::request_turns::ActiveTurn;
 use crate::state::Api;
-use crate::store_file::check_accepts;
 use crate::uploads::{ReceivedFile, too_large};
 
 /// A part of a form.
@@ -83,24 +82,16 @@ impl<'a> FormStream<'a> {
         let Some(mut part) = self.pace.limit(self.parts.next_field()).await? else {
             return Ok(None);
         };
-        self.count += 1;
-        if self.count > FORM_PARTS_MAX {
-            let message = format!("The form has more than {FORM_PARTS_MAX} parts.");
-            return Err(ApiError::new(ErrorCode::InvalidValue, message));
-        }
+        body::count_part(&mut self.count)?;
         let name = part.name().ok_or_else(body::malformed)?.to_owned();
-        let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+        let shown = shown(&name);
         if body::is_file(part.headers()) {
             check_file(&name)?;
             let file = self.receive(&mut part, &shown).await?;
             return Ok(Some(FormPart::File { name, file }));
         }
         body::check_part(part.headers(), &shown)?;
-        let text = self.text(&mut part).await?;
-        let text = String::from_utf8(text).map_err(|_| {
-            let message = format!("'{shown}' is not valid UTF-8.");
-            ApiError::for_param(ErrorCode::InvalidValue, &shown, message)
-        })?;
+        let text = body::utf8(self.text(&mut part).await?, &shown)?;
         Ok(Some(FormPart::Text { name, text }))
     }
 
@@ -121,7 +112,7 @@ impl<'a> FormStream<'a> {
         part: &mut Field<'static>,
         param: &str,
     ) -> Result<ReceivedFile, ApiError> {
-        check_accepts(self.api)?;
+        self.api.check_accepts()?;
         if self.turn.is_none() {
             self.turn = Some(self.api.uploads.begin(&self.key.project).await?);
             self.pace.restart();
@@ -129,8 +120,8 @@ impl<'a> FormStream<'a> {
         let id = FileId::from_parts(self.api.clock.now_ms(), self.api.random()?);
         let staged = self.api.uploads.stage(id)?;
         let filename = file_name(part.file_name().unwrap_or_default());
-        let storage = |error| ApiError::storage(&error);
-        let mut file = File::create_new(staged.path()).await.map_err(storage)?;
+        let file = File::create_new(staged.path()).await;
+        let mut file = file.map_err(ApiError::storage)?;
         let (mut bytes, mut failure) = (0, None);
         while let Some(piece) = self.pace.next(part).await? {
             bytes += piece.len() as u64;
@@ -147,7 +138,7 @@ impl<'a> FormStream<'a> {
             }
         }
         if let Some(error) = failure.or(file.flush().await.err()) {
-            return Err(storage(error));
+            return Err(ApiError::storage(error));
         }
         Ok(ReceivedFile {
             id,

@@ -11,7 +11,7 @@ use kinora_contract::{ErrorCode, FormFields, SubmitRequest, UploadRequest, valid
 use kinora_store::NewKey;
 use tokio::task::spawn_blocking;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, shown};
 use crate::form_stream::{FormPart, FormStream};
 use crate::state::Api;
 use crate::uploads::ReceivedFile;
@@ -80,8 +80,9 @@ async fn read_form(mut form: FormStream<'_>) -> Result<ReadSubmit, ApiError> {
                 }
                 let path = file.staged.path().to_owned();
                 let measured = spawn_blocking(move || measure_file(&path)).await;
-                let measured = measured.map_err(|error| ApiError::internal(&error))?;
-                let (_, sha256) = measured.map_err(|error| ApiError::storage(&error))?;
+                let (_, sha256) = measured
+                    .map_err(ApiError::internal)?
+                    .map_err(ApiError::storage)?;
                 // RFC 2606 reserves `.invalid`: no such host exists.
                 let placeholder = format!("https://form.invalid/{sha256}");
                 fields.push(&name, placeholder.clone())?;
@@ -106,7 +107,7 @@ fn check_file(name: &str) -> Result<(), ApiError> {
     if FIELDS.contains(&field(name)) {
         return Ok(());
     }
-    let shown: String = name.chars().take(body::NAME_CHARS_SHOWN).collect();
+    let shown = shown(name);
     let message = format!("'{shown}' is a file; only fields for references may be files.");
     let code = ErrorCode::FileUploadUnsupported;
     Err(ApiError::for_param(code, &shown, message))

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use kinora_blobs::DiskReserve;
 use kinora_contract::{ErrorCode, StandstillReason, TaskId, WorkerReadiness};
 use kinora_store::{PauseStore, TaskStore};
@@ -47,24 +47,11 @@ pub(crate) struct ReadyStatus {
     responses((status = 200, description = "The process runs.", body = HealthStatus), OfAlive)
 )]
 pub(crate) async fn alive(
-    State(api): State<SharedApi>,
-) -> Result<JsonResponse<HealthStatus>, ApiError> {
-    living(&api.readiness, &api.stopping)
-}
-
-/// Like [`alive`], for a process that runs tasks and serves no client.
-pub(crate) async fn worker_alive(
     State(health): State<HealthState>,
 ) -> Result<JsonResponse<HealthStatus>, ApiError> {
-    living(&health.readiness, &health.stopping)
-}
-
-/// Whether the process needs no restart. One that stops ends by itself, its worker first.
-fn living(
-    readiness: &WorkerReadiness,
-    stopping: &CancellationToken,
-) -> Result<JsonResponse<HealthStatus>, ApiError> {
-    if readiness.standstill() == Some(StandstillReason::Worker) && !stopping.is_cancelled() {
+    // A process that stops ends by itself, its worker first.
+    let is_dead = health.readiness.standstill() == Some(StandstillReason::Worker);
+    if is_dead && !health.stopping.is_cancelled() {
         let message = "The worker of this process has died; restart the process.";
         return Err(ApiError::new(ErrorCode::InternalError, message));
     }
@@ -79,26 +66,13 @@ fn living(
     responses((status = 200, description = "Tasks can be submitted and run.", body = ReadyStatus), OfReady)
 )]
 pub(crate) async fn ready(
-    State(api): State<SharedApi>,
-) -> Result<JsonResponse<ReadyStatus>, ApiError> {
-    let health = HealthState {
-        tasks: api.tasks.clone(),
-        pauses: api.pauses.clone(),
-        reserve: api.settings.reserve.clone(),
-        readiness: api.readiness.clone(),
-        stopping: api.stopping.clone(),
-    };
-    health.ready().await
-}
-
-/// Readiness of a process that runs tasks but serves no clients.
-pub(crate) async fn worker_ready(
     State(health): State<HealthState>,
 ) -> Result<JsonResponse<ReadyStatus>, ApiError> {
     health.ready().await
 }
 
-/// The state that `/readyz` checks.
+/// The state that `/healthz` and `/readyz` check, of a service, or of a process that runs tasks and serves
+/// no client.
 #[derive(Clone, Debug)]
 pub struct HealthState {
     /// Tasks.
@@ -111,6 +85,18 @@ pub struct HealthState {
     pub readiness: WorkerReadiness,
     /// Cancelled when the process stops.
     pub stopping: CancellationToken,
+}
+
+impl FromRef<SharedApi> for HealthState {
+    fn from_ref(api: &SharedApi) -> Self {
+        Self {
+            tasks: api.tasks.clone(),
+            pauses: api.pauses.clone(),
+            reserve: api.settings.reserve.clone(),
+            readiness: api.readiness.clone(),
+            stopping: api.stopping.clone(),
+        }
+    }
 }
 
 impl HealthState {

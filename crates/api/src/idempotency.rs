@@ -1,6 +1,7 @@
 //! The header `Idempotency-Key`, of every endpoint that creates something.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
 use kinora_contract::ErrorCode;
 use kinora_contract::limits::{IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX};
 use kinora_store::IdempotencyKey;
@@ -31,13 +32,17 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         let message = format!(
             "'{HEADER}' must be sent once, as 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters."
         );
-        return Err(ApiError::for_param(
-            ErrorCode::InvalidValue,
-            HEADER,
-            message,
-        ));
+        let code = ErrorCode::InvalidValue;
+        return Err(ApiError::for_param(code, HEADER, message));
     }
     Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// Marks the response to a request that an earlier identical one has carried out.
+pub(crate) fn replayed(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+    response
 }
 
 /// The refusal of a key that was used with another request.

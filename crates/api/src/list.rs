@@ -78,12 +78,10 @@ pub(crate) async fn list(
         let written =
             spawn_blocking(RequestId::inherited(move || write(&api, &page, &positions))).await;
         drop(turn);
-        let body = written.map_err(|stopped| ApiError::internal(&stopped))??;
+        let body = written.map_err(ApiError::internal)??;
         Ok::<_, ApiError>((body, held))
     }));
-    let (body, held) = reading
-        .await
-        .map_err(|stopped| ApiError::internal(&stopped))??;
+    let (body, held) = reading.await.map_err(ApiError::internal)??;
     Ok(respond(body, held))
 }
 
@@ -112,7 +110,7 @@ fn write(api: &Api, page: &TaskPage, positions: &[Option<u64>]) -> Result<Vec<u8
         has_more: page.has_more,
     };
     let mut body = Vec::with_capacity(bytes);
-    serde_json::to_writer(&mut body, &list).map_err(|error| ApiError::internal(&error))?;
+    serde_json::to_writer(&mut body, &list).map_err(ApiError::internal)?;
     body.shrink_to_fit();
     Ok(body)
 }

@@ -262,14 +262,11 @@ impl ListenerService {
     ) -> Response<PacedBody<ResponseResources>> {
         let client = self.proxies.client(peer, request.headers());
         // A proxy's connection carries many clients, so there each request takes a place.
-        let (place, refused) = if self.proxies.trusts(peer) {
-            match self.addresses.acquire(client) {
-                Some(place) => (Some(place), None),
-                None => (None, Some(address_limit_error(client))),
-            }
-        } else {
-            (None, None)
-        };
+        let is_forwarded = self.proxies.trusts(peer);
+        let place = is_forwarded
+            .then(|| self.addresses.acquire(client))
+            .flatten();
+        let refused = (is_forwarded && place.is_none()).then(|| address_limit_error(client));
         let has_body = !request.body().is_end_stream();
         let taken = has_body.then(|| Arc::new(BodyMemory::new(room.clone(), client)));
         let body_timeout = self.body_timeout(&request);
@@ -282,7 +279,7 @@ impl ListenerService {
                 reason = "a deadline for the runtime's timers, which know no other clock (docs/decisions.md)"
             )]
             let deadline = Instant::now() + body_timeout;
-            TimedBody::boxed_body(body, deadline, taken.clone(), busy.clone())
+            TimedBody::boxed_body(Body::new(body), deadline, taken.clone(), busy.clone())
         });
         if let Some(taken) = &taken {
             request.extensions_mut().insert(taken.clone());

@@ -64,15 +64,15 @@ pub(crate) enum LimitReached {
 impl LimitReached {
     /// Finds this error in the source chain of `error`.
     pub(crate) fn within(error: &(dyn Error + 'static)) -> Option<Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(full) = error.downcast_ref::<Self>() {
-                return Some(*full);
-            }
-            next = error.source();
-        }
-        None
+        sources(error).find_map(|error| error.downcast_ref().copied())
     }
+}
+
+/// `error` and its causes.
+pub(crate) fn sources<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 impl MemoryOwner {
@@ -294,27 +294,28 @@ impl ConnectionMemory {
         response: &mut Response,
         client: IpAddr,
     ) -> Result<(), LimitReached> {
-        match ResponseMemory::for_response(response) {
+        match bytes_wanted(response) {
             None => Ok(()),
             // Boxed: the timers of a wait would enlarge the future of every request.
-            Some(wanted) => Box::pin(self.admit_large(wanted, response, client)).await,
+            Some(bytes) => Box::pin(self.admit_large(bytes, response, client)).await,
         }
     }
 
     async fn admit_large(
         &self,
-        wanted: ResponseMemory,
+        bytes: u64,
         response: &mut Response,
         client: IpAddr,
     ) -> Result<(), LimitReached> {
         // hyper's buffer grows once and stays, so a connection pays for it once.
-        if !self.is_writing_much() {
+        if self.writing().is_none() {
             let room = self.buffers.reserve(&self.owner, WRITING_BYTES, PATIENCE);
-            self.write_much(room.await?);
+            let room = room.await?;
+            *self.writing() = Some(room);
         }
-        if wanted.bytes > 0 {
+        if bytes > 0 {
             let owner = MemoryOwner::from_address(client);
-            let room = self.buffers.reserve(&owner, wanted.bytes, PATIENCE);
+            let room = self.buffers.reserve(&owner, bytes, PATIENCE);
             response.extensions_mut().insert(Arc::new(room.await?));
         }
         self.close_if_scarce(response);
@@ -323,15 +324,14 @@ impl ConnectionMemory {
 
     /// Like [`Self::admit`], for an answer that must be sent: its request has changed something.
     pub(crate) fn force_admit(&self, response: &mut Response, client: IpAddr) {
-        let Some(wanted) = ResponseMemory::for_response(response) else {
+        let Some(bytes) = bytes_wanted(response) else {
             return;
         };
-        if !self.is_writing_much() {
-            self.write_much(self.buffers.force_reserve(&self.owner, WRITING_BYTES));
-        }
-        if wanted.bytes > 0 {
+        self.writing()
+            .get_or_insert_with(|| self.buffers.force_reserve(&self.owner, WRITING_BYTES));
+        if bytes > 0 {
             let owner = MemoryOwner::from_address(client);
-            let room = self.buffers.force_reserve(&owner, wanted.bytes);
+            let room = self.buffers.force_reserve(&owner, bytes);
             response.extensions_mut().insert(Arc::new(room));
         }
         self.close_if_scarce(response);
@@ -345,42 +345,27 @@ impl ConnectionMemory {
         }
     }
 
-    fn is_writing_much(&self) -> bool {
-        self.writing().is_some()
-    }
-
-    fn write_much(&self, room: ReservedMemory) {
-        *self.writing() = Some(room);
-    }
-
     fn writing(&self) -> MutexGuard<'_, Option<ReservedMemory>> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Memory for a large answer.
-struct ResponseMemory {
-    /// Bytes in memory that its endpoint has not already taken memory for.
-    bytes: u64,
-}
-
-impl ResponseMemory {
-    fn for_response(response: &Response) -> Option<Self> {
-        if response.extensions().get::<GradualResponse>().is_some() {
-            // Pieces are sent one at a time and mostly small: the limit on the number of such
-            // answers is enough.
-            return None;
-        }
-        let in_memory = in_memory(response.body());
-        if in_memory.is_some_and(|bytes| bytes <= FREE_BYTES) {
-            return None;
-        }
-        let has_room = response.extensions().get::<Arc<ReservedMemory>>().is_some();
-        // A list takes its memory before it is read from the store, for its project; counting it
-        // for the client as well would count it twice.
-        let bytes = in_memory.filter(|_| !has_room).unwrap_or(0);
-        Some(Self { bytes })
+/// The bytes in memory of a large answer that its endpoint has not already taken memory for; `None` for a
+/// small one.
+fn bytes_wanted(response: &Response) -> Option<u64> {
+    if response.extensions().get::<GradualResponse>().is_some() {
+        // Pieces are sent one at a time and mostly small: the limit on the number of such
+        // answers is enough.
+        return None;
     }
+    let in_memory = in_memory(response.body());
+    if in_memory.is_some_and(|bytes| bytes <= FREE_BYTES) {
+        return None;
+    }
+    let has_room = response.extensions().get::<Arc<ReservedMemory>>().is_some();
+    // A list takes its memory before it is read from the store, for its project; counting it
+    // for the client as well would count it twice.
+    Some(in_memory.filter(|_| !has_room).unwrap_or(0))
 }
 
 /// The length of an answer that is whole in memory. Files are read piece by piece.

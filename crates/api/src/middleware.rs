@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version, he
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use kinora_contract::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
-use kinora_contract::{Clock, ErrorCode, RequestRefusal};
+use kinora_contract::{Clock, ErrorCode};
 use kinora_store::OutageLog;
 use tower_service::Service;
 
@@ -21,7 +21,7 @@ use crate::error::{ApiError, ServiceFault};
 use crate::memory::{ConnectionMemory, MemoryBudget};
 use crate::openrouter;
 use crate::rates::{RateLimits, RequestMeter};
-use crate::request_id::{RequestId, RequestIds};
+use crate::request_id::RequestIds;
 use crate::responses::add_security_headers;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -60,7 +60,6 @@ impl Middleware {
         let checked = match refused {
             Some(error) => Err(error),
             None => check_headers(request.headers())
-                .map_err(ApiError::from)
                 .and_then(|()| check_host(request.version(), request.headers())),
         };
         let mut response = match checked {
@@ -84,13 +83,12 @@ impl Middleware {
         // After the admission, which may have replaced the response by a refusal for lack of
         // memory.
         let fault = response.extensions_mut().remove::<ServiceFault>();
-        let asked = LoggedRequest {
-            id,
-            method: &method,
-            path: uri.path(),
-            client,
-        };
-        self.journal.record(&asked, response.status(), fault);
+        // In scope, so the store's own outage message names the first request that met it.
+        id.scope_sync(|| {
+            let status = response.status();
+            self.journal
+                .record(&method, uri.path(), client, status, fault);
+        });
         let headers = response.headers_mut();
         headers.insert(X_REQUEST_ID, id.header());
         if let Some(standing) = context.meter.status() {
@@ -110,11 +108,11 @@ async fn guarded(mut router: Router, request: Request<Body>) -> Response {
     match answered {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},
-        Err(_) => ApiError::internal(&"an endpoint panicked").into_response(),
+        Err(_) => ApiError::internal("an endpoint panicked").into_response(),
     }
 }
 
-fn check_headers(headers: &HeaderMap) -> Result<(), RequestRefusal> {
+fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
     let bytes: usize = headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len())
@@ -123,7 +121,7 @@ fn check_headers(headers: &HeaderMap) -> Result<(), RequestRefusal> {
         let message = format!(
             "Headers too large: at most {HEADERS_MAX} headers and {HEADER_BYTES_MAX} bytes in all."
         );
-        return Err(RequestRefusal::new(ErrorCode::HeadersTooLarge, message));
+        return Err(ApiError::new(ErrorCode::HeadersTooLarge, message));
     }
     Ok(())
 }
@@ -193,15 +191,6 @@ pub(crate) struct RequestLog {
     room: OutageLog,
 }
 
-/// The parts of a request that the log names.
-#[derive(Debug)]
-pub(crate) struct LoggedRequest<'a> {
-    pub(crate) id: RequestId,
-    pub(crate) method: &'a Method,
-    pub(crate) path: &'a str,
-    pub(crate) client: IpAddr,
-}
-
 impl RequestLog {
     /// A journal without an outage; `clock` measures how long one lasts.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Self {
@@ -213,30 +202,14 @@ impl RequestLog {
     }
 
     /// Logs the answer to a request.
-    pub(crate) fn record(
+    fn record(
         &self,
-        asked: &LoggedRequest<'_>,
+        method: &Method,
+        path: &str,
+        client: IpAddr,
         status: StatusCode,
         fault: Option<ServiceFault>,
     ) {
-        // In scope, so the store's own outage message names the first request that met it.
-        asked
-            .id
-            .scope_sync(|| self.record_in_scope(asked, status, fault));
-    }
-
-    fn record_in_scope(
-        &self,
-        asked: &LoggedRequest<'_>,
-        status: StatusCode,
-        fault: Option<ServiceFault>,
-    ) {
-        let LoggedRequest {
-            method,
-            path,
-            client,
-            ..
-        } = asked;
         let is_success = status.is_success() && fault.is_none();
         let status = status.as_u16();
         let storage = if method.is_safe() {

@@ -211,9 +211,6 @@ fn check_kind(param: &str, kind: FileKind) -> Result<(), ApiError> {
         ),
         _ => return Ok(()),
     };
-    Err(ApiError::for_param(
-        code,
-        param,
-        format!("{param}: {message}"),
-    ))
+    let message = format!("{param}: {message}");
+    Err(ApiError::for_param(code, param, message))
 }

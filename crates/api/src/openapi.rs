@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, LazyLock};
 
-use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
@@ -17,7 +16,8 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, Server};
 
-use crate::conditional::ConditionOutcome;
+use crate::conditional::is_known;
+use crate::responses::json_bytes;
 use crate::state::SharedApi;
 
 mod exact;
@@ -90,15 +90,10 @@ impl ServedDocument {
     }
 
     fn respond(&self, asked: &HeaderMap) -> Response {
-        let mut response = match ConditionOutcome::evaluate(asked, &self.etag).refused() {
-            None => {
-                let mut whole = Body::from(self.text.clone()).into_response();
-                let json = HeaderValue::from_static("application/json");
-                whole.headers_mut().insert(header::CONTENT_TYPE, json);
-                whole
-            }
-            Some(refused) if refused.status() != StatusCode::NOT_MODIFIED => return refused,
-            Some(not_modified) => not_modified,
+        let mut response = match is_known(asked, &self.etag) {
+            Ok(false) => json_bytes(StatusCode::OK, self.text.clone()),
+            Ok(true) => StatusCode::NOT_MODIFIED.into_response(),
+            Err(refused) => return refused.into_response(),
         };
         // A new version of the service changes the document: clients revalidate, but download it
         // once.

@@ -31,7 +31,7 @@ pub(crate) async fn adapt(method: &Method, response: Response) -> Response {
     // JSON answers are whole in memory, and bounded where they are made.
     let bytes = match to_bytes(body, usize::MAX).await {
         Ok(bytes) => bytes,
-        Err(error) => return ApiError::internal(&error).into_response(),
+        Err(error) => return ApiError::internal(error).into_response(),
     };
     let Ok(Value::Object(mut object)) = serde_json::from_slice(&bytes) else {
         return Response::from_parts(parts, Body::from(bytes));

@@ -39,17 +39,11 @@ impl PolicyGate {
         new: &NewTask,
         shown: Option<&VideoSpec>,
     ) -> Result<(), ApiError> {
-        // First the project's own turn, then one of all: slow answers for one project hold no turns
-        // that others need.
-        let own = self.turns.acquire_own(&new.project).await?;
-        let _turn = self
-            .turns
-            .acquire_turn(own)
-            .await
-            .map_err(|full| match full {
-                LimitReached::Owner => full.into(),
-                LimitReached::All => unavailable(),
-            })?;
+        let turn = self.turns.acquire(&new.project).await;
+        let _turn = turn.map_err(|full| match full {
+            LimitReached::Owner => full.into(),
+            LimitReached::All => unavailable(),
+        })?;
         let spec = shown.unwrap_or(&new.spec);
         let subject = QuestionSubject::new(&new.project, spec, &new.metadata);
         match self.policy.judge_request(&subject).await {

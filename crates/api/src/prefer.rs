@@ -6,6 +6,8 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName};
 use kinora_contract::limits::WAIT_SECONDS_MAX;
 
+use crate::conditional::listed;
+
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 /// Reports the preference that was applied.
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -27,10 +29,7 @@ pub(crate) fn is_minimal(headers: &HeaderMap) -> bool {
 
 /// The value of the first preference `wanted`, without its quotes.
 fn value<'h>(headers: &'h HeaderMap, wanted: &str) -> Option<&'h str> {
-    let lines = headers.get_all(PREFER).iter();
-    let texts = lines.filter_map(|line| line.to_str().ok());
-    let mut preferences = texts.flat_map(|text| text.split(','));
-    let value = preferences.find_map(|preference| {
+    let value = listed(headers, &PREFER).find_map(|preference| {
         // Parameters follow a semicolon; none of ours has any.
         let (name, value) = preference.split(';').next()?.split_once('=')?;
         let is_wanted = name.trim().eq_ignore_ascii_case(wanted);

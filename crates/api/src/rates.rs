@@ -322,22 +322,18 @@ impl AllowanceShare {
             return spent;
         }
         let wanted = limit.div_ceil(BATCHES_PER_MINUTE);
-        let answer = timeout(ASK_MAX, allowances.acquire(id, limit, wanted)).await;
-        let taken = match answer {
-            Ok(Ok(taken)) => Some(taken),
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "shared rate limit not read; limiting by this process alone");
-                None
-            }
-            Err(_) => {
-                tracing::debug!(
-                    "shared rate limit not read in time; limiting by this process alone"
-                );
-                None
-            }
+        let answer = match timeout(ASK_MAX, allowances.acquire(id, limit, wanted)).await {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+            Err(late) => Err(late.to_string()),
         };
+        if let Err(error) = &answer {
+            tracing::debug!(
+                error,
+                "shared rate limit not read; limiting by this process alone"
+            );
+        }
         let mut held = self.lock();
-        held.record_grant(taken, now_ms);
+        held.record_grant(answer.ok(), now_ms);
         held.spend(now_ms).unwrap_or(SpendOutcome::Away)
     }
 
@@ -370,25 +366,18 @@ impl ShareState {
 
     /// Records the store's answer; `None` if there was none.
     fn record_grant(&mut self, taken: Option<AllowanceGrant>, now_ms: UnixMs) {
-        let pause = |for_ms, away| {
-            Some(QueryPause {
-                since_ms: now_ms,
-                for_ms,
-                away,
-            })
-        };
-        match taken {
-            None => self.pause = pause(AWAY_MS, true),
-            Some(taken) => {
-                self.requests = taken.granted;
-                self.left = taken.left;
-                // Only refusals are remembered.
-                self.pause = match taken.granted {
-                    0 => pause(taken.next_ms.max(1), false),
-                    _ => None,
-                };
-            }
+        if let Some(taken) = taken {
+            self.requests = taken.granted;
+            self.left = taken.left;
         }
+        // Only refusals are remembered, and that there was no answer.
+        self.pause = taken
+            .is_none_or(|taken| taken.granted == 0)
+            .then(|| QueryPause {
+                since_ms: now_ms,
+                for_ms: taken.map_or(AWAY_MS, |taken| taken.next_ms.max(1)),
+                away: taken.is_none(),
+            });
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) async fn read(
     }
     if let Some(wait) = wait.filter(|_| has_waited) {
         let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs()));
-        let applied = applied.map_err(|error| ApiError::internal(&error))?;
+        let applied = applied.map_err(ApiError::internal)?;
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);
     }
     Ok(response)
@@ -89,11 +89,14 @@ async fn wait_for_change(
     wait: Duration,
 ) -> Result<(Arc<Task>, bool), ApiError> {
     // Without room the answer comes at once: the client will ask again.
-    let Ok(_permit) = api.watch.waits.acquire(&key.id) else {
+    let Ok(_permit) = api.watch.waits.try_acquire(&key.id) else {
         return Ok((api.find_task(&key.project, id).await?, false));
     };
     // Join before reading the task, so that no change is missed in between.
-    let subject = WatchSubject::Task(id, key.project.as_str().into());
+    let subject = WatchSubject {
+        project: key.project.as_str().into(),
+        task: Some(id),
+    };
     let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let task = api.find_task(&key.project, id).await?;
     let before = TaskGlance::from_task(&task);

@@ -49,19 +49,16 @@ impl ResultVariant {
 
     /// The variant whose [`Self::query`] begins `query`, that of an address which this service has signed.
     pub(crate) fn from_query(query: &str) -> Self {
-        let mut others = Self::ALL.into_iter().filter(|one| !one.query().is_empty());
-        let found = others.find(|one| query.starts_with(one.query()));
+        let mut others = Self::ALL.into_iter().skip(1);
+        let found = others.find(|one| query.starts_with(&one.query()));
         found.unwrap_or(Self::Video)
     }
 
     /// The part of a URL's query before the signature; empty for the default variant.
-    pub(crate) const fn query(self) -> &'static str {
+    pub(crate) fn query(self) -> String {
         match self {
-            Self::Video => "",
-            Self::Thumbnail => "variant=thumbnail&",
-            Self::Spritesheet => "variant=spritesheet&",
-            Self::FirstFrame => "variant=first_frame&",
-            Self::LastFrame => "variant=last_frame&",
+            Self::Video => String::new(),
+            _ => format!("variant={}&", self.name()),
         }
     }
 

@@ -61,8 +61,8 @@ pub fn router(api: Api) -> Router {
 /// The health listener of a process that runs tasks and serves no client: `/healthz` and `/readyz`.
 pub fn health_router(health: HealthState) -> Router {
     Router::new()
-        .route("/healthz", get(health::worker_alive))
-        .route("/readyz", get(health::worker_ready))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(health)

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::body;
 use crate::error::ApiError;
+use crate::extract::only;
 use crate::memory::site_of;
 use crate::middleware::SharedContext;
 use crate::responses::JsonResponse;
@@ -55,9 +56,7 @@ pub(crate) async fn sign_in(
 
 /// Refuses the pages of other origins. Browsers send `Origin` with every `POST`.
 fn check_origin(link: &SignInLink, headers: &HeaderMap) -> Result<(), ApiError> {
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    let only = origins.next().filter(|_| origins.next().is_none());
-    if only.is_some_and(|origin| link.is_for(origin.as_bytes())) {
+    if only(headers, header::ORIGIN).is_some_and(|origin| link.is_for(origin.as_bytes())) {
         return Ok(());
     }
     Err(refused(

@@ -126,15 +126,20 @@ impl Api {
     /// Random bytes.
     pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], ApiError> {
         let mut bytes = [0; N];
-        self.entropy
-            .fill(&mut bytes)
-            .map_err(|error| ApiError::internal(&error))?;
+        self.entropy.fill(&mut bytes).map_err(ApiError::internal)?;
         Ok(bytes)
     }
 
-    /// A new task identifier with the current time.
-    pub(crate) fn new_task_id(&self) -> Result<TaskId, ApiError> {
-        Ok(TaskId::from_parts(self.clock.now_ms(), self.random()?))
+    /// Refuses tasks and files that this process cannot store now.
+    pub(crate) fn check_accepts(&self) -> Result<(), ApiError> {
+        if self.stopping.is_cancelled() {
+            let message = "The service is stopping; send the request again soon.";
+            return Err(ApiError::shutting_down(message));
+        }
+        if !self.settings.reserve.has_room() {
+            return Err(ApiError::storage("disk space below the reserve"));
+        }
+        Ok(())
     }
 
     /// The limits on a key's submits.
@@ -220,7 +225,7 @@ impl Api {
             return Ok((json, false));
         }
         let json = serde_json::to_vec(&self.object_at(task, position)?);
-        let json = json.map_err(|error| ApiError::internal(&error))?;
+        let json = json.map_err(ApiError::internal)?;
         // Drops the spare capacity: the cache counts only the length.
         Ok((Bytes::from(json.into_boxed_slice()), true))
     }

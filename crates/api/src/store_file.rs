@@ -47,17 +47,13 @@ pub(crate) async fn store(
         sha256,
         lifetime_ms: request.seconds * 1000,
         idempotency: key.map(|key| idempotency::bound(key, fingerprint)),
-        bounds: bounds(api),
+        bounds: FileBounds {
+            files_max: FILES_PER_PROJECT_MAX,
+            project_bytes_max: api.settings.project_bytes_max,
+            bytes_max: api.settings.bytes_max,
+        },
     };
     add(api, new, path).await
-}
-
-fn bounds(api: &Api) -> FileBounds {
-    FileBounds {
-        files_max: FILES_PER_PROJECT_MAX,
-        project_bytes_max: api.settings.project_bytes_max,
-        bytes_max: api.settings.bytes_max,
-    }
 }
 
 /// The row first, then the bytes, then the confirmation: whatever a crash leaves has a row, by which a
@@ -75,14 +71,9 @@ async fn add(api: &Api, new: NewFile, path: &Path) -> Result<StoredUpload, ApiEr
     };
     kinora_system::crash::point("api.file_added");
     if needs_bytes {
-        let stored = StoredFile {
-            key: file.blob_key.clone(),
-            bytes: file.bytes,
-            sha256: file.sha256.clone(),
-        };
-        match api.blobs.put_file(&stored, path).await {
+        match api.blobs.put_file(&stored_file(&file), path).await {
             Ok(()) | Err(BlobError::Exists(_)) => {}
-            Err(error) => return Err(ApiError::storage(&error)),
+            Err(error) => return Err(ApiError::storage(error)),
         }
     }
     kinora_system::crash::point("api.file_stored");
@@ -100,22 +91,19 @@ async fn add(api: &Api, new: NewFile, path: &Path) -> Result<StoredUpload, ApiEr
     })
 }
 
+/// The bytes of `file`, as the blob store knows them.
+pub(crate) fn stored_file(file: &UploadedFile) -> StoredFile {
+    StoredFile {
+        key: file.blob_key.clone(),
+        bytes: file.bytes,
+        sha256: file.sha256.clone(),
+    }
+}
+
 fn too_many() -> ApiError {
     let message = format!(
         "This project has its maximum of {FILES_PER_PROJECT_MAX} uploaded files; delete some, or wait until some \
          expire."
     );
     ApiError::new(ErrorCode::StorageQuotaExceeded, message).final_answer()
-}
-
-/// Refuses uploads that this process cannot store now.
-pub(crate) fn check_accepts(api: &Api) -> Result<(), ApiError> {
-    if api.stopping.is_cancelled() {
-        let message = "The service is stopping; send the request again soon.";
-        return Err(ApiError::shutting_down(message));
-    }
-    if !api.settings.reserve.has_room() {
-        return Err(ApiError::storage(&"disk space below the reserve"));
-    }
-    Ok(())
 }

@@ -12,7 +12,7 @@ use axum::routing::{MethodRouter, any, post};
 use kinora_studio::{File, POLICY};
 use serde::Serialize;
 
-use crate::conditional::ConditionOutcome;
+use crate::conditional::{is_known, listed};
 use crate::error::ApiError;
 use crate::responses::JsonResponse;
 use crate::sign_in::sign_in;
@@ -43,14 +43,21 @@ pub(crate) fn mount(routes: Router<SharedApi>, has_page: bool) -> Router<SharedA
 async fn root(method: Method, headers: HeaderMap, has_page: bool) -> Response {
     // Browsers list `text/html` by name. The `*/*` of curl and SDKs does not count, so that they
     // get JSON.
-    let wants_page = accepts(&headers, header::ACCEPT, "text/html");
+    let wants_page = accepts(&headers, &header::ACCEPT, "text/html");
     if !method.is_safe() || wants_page && !has_page {
         return ApiError::no_such_path("/").into_response();
     }
     if wants_page {
         return send(kinora_studio::page(), REVALIDATED, &headers);
     }
-    let mut response = JsonResponse(RootDocument::new(has_page)).into_response();
+    let document = RootDocument {
+        name: "Kinora",
+        api: "/v1/videos",
+        models: "/v1/models",
+        openapi: "/openapi.json",
+        studio: has_page.then_some("/ in a browser"),
+    };
+    let mut response = JsonResponse(document).into_response();
     // The same address has another answer for browsers.
     let vary = HeaderValue::from_static("accept");
     response.headers_mut().insert(header::VARY, vary);
@@ -68,18 +75,6 @@ struct RootDocument {
     studio: Option<&'static str>,
 }
 
-impl RootDocument {
-    fn new(has_page: bool) -> Self {
-        Self {
-            name: "Kinora",
-            api: "/v1/videos",
-            models: "/v1/models",
-            openapi: "/openapi.json",
-            studio: has_page.then_some("/ in a browser"),
-        }
-    }
-}
-
 async fn file(
     method: Method,
     path: Result<Path<String>, PathRejection>,
@@ -93,15 +88,14 @@ async fn file(
 }
 
 fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
-    let is_packed = accepts(asked, header::ACCEPT_ENCODING, "gzip");
+    let is_packed = accepts(asked, &header::ACCEPT_ENCODING, "gzip");
     // The two forms of a file differ in their bytes, so each needs its own tag.
     let form = if is_packed { "-gzip" } else { "" };
     let etag = format!("\"{}{form}\"", kinora_studio::version());
-    let refused = ConditionOutcome::evaluate(asked, &etag).refused();
-    let mut response = match refused {
-        None => Body::from(if is_packed { file.packed } else { file.plain }).into_response(),
-        Some(refused) if refused.status() != StatusCode::NOT_MODIFIED => return refused,
-        Some(not_modified) => not_modified,
+    let mut response = match is_known(asked, &etag) {
+        Ok(false) => Body::from(if is_packed { file.packed } else { file.plain }).into_response(),
+        Ok(true) => StatusCode::NOT_MODIFIED.into_response(),
+        Err(refused) => return refused.into_response(),
     };
     let headers = response.headers_mut();
     for (name, value) in [
@@ -124,10 +118,8 @@ fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
 }
 
 /// Whether the list header `name` contains `wanted` with a weight other than 0.
-fn accepts(headers: &HeaderMap, name: header::HeaderName, wanted: &str) -> bool {
-    let lines = headers.get_all(name).iter();
-    let texts = lines.filter_map(|value| value.to_str().ok());
-    texts.flat_map(|text| text.split(',')).any(|member| {
+fn accepts(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+    listed(headers, name).any(|member| {
         let mut parts = member.split(';').map(str::trim);
         let is_wanted = parts
             .next()

@@ -3,12 +3,12 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
-    Currency, ErrorCode, Status, SubmitIntent, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
+    Currency, ErrorCode, Status, SubmitIntent, SubmitRequest, Task, TaskId, UnixMs,
     ValidatedRequest, VideoObject, VideoSpec, derived_spec, iso_date, validate,
 };
 use kinora_store::{
@@ -18,7 +18,7 @@ use kinora_store::{
 use kinora_traces::{SpanRole, TaskSpan};
 
 use crate::error::ApiError;
-use crate::extract::WriteKey;
+use crate::extract::{WriteKey, only};
 use crate::form_uploads::{self, ReadSubmit};
 use crate::idempotency;
 use crate::named_files::NamedFiles;
@@ -28,8 +28,6 @@ use crate::state::{Api, SharedApi};
 
 /// Header with a warning about an accepted task.
 const WARNING: &str = "x-kinora-warning";
-/// The endpoint's name in traces.
-const SUBMIT: &str = "POST /v1/videos";
 const NOT_SERVED: &str = "no worker serves this model at the moment; the task waits";
 const PAUSED: &str = "this model is paused; the task waits until it is resumed";
 
@@ -68,7 +66,7 @@ pub(crate) async fn submit(
 ) -> Result<Response, ApiError> {
     let request = form_uploads::read(&api, &key.key, &headers, &extensions, body).await?;
     let endpoint = SubmitEndpoint {
-        name: SUBMIT,
+        name: "POST /v1/videos",
         source: None,
     };
     create_task(&api, &key.key, &headers, &request, endpoint).await
@@ -100,7 +98,7 @@ pub(crate) async fn create_task(
     endpoint: SubmitEndpoint,
 ) -> Result<Response, ApiError> {
     let idempotency = read_idempotency(headers, &sent.request)?;
-    let trace = SubmitTrace::begin(api, headers, endpoint.name);
+    let begun_ms = api.clock.now_ms();
     if sent.has_files()
         && let Some(key_sent) = &idempotency
         && let Some(task) = api.tasks.find_twin(&key.project, key_sent).await?
@@ -127,7 +125,7 @@ pub(crate) async fn create_task(
 
     // 3. Insert. Key, queue and quotas are checked in the transaction of the insertion: between a
     //    check here and the insertion, another process could use up the same room.
-    let mut span = trace.span(api, &new);
+    let mut span = submit_span(api, headers, endpoint.name, begun_ms, &new);
     new.trace = span.context();
     let inserted = api.tasks.insert(new).await;
     if !matches!(inserted, Ok(InsertOutcome::Inserted(_))) {
@@ -187,13 +185,7 @@ async fn validate_task(
     check_model_allowed(key, submission.model())?;
     let bounds = api.bounds(key.unfinished_max);
     check_submits_allowed(bounds)?;
-    if api.stopping.is_cancelled() {
-        let message = "The service is stopping; send the request again soon.";
-        return Err(ApiError::shutting_down(message));
-    }
-    if !api.settings.reserve.has_room() {
-        return Err(ApiError::storage(&"disk space below the reserve"));
-    }
+    api.check_accepts()?;
     let ValidatedRequest {
         mut intent,
         metadata,
@@ -209,7 +201,7 @@ async fn validate_task(
         budgets: api.budgets(key),
         files: named.ids(),
         callback,
-        id: api.new_task_id()?,
+        id: TaskId::from_parts(api.clock.now_ms(), api.random()?),
         spec,
         project: key.project.clone(),
         metadata,
@@ -225,11 +217,8 @@ fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
     match &key.models {
         Some(models) if !models.iter().any(|one| one == model) => {
             let message = format!("This API key may not use the model '{model}'.");
-            Err(ApiError::for_param(
-                ErrorCode::ModelNotAllowed,
-                "model",
-                message,
-            ))
+            let code = ErrorCode::ModelNotAllowed;
+            Err(ApiError::for_param(code, "model", message))
         }
         _ => Ok(()),
     }
@@ -349,10 +338,7 @@ fn over_budget(over: ExceededBudget, currency: Currency) -> ApiError {
 
 /// The response with the task of an earlier identical request.
 async fn replayed_response(api: &Api, task: &Task) -> Result<Response, ApiError> {
-    let mut response = task_response(api, task).await?;
-    let headers = response.headers_mut();
-    headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
-    Ok(response)
+    Ok(idempotency::replayed(task_response(api, task).await?))
 }
 
 async fn task_response(api: &Api, task: &Task) -> Result<Response, ApiError> {
@@ -378,51 +364,35 @@ fn read_idempotency(
     headers: &HeaderMap,
     request: &SubmitRequest,
 ) -> Result<Option<IdempotencyKey>, ApiError> {
-    let Some(key) = idempotency::key(headers)? else {
-        return Ok(None);
-    };
-    Ok(Some(idempotency::bound(key, request.fingerprint()?)))
+    let key = idempotency::key(headers)?;
+    let bound = key.map(|key| Ok(idempotency::bound(key, request.fingerprint()?)));
+    bound.transpose()
 }
 
 /// W3C Trace Context (<https://www.w3.org/TR/trace-context/>).
-const TRACEPARENT: &str = "traceparent";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// A submit in progress.
-#[derive(Debug)]
-struct SubmitTrace {
+/// The span of a submit to the endpoint `name`, method and route, that began at this time. An invalid
+/// header counts as absent, as the specification requires.
+fn submit_span(
+    api: &Api,
+    headers: &HeaderMap,
     name: &'static str,
-    caller: Option<TraceContext>,
     begun_ms: UnixMs,
-}
-
-impl SubmitTrace {
-    /// Starts a span for `name`, method and route. An invalid header counts as absent, as the
-    /// specification requires.
-    fn begin(api: &Api, headers: &HeaderMap, name: &'static str) -> Self {
-        let mut sent = headers.get_all(TRACEPARENT).iter();
-        let only = sent.next().filter(|_| sent.next().is_none());
-        Self {
-            name,
-            caller: only.and_then(|value| value.to_str().ok()?.parse().ok()),
-            begun_ms: api.clock.now_ms(),
-        }
+    new: &NewTask,
+) -> TaskSpan {
+    let caller = only(headers, TRACEPARENT);
+    let caller = caller.and_then(|value| value.to_str().ok()?.parse().ok());
+    let span = api.tracer.begin(name, new.id, caller, begun_ms);
+    if !span.is_recorded() {
+        return span;
     }
-
-    /// The submit's span, if its trace is recorded.
-    fn span(&self, api: &Api, new: &NewTask) -> TaskSpan {
-        let span = api
-            .tracer
-            .begin(self.name, new.id, self.caller, self.begun_ms);
-        if !span.is_recorded() {
-            return span;
-        }
-        let mut span = span.with_role(SpanRole::Server);
-        if let Some((method, route)) = self.name.split_once(' ') {
-            span.set("http.request.method", method);
-            span.set("http.route", route);
-        }
-        span.set("kinora.task.id", new.id.to_string());
-        span.set("kinora.model", new.spec.model.clone());
-        span
+    let mut span = span.with_role(SpanRole::Server);
+    if let Some((method, route)) = name.split_once(' ') {
+        span.set("http.request.method", method);
+        span.set("http.route", route);
     }
+    span.set("kinora.task.id", new.id.to_string());
+    span.set("kinora.model", new.spec.model.clone());
+    span
 }

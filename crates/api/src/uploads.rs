@@ -44,17 +44,13 @@ impl Uploads {
 
     /// Waits for the turn of an upload of `project`, before its body is read.
     pub(crate) async fn begin(&self, project: &str) -> Result<ActiveTurn, ApiError> {
-        let turn = async {
-            let own = self.turns.acquire_own(project).await?;
-            self.turns.acquire_turn(own).await
-        };
-        turn.await.map_err(|_| busy())
+        self.turns.acquire(project).await.map_err(|_| busy())
     }
 
     /// The place of an arriving file.
     pub(crate) fn stage(&self, id: FileId) -> Result<ScratchFile, ApiError> {
         let restored = self.scratch.restore();
-        restored.map_err(|error| ApiError::storage(&error))?;
+        restored.map_err(ApiError::storage)?;
         Ok(ScratchFile::new(&self.scratch, &format!("upload-{id}")))
     }
 
@@ -79,7 +75,7 @@ impl Uploads {
                 sha256,
             })
         });
-        let judged = judged.await.map_err(|error| ApiError::internal(&error))?;
+        let judged = judged.await.map_err(ApiError::internal)?;
         judged.map_err(|refusal| refuse(param, &refusal))
     }
 }

@@ -23,13 +23,14 @@ use kinora_store::{
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use limits::{KeyHold, WaitPermit, WaitPermits, WatchedKeys};
+use crate::request_turns::RequestTurns;
+pub(crate) use keys::{KeyHold, WatchedKeys};
 use mailbox::Mailbox;
 pub(crate) use mailbox::TaskUpdate;
 pub(crate) use renderings::RenderedTask;
 use renderings::RenderingCache;
 
-mod limits;
+mod keys;
 mod mailbox;
 mod renderings;
 
@@ -38,11 +39,11 @@ mod renderings;
 pub struct TaskWatch {
     hub: Arc<SharedHub>,
     /// Permits for long polls.
-    pub(crate) waits: WaitPermits,
+    pub(crate) waits: RequestTurns,
     /// Permits for event streams.
-    pub(crate) streams: WaitPermits,
+    pub(crate) streams: RequestTurns,
     /// Additional permits for event streams of a whole project.
-    pub(crate) project_streams: WaitPermits,
+    pub(crate) project_streams: RequestTurns,
     /// The API keys of all waiting clients.
     pub(crate) keys: WatchedKeys,
 }
@@ -60,9 +61,12 @@ impl Default for TaskWatch {
     fn default() -> Self {
         Self {
             hub: Arc::default(),
-            waits: WaitPermits::new(WAITS_MAX, WAITS_PER_KEY_MAX),
-            streams: WaitPermits::new(EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX),
-            project_streams: WaitPermits::new(EVENT_STREAMS_MAX, PROJECT_EVENT_STREAMS_PER_KEY_MAX),
+            waits: RequestTurns::new(WAITS_MAX, WAITS_PER_KEY_MAX),
+            streams: RequestTurns::new(EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX),
+            project_streams: RequestTurns::new(
+                EVENT_STREAMS_MAX,
+                PROJECT_EVENT_STREAMS_PER_KEY_MAX,
+            ),
             keys: WatchedKeys::default(),
         }
     }
@@ -104,9 +108,7 @@ impl TaskWaiter {
     /// Records the tasks that a follower of a project has read itself, so that they are not
     /// delivered again.
     pub(crate) fn record_read(&self, unfinished: &[TaskGlance], ended: &EndedTasks) {
-        if let WatchSubject::Project(name) = &self.subject {
-            self.project.hub().record_read(name, unfinished, ended);
-        }
+        self.project.hub().record_read(unfinished, ended);
     }
 
     /// The rendering of the task of this update, after its change. The clients of a project take
@@ -128,7 +130,7 @@ impl TaskWaiter {
         let covers = match &update.task {
             // As it was read when the change was delivered.
             Some(_) => change,
-            None => self.project.hub().changes(),
+            None => self.project.hub().changes,
         };
         let rendering = render(update).await?;
         renderings.put(id, covers, rendering.clone());
@@ -262,7 +264,7 @@ async fn check_all(shared: &SharedHub, tasks: &dyn TaskStore) -> Result<(), Stor
         // Read before the ended tasks, so that a task which ends in between is reported as ended.
         let unfinished = tasks.unfinished(&name).await?;
         let ended = tasks.ended(request).await?;
-        project.hub().deliver_project(&name, &unfinished, &ended);
+        project.hub().deliver_project(&unfinished, &ended);
     }
     Ok(())
 }
@@ -282,26 +284,18 @@ const CHECKS_REMEMBERED: u64 = 60;
 
 /// The subject of a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WatchSubject {
-    /// Changes of one task of a project.
-    Task(TaskId, Arc<str>),
-    /// Changes of all tasks of a project.
-    Project(Arc<str>),
+pub(crate) struct WatchSubject {
+    pub(crate) project: Arc<str>,
+    /// `None`: changes of all tasks of the project.
+    pub(crate) task: Option<TaskId>,
 }
 
-impl WatchSubject {
-    const fn project(&self) -> &Arc<str> {
-        match self {
-            Self::Task(_, project) | Self::Project(project) => project,
-        }
-    }
-}
-
-/// All mailboxes, by subject.
+/// All mailboxes of a project, by subject.
 #[derive(Debug, Default)]
 struct ProjectHub {
     tasks: HashMap<TaskId, WatchedTask>,
-    projects: HashMap<Arc<str>, FollowedProject>,
+    /// `None` while nobody waits for all tasks of the project.
+    followed: Option<FollowedProject>,
     /// Number of checks so far.
     checks: u64,
     /// Number of delivered changes so far.
@@ -337,20 +331,18 @@ enum DeliveredState {
 impl ProjectHub {
     fn join(&mut self, subject: &WatchSubject) -> Arc<Mailbox> {
         let mailbox = Arc::new(Mailbox::default());
-        let boxes = match subject {
-            WatchSubject::Task(id, _) => &mut self.tasks.entry(*id).or_default().boxes,
-            WatchSubject::Project(name) => {
-                &mut self.projects.entry(name.clone()).or_default().boxes
-            }
+        let boxes = match subject.task {
+            Some(id) => &mut self.tasks.entry(id).or_default().boxes,
+            None => &mut self.followed.get_or_insert_default().boxes,
         };
         boxes.push(mailbox.clone());
         mailbox
     }
 
     fn leave(&mut self, subject: &WatchSubject, mailbox: &Arc<Mailbox>) {
-        let boxes = match subject {
-            WatchSubject::Task(id, _) => self.tasks.get_mut(id).map(|one| &mut one.boxes),
-            WatchSubject::Project(name) => self.projects.get_mut(name).map(|one| &mut one.boxes),
+        let boxes = match subject.task {
+            Some(id) => self.tasks.get_mut(&id).map(|one| &mut one.boxes),
+            None => self.followed.as_mut().map(|one| &mut one.boxes),
         };
         let Some(boxes) = boxes else {
             return;
@@ -361,40 +353,29 @@ impl ProjectHub {
         if !boxes.is_empty() {
             return;
         }
-        match subject {
-            WatchSubject::Task(id, _) => drop(self.tasks.remove(id)),
-            WatchSubject::Project(name) => drop(self.projects.remove(name)),
+        match subject.task {
+            Some(id) => drop(self.tasks.remove(&id)),
+            None => self.followed = None,
         }
     }
 
     /// Closes all mailboxes; later changes are delivered to nobody.
     fn close(&mut self) {
         let tasks = std::mem::take(&mut self.tasks).into_values();
-        let projects = std::mem::take(&mut self.projects).into_values();
-        let boxes = tasks.map(|one| one.boxes);
-        for mailbox in boxes.chain(projects.map(|one| one.boxes)).flatten() {
+        let followed = self.followed.take().map(|one| one.boxes);
+        for mailbox in tasks.map(|one| one.boxes).chain(followed).flatten() {
             mailbox.close();
         }
     }
 
     #[cfg(test)]
     fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.projects.is_empty()
-    }
-
-    /// Number of changes delivered so far.
-    const fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// The tasks that clients wait for.
-    fn tasks(&self) -> Vec<TaskId> {
-        self.tasks.keys().copied().collect()
+        self.tasks.is_empty() && self.followed.is_none()
     }
 
     /// The time from which the ends in this project must be delivered, if it is followed.
-    fn next_ms(&self, project: &str) -> Option<UnixMs> {
-        let project = self.projects.get(project)?;
+    fn next_ms(&self) -> Option<UnixMs> {
+        let project = self.followed.as_ref()?;
         project.since_ms.map(|_| project.next_ms)
     }
 
@@ -406,7 +387,7 @@ impl ProjectHub {
             return;
         };
         let looks = self.checks;
-        if let Some(project) = self.projects.get_mut(&*task.project) {
+        if let Some(project) = &mut self.followed {
             project.change = self.changes;
             project.deliver(glance, Some(task), looks);
         }
@@ -431,10 +412,10 @@ impl ProjectHub {
 
     /// Records the tasks that a new follower of a project reads itself, and delivers the news among
     /// them to its earlier followers.
-    fn record_read(&mut self, name: &str, unfinished: &[TaskGlance], ended: &EndedTasks) {
+    fn record_read(&mut self, unfinished: &[TaskGlance], ended: &EndedTasks) {
         let looks = self.checks;
         self.changes += 1;
-        let Some(project) = self.projects.get_mut(name) else {
+        let Some(project) = &mut self.followed else {
             return;
         };
         project.change = self.changes;
@@ -474,10 +455,10 @@ impl ProjectHub {
     }
 
     /// Delivers the results of a check to the followers of a project.
-    fn deliver_project(&mut self, name: &str, unfinished: &[TaskGlance], ended: &EndedTasks) {
+    fn deliver_project(&mut self, unfinished: &[TaskGlance], ended: &EndedTasks) {
         let looks = self.checks;
         self.changes += 1;
-        let Some(project) = self.projects.get_mut(name) else {
+        let Some(project) = &mut self.followed else {
             return;
         };
         project.change = self.changes;
@@ -499,11 +480,6 @@ impl ProjectHub {
             DeliveredState::Unfinished(_) => true,
             DeliveredState::Ended(at) => looks.saturating_sub(*at) < CHECKS_REMEMBERED,
         });
-    }
-
-    /// Starts a check of everything.
-    const fn begin_check(&mut self) {
-        self.checks += 1;
     }
 }
 
@@ -608,16 +584,16 @@ impl SharedHub {
         follow: impl FnOnce(),
     ) -> (Arc<WatchedProject>, Arc<Mailbox>) {
         let mut all = self.lock();
-        let entry = all.named.entry(subject.project().clone());
+        let entry = all.named.entry(subject.project.clone());
         let entry = entry.or_insert_with(|| HubEntry {
             project: Arc::default(),
             waits: 0,
         });
         entry.waits += 1;
         let project = entry.project.clone();
-        match subject {
-            WatchSubject::Task(id, _) => *all.tasks.entry(*id).or_default() += 1,
-            WatchSubject::Project(_) => all.followers += 1,
+        match subject.task {
+            Some(id) => *all.tasks.entry(id).or_default() += 1,
+            None => all.followers += 1,
         }
         if !std::mem::replace(&mut all.is_followed, true) {
             follow();
@@ -631,21 +607,21 @@ impl SharedHub {
     fn leave(&self, subject: &WatchSubject, project: &WatchedProject, mailbox: &Arc<Mailbox>) {
         project.hub().leave(subject, mailbox);
         let mut all = self.lock();
-        match subject {
-            WatchSubject::Task(id, _) => {
-                if let Some(waits) = all.tasks.get_mut(id) {
+        match subject.task {
+            Some(id) => {
+                if let Some(waits) = all.tasks.get_mut(&id) {
                     *waits -= 1;
                     if *waits == 0 {
-                        all.tasks.remove(id);
+                        all.tasks.remove(&id);
                     }
                 }
             }
-            WatchSubject::Project(_) => all.followers -= 1,
+            None => all.followers -= 1,
         }
-        if let Some(entry) = all.named.get_mut(subject.project()) {
+        if let Some(entry) = all.named.get_mut(&subject.project) {
             entry.waits -= 1;
             if entry.waits == 0 {
-                all.named.remove(subject.project());
+                all.named.remove(&subject.project);
             }
         }
     }
@@ -701,8 +677,8 @@ impl SharedHub {
         let mut awaited = Vec::new();
         for (_, project) in self.all() {
             let mut hub = project.hub();
-            hub.begin_check();
-            awaited.extend(hub.tasks().into_iter().map(|id| (id, project.clone())));
+            hub.checks += 1;
+            awaited.extend(hub.tasks.keys().map(|id| (*id, project.clone())));
         }
         awaited
     }
@@ -710,7 +686,7 @@ impl SharedHub {
     /// The followed projects, and the time from which their ends must be delivered.
     fn followed(&self) -> Vec<(Arc<str>, UnixMs, Arc<WatchedProject>)> {
         let followed = self.all().into_iter().filter_map(|(name, project)| {
-            let since_ms = project.hub().next_ms(&name)?;
+            let since_ms = project.hub().next_ms()?;
             Some((name, since_ms, project))
         });
         followed.collect()

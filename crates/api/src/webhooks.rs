@@ -60,11 +60,8 @@ pub struct WebhookDeliverer {
     circuits: CircuitBreakers,
 }
 
-/// An event, with the trace of its task.
-struct WebhookMessage {
-    body: Bytes,
-    trace: Option<TraceContext>,
-}
+/// The body of an event, with the trace of its task.
+type WebhookMessage = (Bytes, Option<TraceContext>);
 
 /// Why an event cannot be sent.
 enum UnsentCause {
@@ -96,13 +93,15 @@ impl WebhookDeliverer {
         let own = Arc::new(self);
         let mut hints = own.api.webhooks.delivery_hints();
         let mut under_way = JoinSet::new();
-        let mut done = Vec::new();
+        let mut done: Vec<DeliveryDone> = Vec::new();
         let mut since_trim = Stopwatch::start(&own.api.clock);
         loop {
             done.extend(std::iter::from_fn(|| under_way.try_join_next()).flatten());
             // Only postponed ones: nothing was sent. Looking again at once would lease the next ones of
             // the same backlog, without end.
-            let is_idle = !done.is_empty() && done.iter().all(is_postponed);
+            let mut nexts = done.iter().map(|one| one.next);
+            let is_idle =
+                !done.is_empty() && nexts.all(|next| matches!(next, DeliveryNext::Later { .. }));
             // Outcomes first: they free places of their webhooks.
             let settled = join_all(done.drain(..).map(|one| own.record_outcome(one)));
             let request = DeliveryRequest {
@@ -146,7 +145,12 @@ impl WebhookDeliverer {
 
     /// Makes one attempt, unless its receiver keeps failing.
     async fn deliver_one(self: Arc<Self>, due: DueDelivery) -> DeliveryDone {
-        let (answer, next) = match self.attempt_permit(&due) {
+        let pass = match due.task {
+            Some(_) => self.circuits.acquire(&due.project, &due.url),
+            // An operator's test always passes.
+            None => Ok(self.circuits.permit(&due.project, &due.url)),
+        };
+        let (answer, next) = match pass {
             Ok(pass) => match self.message(&due).await {
                 Ok(message) => self.attempt(&due, message, pass).await,
                 Err(UnsentCause::Gone(why)) => (Err(why.to_owned()), DeliveryNext::Failed),
@@ -161,15 +165,6 @@ impl WebhookDeliverer {
             token: due.token,
             answer,
             next,
-        }
-    }
-
-    /// The right to an attempt at the receiver, or how long to wait. An operator's test always
-    /// passes.
-    fn attempt_permit(&self, due: &DueDelivery) -> Result<AttemptPermit, Duration> {
-        match due.task {
-            Some(_) => self.circuits.acquire(&due.project, &due.url),
-            None => Ok(self.circuits.permit(&due.project, &due.url)),
         }
     }
 
@@ -215,10 +210,9 @@ impl WebhookDeliverer {
     async fn attempt(
         &self,
         due: &DueDelivery,
-        message: WebhookMessage,
+        (body, trace): WebhookMessage,
         pass: AttemptPermit,
     ) -> (ReceiverAnswer, DeliveryNext) {
-        let WebhookMessage { body, trace } = message;
         let mut span = self.api.tracer.trail(trace).span("webhook");
         span.set("kinora.attempt", due.attempts);
         let now_s = self.api.clock.now_ms() / 1000;
@@ -268,7 +262,7 @@ impl WebhookDeliverer {
             None => {
                 let data = json!({"id": due.event, "object": "video"});
                 let body = write_event(&due.event, self.api.clock.now_ms(), TEST_EVENT, data)?;
-                Ok(WebhookMessage { body, trace: None })
+                Ok((body, None))
             }
         }
     }
@@ -297,10 +291,7 @@ impl WebhookDeliverer {
         let object = self.api.object_at(&task, None);
         let object = object.map_err(|_| UnsentCause::Gone("the task has expired"))?;
         let ended_ms = task.finished_at_ms.unwrap_or(task.created_at_ms);
-        Ok(WebhookMessage {
-            body: write_event(event, ended_ms, kind, object)?,
-            trace: task.trace,
-        })
+        Ok((write_event(event, ended_ms, kind, object)?, task.trace))
     }
 }
 
@@ -323,10 +314,6 @@ fn record_in_span(mut span: TaskSpan, sent: &Result<u16, FetchError>) {
 fn later(wait: Duration) -> DeliveryNext {
     let after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     DeliveryNext::Later { after_ms }
-}
-
-const fn is_postponed(done: &DeliveryDone) -> bool {
-    matches!(done.next, DeliveryNext::Later { .. })
 }
 
 /// Waits until a delivery may be due, and at least for `pace`; returns a delivery that has ended.
@@ -457,7 +444,7 @@ impl FailingHost {
 }
 
 impl CircuitBreakers {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+    fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             hosts: Arc::default(),
             clock,
@@ -465,7 +452,7 @@ impl CircuitBreakers {
     }
 
     /// The right to an attempt at this URL, or how long to wait before asking again.
-    pub(crate) fn acquire(&self, project: &str, url: &str) -> Result<AttemptPermit, Duration> {
+    fn acquire(&self, project: &str, url: &str) -> Result<AttemptPermit, Duration> {
         let mut pass = self.permit(project, url);
         let mut hosts = self.lock();
         if let Some(host) = hosts.get_mut(&pass.key)
@@ -487,7 +474,7 @@ impl CircuitBreakers {
     }
 
     /// The right to an attempt at this URL, even if its circuit is open.
-    pub(crate) fn permit(&self, project: &str, url: &str) -> AttemptPermit {
+    fn permit(&self, project: &str, url: &str) -> AttemptPermit {
         AttemptPermit {
             circuits: self.clone(),
             key: (project.to_owned(), host_of(url)),
@@ -507,7 +494,7 @@ impl AttemptPermit {
     }
 
     /// Records that the receiver did not accept the event.
-    pub(crate) fn fail(self) {
+    fn fail(self) {
         let mut hosts = self.circuits.lock();
         if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&self.key) {
             // Open circuits are what matters, until nothing has been sent there for long.

@@ -1,7 +1,6 @@
 //! The client: a method for each endpoint. Separate files have waiting, lists and downloads.
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::error::Error;
 use crate::http::{ApiCall, ApiReply, ServiceConnections};
 use crate::model::Model;
 use crate::request::{Edit, NewVideo};
-use crate::retry;
+use crate::retry::BACKOFF;
 use crate::video::Video;
 
 /// A client of one service. Clones share its connections.
@@ -176,16 +175,24 @@ impl Client {
 
     /// Makes a call that is safe to repeat, and repeats it after transient failures.
     pub(crate) async fn call(&self, call: &ApiCall) -> Result<ApiReply, Error> {
+        self.retrying(|| self.0.http.exchange(call)).await
+    }
+
+    /// The reply to `exchange`, which is repeated after transient failures.
+    pub(crate) async fn retrying<F: Future<Output = Result<ApiReply, Error>>>(
+        &self,
+        exchange: impl Fn() -> F,
+    ) -> Result<ApiReply, Error> {
         let mut attempt = 0;
         loop {
-            let error = match self.0.http.exchange(call).await {
+            let error = match exchange().await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
             if attempt >= self.0.retries || !error.is_transient() {
                 return Err(error);
             }
-            tokio::time::sleep(retry::wait(attempt, error.retry_after())).await;
+            tokio::time::sleep(BACKOFF.wait(attempt, error.retry_after())).await;
             attempt += 1;
         }
     }
@@ -215,8 +222,22 @@ pub(crate) fn fresh_key() -> Result<String, Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::Options(format!("the machine gave no random bytes: {error}")))?;
-    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::NewFile;
+
+    /// A program spawns calls as tasks.
+    #[test]
+    fn calls_can_move_between_threads() {
+        fn spawnable(_: impl Send) {}
+        let client = Client::new("http://127.0.0.1:1", "key").unwrap();
+        spawnable(client.submit(&NewVideo::new("m", "p")));
+        spawnable(client.files().upload(&NewFile::new("x")));
+        spawnable(client.list().next());
+        spawnable(client.watch("x").next());
+    }
 }

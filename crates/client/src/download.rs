@@ -13,7 +13,7 @@ use kinora_http::{PartialFile, content_range, next_piece, redirect_target};
 use crate::client::{Client, Variant};
 use crate::error::Error;
 use crate::http::ApiCall;
-use crate::retry;
+use crate::retry::BACKOFF;
 
 impl Client {
     /// Saves a file of a completed task as `path`, replacing an existing file, and returns its
@@ -47,7 +47,7 @@ impl Client {
                 partial.leave().await;
                 return Err(error);
             }
-            tokio::time::sleep(retry::wait(attempt, error.retry_after())).await;
+            tokio::time::sleep(BACKOFF.wait(attempt, error.retry_after())).await;
             attempt += 1;
         }
     }
@@ -112,7 +112,7 @@ impl Client {
     }
 
     async fn save(&self, mut body: Incoming, partial: &mut PartialFile) -> Result<(), Error> {
-        while let Some(bytes) = next_piece(&mut body, self.0.http.limit()).await? {
+        while let Some(bytes) = next_piece(&mut body, self.0.http.limit).await? {
             let added = partial.add(&bytes).await;
             added.map_err(|source| failure(partial.path(), source))?;
         }

@@ -13,20 +13,18 @@ use http_body_util::BodyExt as _;
 use hyper::Method;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use kinora_http::{BoxError, RequestBody};
+use kinora_http::BoxError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::client::{Client, fresh_key};
 use crate::error::Error;
-use crate::retry;
+use crate::pages::{FilePages, Pages};
 
 /// Time for the body of an upload: at this rate, in addition to that of any answer.
 const RATE_BYTES_PER_SECOND: u64 = 32 * 1024;
 /// Bytes sent between two reports of progress.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Maximum number of files per page.
-const LIMIT_MAX: u32 = 100;
 
 /// An uploaded file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,29 +197,19 @@ impl Files {
             )
             .header(HeaderName::from_static("idempotency-key"), text(key)?)
             .waiting(Duration::from_secs(all / RATE_BYTES_PER_SECOND));
-        let inner = &self.0.0;
-        let mut attempt = 0;
-        loop {
+        let upload = || {
             let body = ProgressBody {
                 rest: form.clone().into(),
                 sent: 0,
                 all,
                 report: file.report.clone(),
             };
-            let error = match inner.http.upload(&call, body.boxed()).await {
-                Ok(reply) => {
-                    // Nobody asks the body for its last piece once its length is sent.
-                    (file.report)(all, all);
-                    return reply.json();
-                }
-                Err(error) => error,
-            };
-            if attempt >= inner.retries || !error.is_transient() {
-                return Err(error);
-            }
-            tokio::time::sleep(retry::wait(attempt, error.retry_after())).await;
-            attempt += 1;
-        }
+            self.0.0.http.upload(&call, body.boxed_unsync())
+        };
+        let reply = self.0.retrying(upload).await?;
+        // Nobody asks the body for its last piece once its length is sent.
+        (file.report)(all, all);
+        reply.json()
     }
 
     /// A file.
@@ -238,47 +226,7 @@ impl Files {
 
     /// The files, newest first.
     pub fn list(&self) -> FilePages {
-        FilePages {
-            client: self.0.clone(),
-            page: VecDeque::new(),
-            after: None,
-            ended: false,
-        }
-    }
-}
-
-/// An iterator over the files of the key's project; reads pages as needed.
-#[derive(Debug)]
-pub struct FilePages {
-    client: Client,
-    page: VecDeque<File>,
-    after: Option<String>,
-    ended: bool,
-}
-
-#[derive(Deserialize)]
-struct FilePage {
-    data: Vec<File>,
-    last_id: Option<String>,
-    has_more: bool,
-}
-
-impl FilePages {
-    /// The next file; `None` after the last one.
-    pub async fn next(&mut self) -> Result<Option<File>, Error> {
-        while self.page.is_empty() && !self.ended {
-            let mut call = self.client.to(Method::GET, &["files"]);
-            call = call.query("limit", &LIMIT_MAX.to_string());
-            if let Some(after) = &self.after {
-                call = call.query("after", after);
-            }
-            let page: FilePage = self.client.call(&call).await?.json()?;
-            // A page that does not advance would repeat for ever.
-            self.ended = !page.has_more || page.last_id.is_none() || page.last_id == self.after;
-            self.after = page.last_id;
-            self.page = page.data.into();
-        }
-        Ok(self.page.pop_front())
+        Pages::new(&self.0, "files")
     }
 }
 
@@ -288,12 +236,6 @@ struct ProgressBody {
     sent: u64,
     all: u64,
     report: ProgressReport,
-}
-
-impl ProgressBody {
-    fn boxed(self) -> RequestBody {
-        self.boxed_unsync()
-    }
 }
 
 impl Body for ProgressBody {

@@ -28,7 +28,8 @@ const USER_AGENT_TEXT: &str = concat!("kinora-client/", env!("CARGO_PKG_VERSION"
 #[derive(Debug)]
 pub(crate) struct ServiceConnections {
     client: HttpClient,
-    limit: Duration,
+    /// The time limit for one answer, and for each piece of a long one.
+    pub(crate) limit: Duration,
 }
 
 /// One call.
@@ -130,11 +131,6 @@ impl ServiceConnections {
         Ok(Self { client, limit })
     }
 
-    /// The time limit for one answer, and for each piece of a long one.
-    pub(crate) const fn limit(&self) -> Duration {
-        self.limit
-    }
-
     /// One exchange: returns the complete answer, or its refusal as an error.
     pub(crate) async fn exchange(&self, call: &ApiCall) -> Result<ApiReply, Error> {
         let limit = self.limit + call.extra;
@@ -165,9 +161,7 @@ impl ServiceConnections {
             .map_err(|_| Error::Timeout(limit))?
             .map_err(|error| failure(error, &call.url))?;
         let (head, body) = self.accepted(response).await?.into_parts();
-        let read = tokio::time::timeout(self.limit, read_body(body, ANSWER_BYTES_MAX)).await;
-        let body = read.map_err(|_| Error::Timeout(self.limit))??;
-        let headers = head.headers;
+        let (headers, body) = (head.headers, self.read(body).await?);
         Ok(ApiReply { headers, body })
     }
 
@@ -186,9 +180,12 @@ impl ServiceConnections {
             return Ok(response);
         }
         let (head, body) = response.into_parts();
+        Err(refused(&head, &self.read(body).await?))
+    }
+
+    async fn read(&self, body: Incoming) -> Result<Bytes, Error> {
         let read = tokio::time::timeout(self.limit, read_body(body, ANSWER_BYTES_MAX)).await;
-        let body = read.map_err(|_| Error::Timeout(self.limit))??;
-        Err(refused(&head, &body))
+        Ok(read.map_err(|_| Error::Timeout(self.limit))??)
     }
 }
 

@@ -1,31 +1,41 @@
-//! The project's tasks, page by page.
+//! Lists of the project's tasks and files, page by page.
 
 use std::collections::VecDeque;
 
 use hyper::Method;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::files::File;
 use crate::video::Video;
 
-/// Maximum number of tasks per page.
+/// Maximum number of items per page.
 const LIMIT_MAX: u32 = 100;
 
 /// An iterator over the tasks of the key's project; reads pages as needed.
+pub type VideoPages = Pages<Video>;
+
+/// An iterator over the files of the key's project; reads pages as needed.
+pub type FilePages = Pages<File>;
+
+/// An iterator over items of the key's project; reads pages as needed.
 #[derive(Debug)]
-pub struct VideoPages {
+pub struct Pages<T> {
     client: Client,
+    /// The part of the path after `/v1`.
+    list: &'static str,
     limit: u32,
     ascending: bool,
-    page: VecDeque<Video>,
+    page: VecDeque<T>,
     after: Option<String>,
     ended: bool,
 }
 
 #[derive(Deserialize)]
-struct VideoPage {
-    data: Vec<Video>,
+struct Page<T> {
+    data: VecDeque<T>,
     last_id: Option<String>,
     has_more: bool,
 }
@@ -43,8 +53,15 @@ impl Client {
     /// # }
     /// ```
     pub fn list(&self) -> VideoPages {
-        VideoPages {
-            client: self.clone(),
+        Pages::new(self, "videos")
+    }
+}
+
+impl<T: DeserializeOwned> Pages<T> {
+    pub(crate) fn new(client: &Client, list: &'static str) -> Self {
+        Self {
+            client: client.clone(),
+            list,
             limit: LIMIT_MAX,
             ascending: false,
             page: VecDeque::new(),
@@ -52,9 +69,7 @@ impl Client {
             ended: false,
         }
     }
-}
 
-impl VideoPages {
     /// Oldest first.
     #[must_use]
     pub fn ascending(mut self) -> Self {
@@ -62,22 +77,22 @@ impl VideoPages {
         self
     }
 
-    /// Sets the number of tasks per page, 1 to 100.
+    /// Sets the number of items per page, 1 to 100.
     #[must_use]
-    pub fn page_size(mut self, tasks: u32) -> Self {
-        self.limit = tasks.clamp(1, LIMIT_MAX);
+    pub fn page_size(mut self, items: u32) -> Self {
+        self.limit = items.clamp(1, LIMIT_MAX);
         self
     }
 
-    /// Only tasks after this one, in the order of the list.
+    /// Only items after this one, in the order of the list.
     #[must_use]
     pub fn after(mut self, id: impl Into<String>) -> Self {
         self.after = Some(id.into());
         self
     }
 
-    /// The next task; `None` after the last one.
-    pub async fn next(&mut self) -> Result<Option<Video>, Error> {
+    /// The next item; `None` after the last one.
+    pub async fn next(&mut self) -> Result<Option<T>, Error> {
         while self.page.is_empty() && !self.ended {
             self.turn().await?;
         }
@@ -87,18 +102,18 @@ impl VideoPages {
     async fn turn(&mut self) -> Result<(), Error> {
         let mut call = self
             .client
-            .to(Method::GET, &["videos"])
+            .to(Method::GET, &[self.list])
             .query("limit", &self.limit.to_string())
             .query("order", if self.ascending { "asc" } else { "desc" });
         if let Some(after) = &self.after {
             call = call.query("after", after);
         }
-        let page: VideoPage = self.client.call(&call).await?.json()?;
+        let page: Page<T> = self.client.call(&call).await?.json()?;
         // A page may be short, even empty, while more follow; a page that does not advance would
         // repeat for ever.
         self.ended = !page.has_more || page.last_id.is_none() || page.last_id == self.after;
         self.after = page.last_id;
-        self.page = page.data.into();
+        self.page = page.data;
         Ok(())
     }
 }

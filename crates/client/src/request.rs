@@ -1,9 +1,33 @@
 //! Requests: the fields of a submit and of an edit. Nothing is validated here; the service refuses
 //! unsupported fields by name.
 
-use std::collections::BTreeMap;
-
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+/// The fields that a caller has set, as they are sent.
+#[derive(Clone, Debug, Default, Serialize)]
+struct RequestFields(Map<String, Value>);
+
+impl RequestFields {
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    fn text(&mut self, name: &str, text: impl Into<String>) {
+        self.set(name, text.into());
+    }
+
+    fn push(&mut self, list: &str, item: String) {
+        if let Value::Array(items) = self.0.entry(list).or_insert_with(|| json!([])) {
+            items.push(item.into());
+        }
+    }
+
+    fn add_metadata(&mut self, key: String, value: String) {
+        let pairs = self.0.entry("metadata").or_insert_with(|| json!({}));
+        pairs[key] = value.into();
+    }
+}
 
 /// A request for a video.
 ///
@@ -20,41 +44,8 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, Default, Serialize)]
 #[must_use]
 pub struct NewVideo {
-    model: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    negative_prompt: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seconds: Option<Seconds>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resolution: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    aspect_ratio: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_frame: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_frame: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    reference_images: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    reference_audios: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generate_audio: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u32>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    draft: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    draft_task_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    metadata: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    callback_url: Option<String>,
+    #[serde(flatten)]
+    fields: RequestFields,
     #[serde(skip)]
     pub(crate) idempotency_key: Option<String>,
 }
@@ -62,105 +53,107 @@ pub struct NewVideo {
 impl NewVideo {
     /// A video of `prompt` by `model`, with the model's defaults.
     pub fn new(model: impl Into<String>, prompt: impl Into<String>) -> Self {
-        Self {
-            model: model.into(),
-            prompt: Some(prompt.into()),
-            ..Self::default()
-        }
+        let mut video = Self::default();
+        video.fields.text("model", model);
+        video.fields.text("prompt", prompt);
+        video
     }
 
     /// The final of a completed draft of the same model: prompt, seed, references, length and size
     /// come from the draft; metadata and callback may differ.
     /// [`Client::final_of`](crate::Client::final_of) finds the model itself.
     pub fn final_of(model: impl Into<String>, draft_id: impl Into<String>) -> Self {
-        Self {
-            model: model.into(),
-            draft_task_id: Some(draft_id.into()),
-            ..Self::default()
-        }
+        let mut video = Self::default();
+        video.fields.text("model", model);
+        video.fields.text("draft_task_id", draft_id);
+        video
     }
 
     /// Things to avoid.
     pub fn negative_prompt(mut self, text: impl Into<String>) -> Self {
-        self.negative_prompt = Some(text.into());
+        self.fields.text("negative_prompt", text);
         self
     }
 
     /// Length: a number of seconds, or [`Seconds::Auto`].
     pub fn seconds(mut self, seconds: impl Into<Seconds>) -> Self {
-        self.seconds = Some(seconds.into());
+        let seconds: Seconds = seconds.into();
+        self.fields.set("seconds", json!(seconds));
         self
     }
 
     /// One of the model's sizes, `"WIDTHxHEIGHT"`.
     pub fn size(mut self, size: impl Into<String>) -> Self {
-        self.size = Some(size.into());
+        self.fields.text("size", size);
         self
     }
 
     /// `"480p"`, `"720p"` or `"1080p"`, instead of a size.
     pub fn resolution(mut self, resolution: impl Into<String>) -> Self {
-        self.resolution = Some(resolution.into());
+        self.fields.text("resolution", resolution);
         self
     }
 
     /// Such as `"16:9"` or `"adaptive"`, instead of a size.
     pub fn aspect_ratio(mut self, ratio: impl Into<String>) -> Self {
-        self.aspect_ratio = Some(ratio.into());
+        self.fields.text("aspect_ratio", ratio);
         self
     }
 
     /// URL of the image that the video starts with.
     pub fn first_frame(mut self, url: impl Into<String>) -> Self {
-        self.first_frame = Some(url.into());
+        self.fields.text("first_frame", url);
         self
     }
 
     /// URL of the image that the video ends with; needs a first frame.
     pub fn last_frame(mut self, url: impl Into<String>) -> Self {
-        self.last_frame = Some(url.into());
+        self.fields.text("last_frame", url);
         self
     }
 
     /// Adds the URL of an image to show.
     pub fn reference_image(mut self, url: impl Into<String>) -> Self {
-        self.reference_images.push(url.into());
+        self.fields.push("reference_images", url.into());
         self
     }
 
     /// Adds the URL of a sound to hear.
     pub fn reference_audio(mut self, url: impl Into<String>) -> Self {
-        self.reference_audios.push(url.into());
+        self.fields.push("reference_audios", url.into());
         self
     }
 
     /// Whether the result has a sound track, on models that make one.
     pub fn generate_audio(mut self, sound: bool) -> Self {
-        self.generate_audio = Some(sound);
+        self.fields.set("generate_audio", sound);
         self
     }
 
     /// The seed; without one the service chooses a random one and returns it.
     pub fn seed(mut self, seed: u32) -> Self {
-        self.seed = Some(seed);
+        self.fields.set("seed", seed);
         self
     }
 
     /// A quick preview at 480p, which can be rendered as a final.
     pub fn draft(mut self, draft: bool) -> Self {
-        self.draft = draft;
+        self.fields.0.remove("draft");
+        if draft {
+            self.fields.set("draft", true);
+        }
         self
     }
 
     /// `"low"`, `"normal"` or `"high"`: the order of the project's own waiting tasks.
     pub fn priority(mut self, priority: impl Into<String>) -> Self {
-        self.priority = Some(priority.into());
+        self.fields.text("priority", priority);
         self
     }
 
     /// Adds a pair that the task object returns unchanged.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.metadata.insert(key.into(), value.into());
+        self.fields.add_metadata(key.into(), value.into());
         self
     }
 
@@ -168,7 +161,7 @@ impl NewVideo {
     /// signing secret for callbacks, which an operator creates with `kinora webhooks add`;
     /// otherwise the service refuses the request.
     pub fn callback_url(mut self, url: impl Into<String>) -> Self {
-        self.callback_url = Some(url.into());
+        self.fields.text("callback_url", url);
         self
     }
 
@@ -208,89 +201,67 @@ impl Serialize for Seconds {
 #[derive(Clone, Debug, Default, Serialize)]
 #[must_use]
 pub struct Edit {
-    prompt: String,
-    video: VideoRef,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    negative_prompt: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    edit_strength: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    reference_images: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    metadata: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    callback_url: Option<String>,
+    #[serde(flatten)]
+    fields: RequestFields,
     #[serde(skip)]
     pub(crate) idempotency_key: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Serialize)]
-struct VideoRef {
-    id: String,
 }
 
 impl Edit {
     /// The video of the task `id`, changed according to `prompt`, by the service's first model that
     /// supports edits.
     pub fn new(id: impl Into<String>, prompt: impl Into<String>) -> Self {
-        Self {
-            prompt: prompt.into(),
-            video: VideoRef { id: id.into() },
-            ..Self::default()
-        }
+        let (mut edit, id): (Self, String) = (Self::default(), id.into());
+        edit.fields.text("prompt", prompt);
+        edit.fields.set("video", json!({ "id": id }));
+        edit
     }
 
     /// The model for the edit.
     pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
+        self.fields.text("model", model);
         self
     }
 
     /// Things to avoid.
     pub fn negative_prompt(mut self, text: impl Into<String>) -> Self {
-        self.negative_prompt = Some(text.into());
+        self.fields.text("negative_prompt", text);
         self
     }
 
     /// 0.0 to 1.0: how far the result may depart from its source.
     pub fn strength(mut self, strength: f64) -> Self {
-        self.edit_strength = Some(strength);
+        self.fields.set("edit_strength", strength);
         self
     }
 
     /// The seed.
     pub fn seed(mut self, seed: u32) -> Self {
-        self.seed = Some(seed);
+        self.fields.set("seed", seed);
         self
     }
 
     /// Adds the URL of an image to show.
     pub fn reference_image(mut self, url: impl Into<String>) -> Self {
-        self.reference_images.push(url.into());
+        self.fields.push("reference_images", url.into());
         self
     }
 
     /// As [`NewVideo::priority`].
     pub fn priority(mut self, priority: impl Into<String>) -> Self {
-        self.priority = Some(priority.into());
+        self.fields.text("priority", priority);
         self
     }
 
     /// Adds a pair that the task object returns unchanged.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.metadata.insert(key.into(), value.into());
+        self.fields.add_metadata(key.into(), value.into());
         self
     }
 
     /// As [`NewVideo::callback_url`].
     pub fn callback_url(mut self, url: impl Into<String>) -> Self {
-        self.callback_url = Some(url.into());
+        self.fields.text("callback_url", url);
         self
     }
 
@@ -303,8 +274,6 @@ impl Edit {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -5,17 +5,13 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use kinora_http::Backoff;
 
-const BACKOFF: Backoff = Backoff {
+/// The waits before retries.
+pub(crate) const BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(250),
     max: Duration::from_secs(8),
 };
 /// The longest wait that the service may ask for; the API documents 120 s.
 const ASKED_MAX: Duration = Duration::from_secs(300);
-
-/// The wait before retry number `attempt`, counted from 0.
-pub(crate) fn wait(attempt: u32, asked: Option<Duration>) -> Duration {
-    BACKOFF.wait(attempt, asked)
-}
 
 /// The wait of `Retry-After`.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {

@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Method};
 use crate::client::Client;
 use crate::error::Error;
 use crate::events::EventStream;
-use crate::retry;
+use crate::retry::{self, BACKOFF};
 use crate::video::Video;
 
 /// How long one poll asks the service to wait for a change.
@@ -165,7 +165,7 @@ impl VideoWatch {
         let again = async {
             let mut attempt = 0;
             loop {
-                tokio::time::sleep(retry::wait(attempt, last.retry_after())).await;
+                tokio::time::sleep(BACKOFF.wait(attempt, last.retry_after())).await;
                 match self.poll_once().await {
                     Err(error) if error.is_transient() => last = error,
                     polled => return polled,

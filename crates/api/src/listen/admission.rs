@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::{ListenOptions, ListenSettings};
+use crate::memory::LimitReached;
 use crate::request_id::RequestIds;
 use crate::responses::raw_refusal;
 use crate::trusted_proxies::TrustedProxies;
@@ -46,7 +47,8 @@ pub(super) struct ConnectionAdmission {
     full_since: Option<Instant>,
     /// Whether the last accept failed.
     failing: bool,
-    lingering: LingeringRefusals,
+    /// Places for refused connections that are still being read from, so their clients receive the answer.
+    lingering: Arc<Semaphore>,
     ids: RequestIds,
     /// Under TLS nothing can be sent before a handshake: refused connections are just closed.
     mute: bool,
@@ -57,13 +59,6 @@ pub(super) struct ConnectionAdmission {
 pub(super) struct ConnectionPermit {
     _place: OwnedSemaphorePermit,
     _of_address: Option<AddressPermit>,
-}
-
-/// Why a connection is refused.
-#[derive(Debug)]
-enum AdmissionRefusal {
-    Address,
-    All,
 }
 
 impl ConnectionAdmission {
@@ -79,7 +74,7 @@ impl ConnectionAdmission {
             proxies: guards.trusted_proxies.clone(),
             full_since: None,
             failing: false,
-            lingering: LingeringRefusals::default(),
+            lingering: Arc::new(Semaphore::new(LINGERING_MAX)),
             ids,
             mute: guards.tls.is_some(),
         }
@@ -106,7 +101,7 @@ impl ConnectionAdmission {
             Ok(entry) => Some((stream, peer, entry)),
             Err(full) => {
                 tracing::debug!(client = %peer, ?full, "connection refused");
-                self.refuse(stream, &full);
+                self.refuse(stream, full);
                 None
             }
         }
@@ -121,16 +116,12 @@ impl ConnectionAdmission {
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
-    async fn admit(&mut self, peer: IpAddr) -> Result<ConnectionPermit, AdmissionRefusal> {
+    async fn admit(&mut self, peer: IpAddr) -> Result<ConnectionPermit, LimitReached> {
         // A proxy's connections carry many clients.
         let of_address = if self.proxies.trusts(peer) {
             None
         } else {
-            Some(
-                self.addresses
-                    .acquire(peer)
-                    .ok_or(AdmissionRefusal::Address)?,
-            )
+            Some(self.addresses.acquire(peer).ok_or(LimitReached::Owner)?)
         };
         if self.places.available_permits() > 0 {
             self.full_since = None;
@@ -142,7 +133,7 @@ impl ConnectionAdmission {
         let since = *self.full_since.get_or_insert_with(Instant::now);
         let place = timeout_at(since + FULL_WAIT, self.places.clone().acquire_owned()).await;
         let Ok(Ok(place)) = place else {
-            return Err(AdmissionRefusal::All);
+            return Err(LimitReached::All);
         };
         self.full_since = None;
         Ok(ConnectionPermit {
@@ -151,21 +142,27 @@ impl ConnectionAdmission {
         })
     }
 
-    fn refuse(&self, stream: TcpStream, full: &AdmissionRefusal) {
+    fn refuse(&self, stream: TcpStream, full: LimitReached) {
         if self.mute {
             return;
         }
+        let Ok(place) = self.lingering.clone().try_acquire_owned() else {
+            return;
+        };
         let (status, code, message) = match full {
-            AdmissionRefusal::Address => (
+            LimitReached::Owner => (
                 "429 Too Many Requests",
                 ErrorCode::RateLimitExceeded,
                 ADDRESS_FULL,
             ),
-            AdmissionRefusal::All => ("503 Service Unavailable", ErrorCode::Overloaded, ALL_FULL),
+            LimitReached::All => ("503 Service Unavailable", ErrorCode::Overloaded, ALL_FULL),
         };
         let refusal = RequestRefusal::new(code, message);
         let answer = raw_refusal(status, &refusal, self.ids.next(), Some(RETRY_SECONDS));
-        self.lingering.refuse(stream, answer);
+        tokio::spawn(async move {
+            linger(stream, &answer).await;
+            drop(place);
+        });
     }
 }
 
@@ -274,38 +271,19 @@ const LINGER_LIMIT: Duration = Duration::from_secs(2);
 /// Maximum bytes read from one meanwhile.
 const LINGER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Refused connections that are still being read from, so their clients receive the answer.
-#[derive(Clone, Debug)]
-struct LingeringRefusals(Arc<Semaphore>);
-
-impl Default for LingeringRefusals {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(LINGERING_MAX)))
-    }
-}
-
-impl LingeringRefusals {
-    /// Sends `answer`, reads what the client sent, within bounds, and closes: closing with unread
-    /// bytes would reset the connection and lose the answer.
-    fn refuse(&self, mut stream: TcpStream, answer: Vec<u8>) {
-        let Ok(place) = self.0.clone().try_acquire_owned() else {
-            return;
-        };
-        tokio::spawn(async move {
-            // A client that is still sending when the socket closes gets a reset, and its kernel
-            // may throw the answer away unread. So the answer is sent, the write side closed, and
-            // the rest read for a while.
-            let lingering = async {
-                stream.write_all(&answer).await?;
-                stream.shutdown().await?;
-                let mut rest = stream.take(LINGER_BYTES_MAX);
-                tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
-            };
-            // Whether or not the client received the answer, the connection ends here.
-            let _ = tokio::time::timeout(LINGER_LIMIT, lingering).await;
-            drop(place);
-        });
-    }
+/// Sends `answer`, reads what the client sent, within bounds, and closes.
+async fn linger(mut stream: TcpStream, answer: &[u8]) {
+    // A client that is still sending when the socket closes gets a reset, and its kernel
+    // may throw the answer away unread. So the answer is sent, the write side closed, and
+    // the rest read for a while.
+    let lingering = async {
+        stream.write_all(answer).await?;
+        stream.shutdown().await?;
+        let mut rest = stream.take(LINGER_BYTES_MAX);
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+    };
+    // Whether or not the client received the answer, the connection ends here.
+    let _ = tokio::time::timeout(LINGER_LIMIT, lingering).await;
 }
 
 #[cfg(test)]
@@ -332,10 +310,10 @@ mod tests {
         let mut door = door(1, 10);
         let first = door.admit(PEER).await.unwrap();
         let begun = Instant::now();
-        assert!(matches!(door.admit(PEER).await, Err(AdmissionRefusal::All)));
+        assert!(matches!(door.admit(PEER).await, Err(LimitReached::All)));
         assert_eq!(begun.elapsed(), FULL_WAIT);
         for _ in 0..100 {
-            assert!(matches!(door.admit(PEER).await, Err(AdmissionRefusal::All)));
+            assert!(matches!(door.admit(PEER).await, Err(LimitReached::All)));
         }
         assert_eq!(begun.elapsed(), FULL_WAIT, "nobody waits behind the first");
         drop(first);
@@ -351,10 +329,7 @@ mod tests {
     async fn p08_an_address_that_is_full_takes_no_place_of_others() {
         let mut door = door(2, 1);
         let _held = door.admit(PEER).await.unwrap();
-        assert!(matches!(
-            door.admit(PEER).await,
-            Err(AdmissionRefusal::Address)
-        ));
+        assert!(matches!(door.admit(PEER).await, Err(LimitReached::Owner)));
         let other = "192.0.2.1".parse().unwrap();
         assert!(door.admit(other).await.is_ok());
     }

@@ -20,7 +20,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::pace::{ActiveResponse, UnsentPieces};
-use crate::memory::{BodyMemory, GradualResponse};
+use crate::memory::{BodyMemory, GradualResponse, sources};
 
 /// The body did not arrive in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,14 +29,7 @@ struct BodyTimeout;
 
 /// Whether the cause of a body's error is [`BodyTimeout`].
 pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if error.is::<BodyTimeout>() {
-            return true;
-        }
-        next = error.source();
-    }
-    false
+    sources(error).any(<dyn Error>::is::<BodyTimeout>)
 }
 
 /// Maximum read of a body that its endpoint did not want. Closing with unread bytes could destroy
@@ -44,13 +37,9 @@ pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
 const UNWANTED_BYTES_MAX: u64 = 64 * 1024;
 
 /// A request body with a deadline for the whole of it; holds `H` until it ends.
-pub(super) struct TimedBody<B, H>
-where
-    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
-    H: Send + 'static,
-{
+pub(super) struct TimedBody<H: Send + 'static> {
     /// `None` once the deadline has passed: then the connection ends.
-    body: Option<B>,
+    body: Option<Body>,
     deadline: Instant,
     /// Set at the first wait: most bodies are already complete.
     alarm: Option<Pin<Box<Sleep>>>,
@@ -58,22 +47,14 @@ where
     held: Option<H>,
 }
 
-impl<B, H> TimedBody<B, H>
-where
-    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-    H: Send + Unpin + 'static,
-{
+impl<H: Send + Unpin + 'static> TimedBody<H> {
     /// Wraps `body` for the endpoints; `room` counts its bytes.
     pub(super) fn boxed_body(
-        body: B,
+        body: Body,
         deadline: Instant,
         room: Option<Arc<BodyMemory>>,
         held: H,
     ) -> Body {
-        if body.is_end_stream() {
-            return Body::empty();
-        }
         Body::new(Self {
             body: Some(body),
             deadline,
@@ -89,12 +70,7 @@ where
     }
 }
 
-impl<B, H> HttpBody for TimedBody<B, H>
-where
-    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-    H: Send + Unpin + 'static,
-{
+impl<H: Send + Unpin + 'static> HttpBody for TimedBody<H> {
     type Data = Bytes;
     type Error = Box<dyn Error + Send + Sync>;
 
@@ -140,14 +116,10 @@ where
     }
 }
 
-impl<B, H> Drop for TimedBody<B, H>
-where
-    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
-    H: Send + 'static,
-{
+impl<H: Send + 'static> Drop for TimedBody<H> {
     fn drop(&mut self) {
         let wanted =
-            |body: &B| !body.is_end_stream() && body.size_hint().lower() <= UNWANTED_BYTES_MAX;
+            |body: &Body| !body.is_end_stream() && body.size_hint().lower() <= UNWANTED_BYTES_MAX;
         // Nobody reads this body to its end. hyper would close the connection, and closing a socket
         // with unread bytes sends a reset that can destroy the answer on its way. A short rest is
         // therefore read and thrown away; a long one is not worth it.
@@ -161,10 +133,7 @@ where
 }
 
 /// Reads the rest of `body`, within bounds.
-async fn read_rest<B, H>(mut body: B, deadline: Instant, held: H)
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
+async fn read_rest<H>(mut body: Body, deadline: Instant, held: H) {
     let mut left = UNWANTED_BYTES_MAX;
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {
@@ -205,7 +174,7 @@ impl<H> PacedBody<H> {
 
     fn record_piece(&self) {
         if let Some(outlet) = &self.outlet {
-            outlet.record_piece();
+            outlet.answering.record_piece();
         }
     }
 }
@@ -294,11 +263,6 @@ impl GradualSender {
             Poll::Ready(()) if unsent == UnsentPieces::Stuck => Poll::Ready(Err(UnreadResponse)),
             _ => Poll::Pending,
         }
-    }
-
-    /// Records that a piece follows.
-    fn record_piece(&self) {
-        self.answering.record_piece();
     }
 }
 

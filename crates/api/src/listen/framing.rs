@@ -39,7 +39,7 @@ enum FramingFault {
 
 impl FramingFault {
     /// The status line's text and the refusal for this fault.
-    pub(super) fn refusal(self) -> (&'static str, RequestRefusal) {
+    fn refusal(self) -> (&'static str, RequestRefusal) {
         let bad = "400 Bad Request";
         let of = |header: &str, message: &str| {
             RequestRefusal::for_param(ErrorCode::InvalidValue, header, message)
@@ -107,6 +107,7 @@ struct FramingTracker {
     section: FramingSection,
     stated: DeclaredLength,
     line: PartialLine,
+    /// The fault, if one was found; nothing is read after it.
     fault: Option<FramingFault>,
 }
 
@@ -122,13 +123,8 @@ impl Default for FramingTracker {
 }
 
 impl FramingTracker {
-    /// The fault, if one was found; nothing is read after it.
-    pub(super) const fn fault(&self) -> Option<FramingFault> {
-        self.fault
-    }
-
     /// Reads the next `bytes`, and returns the index of the byte at which it found a fault.
-    pub(super) fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
+    fn follow(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() && self.fault.is_none() {
             let rest = &bytes[at..];
@@ -403,7 +399,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for EnvelopeIo<T> {
     ) -> Poll<io::Result<()>> {
         // Whatever the client sends after a fault is never read: where its next request begins is a
         // matter of opinion, which is how requests are smuggled past a proxy.
-        if self.framing.fault().is_some() {
+        if self.framing.fault.is_some() {
             let count = self.unreadable.len().min(buffer.remaining());
             let (now, later) = self.unreadable.split_at(count);
             buffer.put_slice(now);
@@ -434,7 +430,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for EnvelopeIo<T> {
             return Pin::new(&mut self.inner).poll_write(cx, bytes);
         };
         let id = self.ids.next();
-        self.pending = replacement(status, self.framing.fault(), id);
+        self.pending = replacement(status, self.framing.fault, id);
         // Accepts all bytes; the replacement goes out with the next flush.
         Poll::Ready(Ok(bytes.len()))
     }

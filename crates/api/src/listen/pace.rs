@@ -110,10 +110,6 @@ impl ConnectionPhase {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self) -> PhaseState {
-        *self.lock()
-    }
-
     /// When the current step began, as far as a deadline can tell.
     fn since(&self) -> Instant {
         *self.lock().since.get_or_insert_with(Instant::now)
@@ -173,9 +169,7 @@ impl ActiveResponse {
             self.phase.lock().write_bytes_min = each;
         }
     }
-}
 
-impl ActiveResponse {
     /// Records that a piece of a gradual answer follows.
     pub(crate) fn record_piece(&self) {
         self.phase.lock().unsent = UnsentPieces::Piece;
@@ -237,7 +231,7 @@ impl<T> PacedIo<T> {
 
     /// Counts `count` received bytes; the first ones of a request begin its head.
     fn record_read(&mut self, count: usize) -> io::Result<()> {
-        let step = self.phase.get().step;
+        let step = self.phase.lock().step;
         if matches!(step, ConnectionStep::Silent | ConnectionStep::Idle) {
             self.phase.begin_head();
             self.head_bytes = 0;
@@ -255,7 +249,9 @@ impl<T> PacedIo<T> {
 
     /// When the wait for bytes must end.
     fn read_deadline(&self) -> Instant {
-        match self.phase.get().step {
+        // Not in the `match`, which would hold the lock.
+        let step = self.phase.lock().step;
+        match step {
             ConnectionStep::Silent => self.phase.since() + self.deadlines.first_byte,
             ConnectionStep::Head => self.phase.since() + self.deadlines.head,
             ConnectionStep::Idle => self.phase.since() + self.deadlines.idle,
@@ -275,7 +271,7 @@ impl<T> PacedIo<T> {
         // A stall begins when the socket takes no more. It is over once the socket takes all that
         // was offered, or the client has read enough since it began; a client that drips single
         // bytes never gets there.
-        let behind = count < offered && all < self.phase.get().write_bytes_min;
+        let behind = count < offered && all < self.phase.lock().write_bytes_min;
         self.stall = behind.then_some((since, all));
     }
 }

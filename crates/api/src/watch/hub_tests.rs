@@ -28,13 +28,27 @@ fn ended(tasks: &[TaskId]) -> EndedTasks {
 }
 
 fn project(hub: &mut ProjectHub) -> Arc<Mailbox> {
-    hub.join(&WatchSubject::Project("one".into()))
+    hub.join(&of_project("one"))
+}
+
+pub(super) fn of_project(project: &str) -> WatchSubject {
+    WatchSubject {
+        project: project.into(),
+        task: None,
+    }
+}
+
+pub(super) fn of_task(id: TaskId, project: &str) -> WatchSubject {
+    WatchSubject {
+        task: Some(id),
+        ..of_project(project)
+    }
 }
 
 /// Checks the project as the follower does.
 fn look(hub: &mut ProjectHub, unfinished: &[TaskGlance], ended_tasks: &[TaskId]) {
-    hub.begin_check();
-    hub.deliver_project("one", unfinished, &ended(ended_tasks));
+    hub.checks += 1;
+    hub.deliver_project(unfinished, &ended(ended_tasks));
 }
 
 /// The tasks of all letters.
@@ -47,7 +61,7 @@ fn taken(mailbox: &Mailbox) -> Vec<TaskId> {
 #[test]
 fn each_change_of_a_task_is_told_once_to_those_who_wait_for_it() {
     let mut hub = ProjectHub::default();
-    let boxes = [id(1), id(1), id(2)].map(|one| hub.join(&WatchSubject::Task(one, "one".into())));
+    let boxes = [id(1), id(1), id(2)].map(|one| hub.join(&of_task(one, "one")));
     for (glance, is_news) in [
         (glance(id(1), Status::Queued, 0), true),
         (glance(id(1), Status::Queued, 0), false),
@@ -70,8 +84,8 @@ fn a_look_tells_what_was_not_heard() {
     let mut hub = ProjectHub::default();
     let mailbox = project(&mut hub);
     let queued = glance(id(1), Status::Queued, 0);
-    hub.record_read("one", &[queued], &ended(&[id(2)]));
-    assert_eq!(hub.next_ms("one"), Some(7));
+    hub.record_read(&[queued], &ended(&[id(2)]));
+    assert_eq!(hub.next_ms(), Some(7));
     look(&mut hub, &[queued], &[id(2)]);
     assert_eq!(taken(&mailbox), [], "it has read that by itself");
     let new = glance(id(3), Status::Queued, 0);
@@ -94,15 +108,15 @@ fn a_look_tells_what_was_not_heard() {
 fn ends_of_before_are_no_news_to_those_who_begin_to_follow() {
     let mut hub = ProjectHub::default();
     let mailbox = project(&mut hub);
-    assert_eq!(hub.next_ms("one"), None, "nobody knows yet how it stands");
+    assert_eq!(hub.next_ms(), None, "nobody knows yet how it stands");
     let running = glance(id(1), Status::InProgress, 3);
-    hub.record_read("one", &[running], &ended(&[]));
-    hub.begin_check();
+    hub.record_read(&[running], &ended(&[]));
+    hub.checks += 1;
     let past = EndedTasks {
         tasks: vec![(8, id(1)), (8, id(2)), (9, id(3))],
         ..ended(&[])
     };
-    hub.deliver_project("one", &[], &past);
+    hub.deliver_project(&[], &past);
     // The first one ended while it was being read, and has an earlier time.
     assert_eq!(taken(&mailbox), [1, 3].map(id));
 }
@@ -123,7 +137,7 @@ fn p08_ends_that_are_told_no_more_are_forgotten() {
     let _mailbox = project(&mut hub);
     for number in 0..200 {
         look(&mut hub, &[], &[id(number)]);
-        let told = hub.projects["one"].delivered.len() as u64;
+        let told = hub.followed.as_ref().unwrap().delivered.len() as u64;
         assert!(told <= CHECKS_REMEMBERED, "{told}");
     }
 }
@@ -131,10 +145,7 @@ fn p08_ends_that_are_told_no_more_are_forgotten() {
 #[test]
 fn nothing_is_left_of_those_who_have_left() {
     let mut hub = ProjectHub::default();
-    for subject in [
-        WatchSubject::Task(id(1), "one".into()),
-        WatchSubject::Project("one".into()),
-    ] {
+    for subject in [of_task(id(1), "one"), of_project("one")] {
         let boxes = [hub.join(&subject), hub.join(&subject)];
         hub.leave(&subject, &boxes[0]);
         assert!(!hub.is_empty());
@@ -152,13 +163,13 @@ fn what_a_later_follower_reads_is_news_for_the_earlier_one() {
     let mut hub = ProjectHub::default();
     let first = project(&mut hub);
     let queued = glance(id(1), Status::Queued, 0);
-    hub.record_read("one", &[queued], &ended(&[]));
+    hub.record_read(&[queued], &ended(&[]));
     let second = project(&mut hub);
     let new = glance(id(2), Status::Queued, 0);
     // The third ended before anybody followed.
-    hub.record_read("one", &[new], &ended(&[id(1), id(3)]));
+    hub.record_read(&[new], &ended(&[id(1), id(3)]));
     assert_eq!(taken(&first), [id(2), id(1)]);
-    hub.deliver_project("one", &[new], &ended(&[id(1)]));
+    hub.deliver_project(&[new], &ended(&[id(1)]));
     assert_eq!(taken(&first), [], "once");
     drop(taken(&second));
 
@@ -168,9 +179,9 @@ fn what_a_later_follower_reads_is_news_for_the_earlier_one() {
         tasks: vec![(10, id(4))],
         ..ended(&[])
     };
-    hub.record_read("one", &[], &since);
-    hub.begin_check();
-    hub.deliver_project("one", &[new], &since);
+    hub.record_read(&[], &since);
+    hub.checks += 1;
+    hub.deliver_project(&[new], &since);
     for mailbox in [&first, &second, &third] {
         assert_eq!(taken(mailbox), [id(4)]);
     }
@@ -181,7 +192,7 @@ fn what_a_later_follower_reads_is_news_for_the_earlier_one() {
 fn an_end_between_the_reads_of_two_new_followers_is_told_to_the_one_that_read_before() {
     let mut hub = ProjectHub::default();
     let boxes = [(); 2].map(|()| project(&mut hub));
-    hub.record_read("one", &[], &ended(&[id(1)]));
-    hub.record_read("one", &[glance(id(1), Status::InProgress, 5)], &ended(&[]));
+    hub.record_read(&[], &ended(&[id(1)]));
+    hub.record_read(&[glance(id(1), Status::InProgress, 5)], &ended(&[]));
     assert_eq!(taken(&boxes[0]), [id(1)]);
 }

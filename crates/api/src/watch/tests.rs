@@ -12,6 +12,7 @@ use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id};
 use kinora_store::faulty::{FaultyStore, Plan, StoreMethod};
 use kinora_store::{EndedRequest, LeaseRenewal, StoreError};
 
+use super::hub_tests::{of_project, of_task};
 use super::*;
 use crate::event_id::ReportedState;
 
@@ -71,12 +72,12 @@ async fn a_change_is_told_to_those_whom_it_concerns_and_read_once() {
     world.site.submit(1, "one").await;
     world.site.submit(2, "two").await;
     let own: Vec<_> = (0..100)
-        .map(|_| world.join(WatchSubject::Task(id(1), "one".into())))
+        .map(|_| world.join(of_task(id(1), "one")))
         .collect();
-    let project = world.join(WatchSubject::Project("one".into()));
+    let project = world.join(of_project("one"));
     let others = [
-        world.join(WatchSubject::Task(id(2), "two".into())),
-        world.join(WatchSubject::Project("two".into())),
+        world.join(of_task(id(2), "two")),
+        world.join(of_project("two")),
     ];
     let claim = world.site.claim_one().await;
     assert_eq!(claim.task.id, id(1));
@@ -107,7 +108,7 @@ async fn p08_a_change_is_rendered_once_for_all_streams_of_a_project() {
     for streams in [1, 16] {
         let world = World::new(false);
         let waiters: Vec<_> = (0..streams)
-            .map(|_| world.join(WatchSubject::Project("one".into())))
+            .map(|_| world.join(of_project("one")))
             .collect();
         let renders = AtomicUsize::new(0);
         for number in 1..=3 {
@@ -148,8 +149,8 @@ async fn p08_a_change_is_rendered_once_for_all_streams_of_a_project() {
 async fn what_is_not_heard_is_found_by_a_look() {
     let world = World::new(true);
     world.site.submit(1, "one").await;
-    let own = world.join(WatchSubject::Task(id(1), "one".into()));
-    let project = world.join(WatchSubject::Project("one".into()));
+    let own = world.join(of_task(id(1), "one"));
+    let project = world.join(of_project("one"));
     let request = EndedRequest {
         project: "one".to_owned(),
         since_ms: 0,
@@ -178,7 +179,7 @@ async fn p11_an_outage_of_the_store_loses_no_change() {
 
     let world = World::new(false);
     world.site.submit(1, "one").await;
-    let waiter = world.join(WatchSubject::Task(id(1), "one".into()));
+    let waiter = world.join(of_task(id(1), "one"));
     world.plan.set(Rates {
         before_ppm: 1_000_000,
         ..Rates::default()
@@ -195,11 +196,11 @@ async fn p16_a_stop_ends_every_wait_at_once() {
     let world = World::new(false);
     world.site.submit(1, "one").await;
     let waiters = [
-        world.join(WatchSubject::Task(id(1), "one".into())),
-        world.join(WatchSubject::Project("one".into())),
+        world.join(of_task(id(1), "one")),
+        world.join(of_project("one")),
     ];
     world.stopping.cancel();
-    let late = world.join(WatchSubject::Task(id(1), "one".into()));
+    let late = world.join(of_task(id(1), "one"));
     for waiter in waiters.iter().chain([&late]) {
         let moved = tokio::time::timeout(PATIENCE, waiter.mailbox().moved()).await;
         assert!(moved.is_ok() && waiter.mailbox().is_over());
@@ -211,13 +212,13 @@ async fn changes_are_followed_while_somebody_waits() {
     let world = World::new(false);
     world.site.submit(1, "one").await;
     for _ in 0..3 {
-        let waiter = world.join(WatchSubject::Task(id(1), "one".into()));
+        let waiter = world.join(of_task(id(1), "one"));
         assert!(world.watch.hub.is_followed());
         drop(waiter);
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(!world.watch.hub.is_followed());
     }
-    let waiter = world.join(WatchSubject::Task(id(1), "one".into()));
+    let waiter = world.join(of_task(id(1), "one"));
     world.site.cancel("one", 1, RETENTION_MS).await;
     assert_eq!(next(&waiter).await, id(1));
 }

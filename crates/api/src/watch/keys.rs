@@ -1,5 +1,4 @@
-//! Who may wait, and how long: limits on waiting requests and open streams, for all and per API
-//! key, and a check that ends the waits of a key within a second of its revocation or expiry.
+//! A check that ends the waits of an API key within a second of its revocation or expiry.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,77 +9,6 @@ use kinora_contract::Clock;
 use kinora_store::KeyStore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-
-use crate::memory::LimitReached;
-
-/// Hands out permits. Clones share them.
-#[derive(Clone, Debug)]
-pub(crate) struct WaitPermits {
-    taken: Arc<Mutex<PermitCounts>>,
-    max: usize,
-    of_key_max: usize,
-}
-
-#[derive(Debug, Default)]
-struct PermitCounts {
-    all: usize,
-    by_key: HashMap<Arc<str>, usize>,
-}
-
-/// A taken permit; dropping it frees it.
-#[derive(Debug)]
-pub(crate) struct WaitPermit {
-    permits: WaitPermits,
-    key: Arc<str>,
-}
-
-impl WaitPermits {
-    pub(super) fn new(max: usize, of_key_max: usize) -> Self {
-        Self {
-            taken: Arc::default(),
-            max,
-            of_key_max,
-        }
-    }
-
-    /// Takes a permit for the key with this id.
-    pub(crate) fn acquire(&self, key: &str) -> Result<WaitPermit, LimitReached> {
-        let mut taken = self.lock();
-        let (name, own) = match taken.by_key.get_key_value(key) {
-            Some((name, own)) => (name.clone(), *own),
-            None => (key.into(), 0),
-        };
-        if own >= self.of_key_max {
-            return Err(LimitReached::Owner);
-        }
-        if taken.all >= self.max {
-            return Err(LimitReached::All);
-        }
-        taken.all += 1;
-        taken.by_key.insert(name.clone(), own + 1);
-        Ok(WaitPermit {
-            permits: self.clone(),
-            key: name,
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PermitCounts> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for WaitPermit {
-    fn drop(&mut self) {
-        let mut taken = self.permits.lock();
-        taken.all -= 1;
-        if let Some(own) = taken.by_key.get_mut(&self.key) {
-            *own -= 1;
-            if *own == 0 {
-                taken.by_key.remove(&self.key);
-            }
-        }
-    }
-}
 
 /// Pause between two checks. A store answers from memory for up to half a second.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
@@ -210,32 +138,6 @@ async fn check(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn p08_waits_are_bounded_for_all_and_for_each_key_and_come_back() {
-        let permits = WaitPermits::new(3, 2);
-        let held = [
-            permits.acquire("one").unwrap(),
-            permits.acquire("one").unwrap(),
-        ];
-        assert_eq!(permits.acquire("one").unwrap_err(), LimitReached::Owner);
-        let other = permits.acquire("two").unwrap();
-        assert_eq!(permits.acquire("two").unwrap_err(), LimitReached::All);
-        drop(other);
-        let _other = permits.acquire("two").unwrap();
-        drop(held);
-        drop(permits.acquire("one").unwrap());
-        assert_eq!(
-            permits.lock().by_key.len(),
-            1,
-            "keys without permits are forgotten"
-        );
-    }
-}
-
-#[cfg(test)]
-mod keys_tests {
     use kinora_contract::ManualClock;
     use kinora_store::EmbeddedStore;
     use kinora_store::conformance::fixtures::{NOW, actor};
