@@ -6,38 +6,12 @@ use std::sync::Arc;
 use kinora_engine::{
     ClipPlanner, Engine, EngineError, EngineKind, EngineOutput, FrameKind, KindError,
 };
-use serde::Deserialize;
 
-use crate::{Storyboard, StoryboardOptions};
+use crate::Storyboard;
+use crate::options::StoryboardKind;
 
 /// Longest mark: it has two short lines in the narrowest frame.
 const MARK_CHARS_MAX: usize = 80;
-
-/// Configuration of a storyboard engine. Omitted settings have the defaults of [`StoryboardOptions`].
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct StoryboardKind {
-    /// See [`StoryboardOptions::caption`].
-    pub caption: bool,
-    /// See [`StoryboardOptions::mark`].
-    pub mark: bool,
-    /// See [`StoryboardOptions::mark_text`].
-    pub mark_text: String,
-    /// See [`StoryboardOptions::system_fonts`].
-    pub system_fonts: bool,
-}
-
-impl Default for StoryboardKind {
-    fn default() -> Self {
-        let options = StoryboardOptions::default();
-        Self {
-            caption: options.caption,
-            mark: options.mark,
-            mark_text: options.mark_text,
-            system_fonts: options.system_fonts,
-        }
-    }
-}
 
 impl EngineKind for StoryboardKind {
     fn check(&self, confined: bool) -> Result<(), KindError> {
@@ -71,23 +45,10 @@ impl EngineKind for StoryboardKind {
 
 impl FrameKind for StoryboardKind {
     fn planner(&self, _name: &str) -> Result<Arc<dyn ClipPlanner>, KindError> {
-        Ok(Arc::new(self.storyboard()))
+        Ok(Arc::new(Storyboard::new(self.clone())))
     }
 
     fn open(&self, _name: &str) -> Result<Box<dyn Engine>, EngineError> {
-        Ok(Box::new(self.storyboard()))
-    }
-}
-
-impl StoryboardKind {
-    fn storyboard(&self) -> Storyboard {
-        Storyboard::new(StoryboardOptions {
-            // Painting is all that the engine does: every core may.
-            threads: None,
-            caption: self.caption,
-            mark: self.mark,
-            mark_text: self.mark_text.clone(),
-            system_fonts: self.system_fonts,
-        })
+        Ok(Box::new(Storyboard::new(self.clone())))
     }
 }

@@ -2,40 +2,19 @@
 //! name and place. Films do not use it.
 
 use kinora_contract::VideoSpec;
-use kinora_engine::{ClipPlanner, EngineError, JobMaterials};
+use kinora_engine::{ClipPlan, ClipPlanner, EngineError, JobMaterials};
 use tiny_skia::Transform;
 
 use crate::art::{ActMoment, SubjectColours};
+use crate::lexicon::variant_named;
 use crate::raster::colour::Rgb;
 use crate::raster::pen::Pen;
 use crate::scene::Scene;
-use crate::script::shots;
+use crate::script::{Shot, avoided, shots};
 use crate::subject::{Act, Subject};
 use crate::{Storyboard, art, caption};
 
 const GROUND: u32 = 0xdf_e8ea;
-const ACTS: &[(&str, Act)] = &[
-    ("stand", Act::Stand),
-    ("sit", Act::Sit),
-    ("sleep", Act::Sleep),
-    ("walk", Act::Walk),
-    ("run", Act::Run),
-    ("jump", Act::Jump),
-    ("dance", Act::Dance),
-    ("eat", Act::Eat),
-    ("move", Act::Move),
-    ("fly", Act::Fly),
-    ("land", Act::Land),
-    ("rise", Act::Rise),
-    ("fall", Act::Fall),
-    ("swim", Act::Swim),
-    ("open", Act::Open),
-    ("wave", Act::Wave),
-    ("play", Act::Play),
-    ("read", Act::Read),
-    ("turn", Act::Turn),
-    ("burn", Act::Burn),
-];
 
 /// The English nouns of everything that can be drawn into a scene, in the order of the catalogue.
 pub fn nouns() -> Vec<&'static str> {
@@ -52,7 +31,7 @@ pub fn portrait(noun: &str, act: Option<&str>, side: u32, time_s: f32) -> Option
     let facts = subject.facts();
     let act = match act {
         None => facts.usual,
-        Some(name) => ACTS.iter().find(|(one, _)| *one == name)?.1,
+        Some(name) => variant_named(name)?,
     };
     if side == 0 || side > 2048 {
         return None;
@@ -126,9 +105,7 @@ pub struct DrawnFigure {
 /// The clip is made from words alone.
 #[doc(hidden)]
 pub fn figures_in_frame(spec: &VideoSpec, frame: u32) -> Result<Vec<DrawnFigure>, EngineError> {
-    let clip = Storyboard::default().plan(spec, &JobMaterials::default())?;
-    let avoid = spec.negative_prompt.as_deref().unwrap_or_default();
-    let told = shots(&spec.prompt, avoid, &[clip.frames], clip.fps);
+    let (clip, told) = plan_shots(spec)?;
     let Some(shot) = told.iter().find(|shot| frame < shot.end) else {
         return Ok(Vec::new());
     };
@@ -146,15 +123,19 @@ pub fn figures_in_frame(spec: &VideoSpec, frame: u32) -> Result<Vec<DrawnFigure>
 /// The words of the prompt that the clip of `spec` draws.
 #[doc(hidden)]
 pub fn drawn_words(spec: &VideoSpec) -> Vec<String> {
-    let frames = Storyboard::default().plan(spec, &JobMaterials::default());
-    let Ok(clip) = frames else {
+    let Ok((_, told)) = plan_shots(spec) else {
         return Vec::new();
     };
-    let avoid = spec.negative_prompt.as_deref().unwrap_or_default();
-    let told = shots(&spec.prompt, avoid, &[clip.frames], clip.fps);
     told.into_iter()
         .flat_map(|shot| shot.reading.lost.drawn)
         .collect()
+}
+
+/// The clip of `spec` and its shots.
+fn plan_shots(spec: &VideoSpec) -> Result<(ClipPlan, Vec<Shot>), EngineError> {
+    let clip = Storyboard::default().plan(spec, &JobMaterials::default())?;
+    let told = shots(&spec.prompt, avoided(spec), &[clip.frames], clip.fps);
+    Ok((clip, told))
 }
 
 #[cfg(test)]

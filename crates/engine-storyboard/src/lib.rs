@@ -28,11 +28,10 @@ mod subject;
 mod warnings;
 
 pub use caption::{Watermark, not_in_watermark, watermark};
-pub use engine_kind::StoryboardKind;
 #[doc(hidden)]
 pub use inspection::{DrawnFigure, drawn_words, figures_in_frame};
 pub use inspection::{label, nouns, portrait};
-pub use options::StoryboardOptions;
+pub use options::StoryboardKind;
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{
@@ -51,12 +50,12 @@ use kinora_engine::{
 #[derive(Debug)]
 pub struct Storyboard {
     description: EngineDescription,
-    options: StoryboardOptions,
+    options: StoryboardKind,
 }
 
 impl Storyboard {
     /// An engine that works as `options` say. Cheap: nothing is loaded before the first clip.
-    pub fn new(options: StoryboardOptions) -> Self {
+    pub fn new(options: StoryboardKind) -> Self {
         let features = Features {
             text_to_video: true,
             first_frame: true,
@@ -84,7 +83,7 @@ impl Storyboard {
 
 impl Default for Storyboard {
     fn default() -> Self {
-        Self::new(StoryboardOptions::default())
+        Self::new(StoryboardKind::default())
     }
 }
 

@@ -1,11 +1,16 @@
-//! The settings of a storyboard.
+//! The settings of the storyboard as an operator writes them.
 
 use std::num::NonZeroUsize;
 
-/// Settings of a [`crate::Storyboard`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoryboardOptions {
-    /// Threads that paint frames of one clip; `None` takes one per core. A clip is the same with any number.
+use serde::Deserialize;
+
+/// Settings of a [`crate::Storyboard`]; omitted ones have their defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoryboardKind {
+    /// Threads that paint frames of one clip; `None`, as always in the service, takes one per core. A clip is the
+    /// same with any number.
+    #[serde(skip)]
     pub threads: Option<NonZeroUsize>,
     /// Whether the words of the prompt are shown as captions.
     pub caption: bool,
@@ -18,7 +23,7 @@ pub struct StoryboardOptions {
     pub system_fonts: bool,
 }
 
-impl Default for StoryboardOptions {
+impl Default for StoryboardKind {
     fn default() -> Self {
         Self {
             threads: None,

@@ -1,6 +1,8 @@
 //! From a prompt to shots: where it is cut (numbered shots, sentences, "then" and "cut to"), how long each part stays,
 //! and what each one says. It decides times and words; it paints nothing.
 
+use kinora_contract::VideoSpec;
+
 use crate::lexicon::{Reading, language_of, read_as};
 use crate::subject::Subject;
 
@@ -48,6 +50,11 @@ impl Shot {
         later.reading.roles.retain(|role| !role.subject.is_orb());
         Some(later)
     }
+}
+
+/// The words for things that `spec` excludes.
+pub(crate) fn avoided(spec: &VideoSpec) -> &str {
+    spec.negative_prompt.as_deref().unwrap_or_default()
 }
 
 /// The parts of a prompt that want a shot each; never empty.

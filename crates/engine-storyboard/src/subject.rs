@@ -1,6 +1,8 @@
 //! The catalogue of subjects: one row for everything that can be drawn into a scene, with its body,
 //! support, usual action, home, size, speed and colour. It draws nothing.
 
+use serde::Deserialize;
+
 use crate::lexicon::Place;
 use crate::raster::colour::Rgb;
 
@@ -17,6 +19,14 @@ pub(crate) enum BodyKind {
     Building,
     Plant,
     Thing,
+}
+
+impl BodyKind {
+    /// Whether it is the body of a person or an animal.
+    pub(crate) fn lives(self) -> bool {
+        use BodyKind::{Bird, Insect, Person, Quadruped, Swimmer};
+        matches!(self, Person | Quadruped | Bird | Swimmer | Insect)
+    }
 }
 
 /// Support of a subject in a scene.
@@ -40,7 +50,8 @@ pub(crate) enum Stance {
 }
 
 /// Action of a subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Act {
     /// Is there: breathes, looks around, sways.
     Stand,

@@ -8,14 +8,12 @@ use kinora_engine::FrameJob;
 
 use crate::caption;
 use crate::edit::remake::Remake;
-use crate::lexicon::{
-    Language, LostWords, Reading, is_supported, language_of, shape_words, word_for,
-};
-use crate::options::StoryboardOptions;
+use crate::lexicon::{Language, LostWords, Reading, language_of, shape_words, word_for};
+use crate::options::StoryboardKind;
 use crate::places::FigureShortage;
 use crate::revise::{EditChange, removed_words};
 use crate::scene::shortages;
-use crate::script::{beats_read, shots};
+use crate::script::{avoided, beats_read, shots};
 
 /// Maximum number of words in a warning.
 const WORDS_MAX: usize = 12;
@@ -29,7 +27,7 @@ const LISTED_MAX: usize = 20;
 pub(crate) fn collect(
     spec: &VideoSpec,
     job: Option<&FrameJob<'_>>,
-    options: &StoryboardOptions,
+    options: &StoryboardKind,
 ) -> Vec<Warning> {
     // Captions may lack characters in any clip; what is not drawn depends on what the clip is made
     // of.
@@ -87,14 +85,13 @@ fn edit_warnings(job: &FrameJob<'_>, language: Language) -> Vec<Warning> {
         &deduplicated([asked, removed, lost.missed].concat()),
         quoted,
     );
-    let message = named.map(|named| {
-        let message = format!(
+    let warning = named.map(|named| {
+        not_drawn(format!(
             "The storyboard engine changes light, colours and weather of a video that it did not make from words \
              itself, and keeps every shape: it changed nothing for {named}."
-        );
-        Warning::new(WarningCode::NotDrawn, message)
+        ))
     });
-    message.into_iter().collect()
+    warning.into_iter().collect()
 }
 
 /// Message for a clip that shows the client's pictures: the words add nothing to them.
@@ -108,15 +105,11 @@ fn unpainted(spec: &VideoSpec) -> Option<String> {
 /// Message for a prompt in a language without a word file.
 fn unread(spec: &VideoSpec, language: Language) -> Option<String> {
     let has_words = spec.prompt.chars().any(char::is_alphabetic);
-    (!is_supported(language) && has_words).then(|| {
+    (language == Language::Other && has_words).then(|| {
         "The storyboard engine does not read the language of the prompt: it is shown as a caption, and nothing was \
          drawn for its words."
             .to_owned()
     })
-}
-
-fn avoided(spec: &VideoSpec) -> &str {
-    spec.negative_prompt.as_deref().unwrap_or_default()
 }
 
 /// The warnings for the words of `lost`, and for `short`, figures that are left out.
@@ -225,7 +218,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// The characters of the prompt that captions leave out, if there are captions.
-fn characters_not_set(spec: &VideoSpec, options: &StoryboardOptions) -> Vec<Warning> {
+fn characters_not_set(spec: &VideoSpec, options: &StoryboardKind) -> Vec<Warning> {
     let edit = spec.edit.as_ref();
     // At strength 0.0 the source's frames are returned as they are, without new captions.
     let is_faint = edit.is_some_and(|edit| edit.strength <= 0.0);

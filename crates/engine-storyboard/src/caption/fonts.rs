@@ -1,11 +1,10 @@
 //! Chooses the font of each character: built-in fonts in a fixed order, then system fonts, whose folders it reads at the
 //! first character that needs them and never again. It shapes nothing and replaces no character by another.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::{fs, ptr};
 
 use harfrust::{Font, Script, unicode};
 use icu_segmenter::GraphemeClusterSegmenter;
@@ -189,11 +188,6 @@ pub(super) fn clusters(text: &str) -> impl Iterator<Item = &str> {
     pairs.filter_map(|(start, end)| text.get(start..end))
 }
 
-/// Whether both references point to the same font.
-pub(super) fn same(one: &'static Font, other: &'static Font) -> bool {
-    ptr::eq(one, other)
-}
-
 /// The usual folders of Linux, macOS and Windows.
 const FOLDERS: [&str; 5] = [
     "/usr/local/share/fonts",
@@ -368,6 +362,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::ptr;
+
     use super::*;
 
     #[test]
@@ -382,7 +378,7 @@ mod tests {
             let font = fonts.font_of(cluster);
             built_in()
                 .iter()
-                .position(|one| font.is_some_and(|font| same(font, one)))
+                .position(|one| font.is_some_and(|font| ptr::eq(font, one)))
         };
         let found: Vec<_> = [
             "a",
@@ -410,7 +406,7 @@ mod tests {
     fn quotation_marks_are_as_wide_as_the_text_around_them() {
         let is_cjk = |text: &str| {
             let font = FontChoice::new(text, false).font_of("“");
-            font.is_some_and(|font| same(font, &built_in()[CJK]))
+            font.is_some_and(|font| ptr::eq(font, &built_in()[CJK]))
         };
         assert!(is_cjk("他说“你好”"));
         assert!(!is_cjk("He says “hello”"));

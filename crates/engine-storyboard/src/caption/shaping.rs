@@ -2,6 +2,7 @@
 //! the Unicode bidirectional algorithm (UAX #9). Lengths are in ems; lines are broken elsewhere.
 
 use std::ops::Range;
+use std::ptr;
 
 use harfrust::{
     Buffer, BufferFlags, Direction, Font, GlyphId, Language, Script, ShapeOptions, ShaperFont,
@@ -9,7 +10,7 @@ use harfrust::{
 };
 use unicode_bidi::{BidiInfo, Level};
 
-use super::fonts::{FontChoice, font_parts, is_silent, same};
+use super::fonts::{FontChoice, font_parts, is_silent};
 
 /// A placed glyph: its font and pen position in ems from the left end of the line's baseline, `y` upwards.
 #[derive(Clone, Copy)]
@@ -85,7 +86,7 @@ fn runs(text: &str, fonts: FontChoice) -> Vec<GlyphRun> {
             continue;
         };
         match last
-            .filter(|run| run.level == level && same(run.font, font))
+            .filter(|run| run.level == level && ptr::eq(run.font, font))
             .and_then(|run| Some((shared_script(run.script, script)?, run)))
         {
             Some((script, run)) => {

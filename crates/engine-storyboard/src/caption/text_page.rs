@@ -65,14 +65,10 @@ pub(super) fn line_width(stage: Size) -> f32 {
 
 /// The area of a frame for letters, pixels: left, top, right, bottom.
 fn title_safe_area(frame: Size) -> [usize; 4] {
-    let (across, down) = (margin_pixels(frame.width), margin_pixels(frame.height));
+    let [across, down] =
+        [frame.width, frame.height].map(|side| (side as f32 * MARGIN).ceil() as usize);
     let (width, height) = (frame.width as usize, frame.height as usize);
     [across, down, width - across, height - down]
-}
-
-/// Pixels that stay free at each end of a side.
-fn margin_pixels(side: u32) -> usize {
-    (side as f32 * MARGIN).ceil() as usize
 }
 
 /// Lines below each other, and the box around them in pixels.
@@ -275,10 +271,9 @@ impl TextPage {
 
     /// The page, unless a frame has no room for it.
     fn within(self, frame: Size) -> Option<Self> {
-        let height = self.pixels.len() / (self.width * 4).max(1);
         let [left, top, right, bottom] = title_safe_area(frame);
         let across = self.left >= left && self.left + self.width <= right;
-        (across && self.top >= top && self.top + height <= bottom).then_some(self)
+        (across && self.top >= top && self.bottom() <= bottom).then_some(self)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kinora_contract::VideoSpec;
+use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{ClipPlan, FrameJob, JobMaterials, RgbPicture};
 
 use super::frame_source::{CanvasPool, FrameSource, MixCourse, TakeMoment};
@@ -15,7 +15,7 @@ use crate::caption::{Caption, CaptionText, TextPage};
 use crate::edit::EditSource;
 use crate::edit::restyle::{self, OldLetters, Restyle};
 use crate::lexicon::{Hour, Reading};
-use crate::options::StoryboardOptions;
+use crate::options::StoryboardKind;
 use crate::raster::canvas::Canvas;
 use crate::raster::colour::smooth;
 use crate::revise::{self, EditChange};
@@ -23,7 +23,7 @@ use crate::rng::{Rng, hash};
 use crate::scene::camera::FramePulse;
 use crate::scene::palette::Palette;
 use crate::scene::{Scene, palette};
-use crate::script::Shot;
+use crate::script::{Shot, avoided};
 use crate::sound::{SoundTrack, samples};
 
 /// Number of frames of a draft that share one painted frame.
@@ -44,8 +44,10 @@ pub(crate) struct ClipPainter<'a> {
     /// The source material it paints from.
     pub(crate) source: EditSource<'a>,
     old_letters: LazySlot<OldLetters>,
-    letters: ClipLetters<'a>,
-    options: &'a StoryboardOptions,
+    /// One for each text line.
+    captions: Vec<LazySlot<Caption>>,
+    mark: Option<TextPage>,
+    options: &'a StoryboardKind,
     swell: SoundSwell,
     ends: ClipEnds,
     /// Strength of the edit, 0.0 to 1.0; 1.0 if there is none.
@@ -64,7 +66,7 @@ impl<'a> ClipPainter<'a> {
     /// The film of `job` over `ground`.
     pub(crate) fn new(
         job: &FrameJob<'a>,
-        options: &'a StoryboardOptions,
+        options: &'a StoryboardKind,
         ground: EditSource<'a>,
     ) -> Self {
         let FrameJob {
@@ -74,15 +76,13 @@ impl<'a> ClipPainter<'a> {
             ..
         } = *job;
         let reel = ClipSchedule::new(job, &ground);
-        let swell = match &ground {
-            EditSource::Remade(_) | EditSource::Observed(_) => SoundSwell::default(),
+        let track = match &ground {
+            EditSource::Remade(_) | EditSource::Observed(_) => None,
             EditSource::None => {
                 SoundTrack::from_sounds(&materials.audios, samples(clip.frames, clip.fps))
-                    .map_or_else(SoundSwell::default, |track| {
-                        SoundSwell::from_sound(&track, clip.frames, clip.fps)
-                    })
             }
         };
+        let swell = track.map(|track| SoundSwell::from_sound(&track, clip.frames, clip.fps));
         Self {
             spec,
             materials,
@@ -90,10 +90,11 @@ impl<'a> ClipPainter<'a> {
             sets: slots(reel.takes.len()),
             source: ground,
             old_letters: LazySlot::default(),
-            letters: ClipLetters::new(spec, options, clip, reel.lines.len()),
+            captions: slots(reel.lines.len()),
+            mark: mark(spec, options, clip.size),
             options,
             schedule: reel,
-            swell,
+            swell: swell.unwrap_or_default(),
             ends: ClipEnds::new(materials, clip),
             strength: spec
                 .edit
@@ -215,11 +216,7 @@ impl<'a> ClipPainter<'a> {
     fn restyle(&self, shot: &Shot, mean: f32) -> Restyle {
         let (spec, clip) = (self.spec, self.clip);
         let air = match self.schedule.lines.len() {
-            1 => EditChange::read(
-                &spec.prompt,
-                spec.negative_prompt.as_deref().unwrap_or_default(),
-            )
-            .air(),
+            1 => EditChange::read(&spec.prompt, avoided(spec)).air(),
             _ => revise::air(&shot.reading),
         };
         let weather = restyle::has_visible_weather(&air).then(|| {
@@ -287,7 +284,11 @@ impl<'a> ClipPainter<'a> {
                 release(&self.sets[index]);
             }
         }
-        self.letters.strike(&self.schedule.lines, frame);
+        for (line, caption) in self.schedule.lines.iter().zip(&self.captions) {
+            if line.end <= frame {
+                release(caption);
+            }
+        }
     }
 
     /// Draws take `index` at `frame` of the clip; returns the darkness of its corners.
@@ -368,19 +369,33 @@ impl<'a> ClipPainter<'a> {
         canvas.finish(vignette * ink, light, rgb);
     }
 
-    /// Lays caption and mark over the picture. Pictures of the caller's take no mark.
+    /// Lays caption and mark over the picture, each if the options enable it. Pictures of the caller's take no mark.
     fn draw_letters(&self, frame: u32, index: usize, ink: f32, canvas: &mut Canvas) {
         // Of an edit that changes most, the words are wholly there.
-        let caption = ink * smooth(0.0, 0.6, self.strength);
-        let lines = &self.schedule.lines;
-        self.letters
-            .draw_captions(lines, frame, caption, canvas, |line| {
-                self.boxes_to_avoid(line)
-            });
-        if self.frame_source(index).is_painted() {
-            self.letters.draw_mark(ink, canvas);
+        let opacity = ink * smooth(0.0, 0.6, self.strength);
+        for (line, caption) in self.schedule.lines.iter().zip(&self.captions) {
+            if self.options.caption && (line.start..line.end).contains(&frame) {
+                get_or_make(caption, || self.caption(line)).draw(frame, opacity, canvas);
+            }
+        }
+        if let Some(mark) = &self.mark
+            && self.frame_source(index).is_painted()
+        {
+            mark.draw(canvas, ink);
         }
     }
+
+    fn caption(&self, line: &Shot) -> Caption {
+        let words = CaptionText {
+            text: &line.text,
+            span: (line.start, line.end),
+            avoid: &self.boxes_to_avoid(line),
+            below: self.mark.as_ref().map_or(0, TextPage::bottom),
+            system_fonts: self.options.system_fonts,
+        };
+        Caption::new(&words, self.clip.size, self.clip.fps)
+    }
+
     /// Boxes that the caption of `line` must not cover: what may be a face in the pictures that show meanwhile, at
     /// the line's beginning, middle and end.
     fn boxes_to_avoid(&self, line: &Shot) -> Vec<[f32; 4]> {
@@ -413,80 +428,14 @@ impl<'a> ClipPainter<'a> {
     }
 }
 
-/// Captions and mark of a clip, each only if the options enable it.
-#[derive(Debug)]
-struct ClipLetters<'a> {
-    options: &'a StoryboardOptions,
-    clip: ClipPlan,
-    /// One for each line.
-    captions: Vec<LazySlot<Caption>>,
-    mark: Option<TextPage>,
-}
-
-impl<'a> ClipLetters<'a> {
-    /// The letters of a clip of so many `lines`.
-    fn new(spec: &VideoSpec, options: &'a StoryboardOptions, clip: ClipPlan, lines: usize) -> Self {
-        let draft = if spec.draft { "DRAFT · " } else { "" };
-        let mark = if options.mark {
-            let text = options.mark_text.replace("{seed}", &spec.seed.to_string());
-            TextPage::mark(&format!("{draft}{text}"), clip.size, options.system_fonts)
-        } else {
-            None
-        };
-        Self {
-            options,
-            clip,
-            captions: slots(lines),
-            mark,
-        }
+/// The mark of painted frames, if the options enable it.
+fn mark(spec: &VideoSpec, options: &StoryboardKind, size: Size) -> Option<TextPage> {
+    if !options.mark {
+        return None;
     }
-
-    /// Lays the caption of `frame` over the picture. `avoid` gives the boxes that the caption of a line must not
-    /// cover: left, top, right and bottom as shares of the frame.
-    fn draw_captions(
-        &self,
-        lines: &[Shot],
-        frame: u32,
-        ink: f32,
-        canvas: &mut Canvas,
-        avoid: impl Fn(&Shot) -> Vec<[f32; 4]>,
-    ) {
-        if !self.options.caption {
-            return;
-        }
-        for (line, caption) in lines.iter().zip(&self.captions) {
-            if (line.start..line.end).contains(&frame) {
-                get_or_make(caption, || self.caption(line, &avoid(line))).draw(frame, ink, canvas);
-            }
-        }
-    }
-
-    fn caption(&self, line: &Shot, avoid: &[[f32; 4]]) -> Caption {
-        let words = CaptionText {
-            text: &line.text,
-            span: (line.start, line.end),
-            avoid,
-            below: self.mark.as_ref().map_or(0, TextPage::bottom),
-            system_fonts: self.options.system_fonts,
-        };
-        Caption::new(&words, self.clip.size, self.clip.fps)
-    }
-
-    /// Lays the mark over a picture, which must be a painted one.
-    fn draw_mark(&self, ink: f32, canvas: &mut Canvas) {
-        if let Some(mark) = &self.mark {
-            mark.draw(canvas, ink);
-        }
-    }
-
-    /// Releases the captions that no frame from `frame` on needs.
-    fn strike(&self, lines: &[Shot], frame: u32) {
-        for (line, caption) in lines.iter().zip(&self.captions) {
-            if line.end <= frame {
-                release(caption);
-            }
-        }
-    }
+    let draft = if spec.draft { "DRAFT · " } else { "" };
+    let text = options.mark_text.replace("{seed}", &spec.seed.to_string());
+    TextPage::mark(&format!("{draft}{text}"), size, options.system_fonts)
 }
 
 /// A shared value that is made at its first use and released after its last.
@@ -521,24 +470,16 @@ const FALL_S: f32 = 0.16;
 struct SoundSwell(Vec<f32>);
 
 impl SoundSwell {
-    /// Follows the loudness of `track`.
+    /// Follows the loudness of `track`, relative to its highest.
     fn from_sound(track: &SoundTrack, frames: u32, fps: u32) -> Self {
-        Self::from_levels(
-            (0..frames)
-                .map(|frame| {
-                    let (from, to) = (samples(frame, fps) * 2, samples(frame + 1, fps) * 2);
-                    let pcm = track.pcm();
-                    let part = &pcm[from.min(pcm.len())..to.min(pcm.len())];
-                    let power: f32 = part.iter().map(|sample| sample * sample).sum();
-                    (power / part.len().max(1) as f32).sqrt()
-                })
-                .collect(),
-            fps,
-        )
-    }
-
-    /// Follows any level of 0.0 or more, one per frame, relative to the highest.
-    fn from_levels(mut levels: Vec<f32>, fps: u32) -> Self {
+        let pcm = track.pcm();
+        let loudness = |frame| {
+            let (from, to) = (samples(frame, fps) * 2, samples(frame + 1, fps) * 2);
+            let part = &pcm[from.min(pcm.len())..to.min(pcm.len())];
+            let power: f32 = part.iter().map(|sample| sample * sample).sum();
+            (power / part.len().max(1) as f32).sqrt()
+        };
+        let mut levels: Vec<f32> = (0..frames).map(loudness).collect();
         let most = levels.iter().copied().fold(1e-6, f32::max);
         // The share of a distance that is left after one frame, if half of it is left after
         // `half_s`.

@@ -9,8 +9,9 @@ use crate::caption::faces;
 use crate::edit::restyle::Restyle;
 use crate::raster::canvas::Canvas;
 use crate::raster::colour::smooth;
+use crate::raster::resample::RowScratch;
+use crate::scene::Scene;
 use crate::scene::camera::FramePulse;
-use crate::scene::{Scene, SceneScratch};
 use crate::script::Shot;
 
 /// Darkness of the corners of given pictures, 0.0 to 1.0.
@@ -62,7 +63,7 @@ pub(crate) struct TakeMoment<'a> {
 /// One painter's working memory: sets borrow what they need and give it back.
 #[derive(Debug, Default)]
 pub(crate) struct CanvasPool {
-    bench: SceneScratch,
+    scratch: RowScratch,
     spares: Vec<Canvas>,
 }
 
@@ -164,7 +165,7 @@ impl FrameSource {
         } = moment;
         match self {
             Self::Painted(scene) => {
-                scene.draw(time_s, pulse, canvas, &mut desk.bench);
+                scene.draw(time_s, pulse, canvas, &mut desk.scratch);
                 return scene.vignette();
             }
             Self::Photo(photo) => photo.draw(share, grade, pulse, canvas),
@@ -175,14 +176,9 @@ impl FrameSource {
             }
             Self::Edited(restyle) => {
                 let mut second = desk.take_canvas(canvas);
-                let bench = &mut desk.bench;
-                restyle.draw(
-                    source.unwrap_or_default(),
-                    time_s,
-                    canvas,
-                    &mut second,
-                    bench,
-                );
+                let scratch = &mut desk.scratch;
+                let frame = source.unwrap_or_default();
+                restyle.draw(frame, time_s, canvas, &mut second, scratch);
                 desk.spares.push(second);
                 return 0.0;
             }

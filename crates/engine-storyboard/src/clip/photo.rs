@@ -45,7 +45,7 @@ impl PhotoView {
     /// The way `(from, to)` for a picture that is shown whole: straight in or out, and gently,
     /// so that its surround stays even.
     pub(crate) fn straight((from, to): (Self, Self)) -> (Self, Self) {
-        let (from, to) = (gentle(from), gentle(to));
+        let [from, to] = [from, to].map(|look| Self::new(0.0, 0.0, 1.0 + (look.zoom - 1.0) * 0.4));
         if from == to {
             (Self::REST, to)
         } else {
@@ -56,7 +56,8 @@ impl PhotoView {
     /// The way `(from, to)` for a picture that is cut above and below: a little higher, where
     /// heads are.
     pub(crate) fn raised((from, to): (Self, Self)) -> (Self, Self) {
-        (higher(from), higher(to))
+        let [from, to] = [from, to].map(|look| Self::new(look.across, look.down - 0.5, look.zoom));
+        (from, to)
     }
 
     /// End of a move that begins at rest, as the words ask or by chance.
@@ -107,16 +108,6 @@ impl PhotoView {
             _ => (Self::REST, Self::new(side, tilt, near)),
         }
     }
-}
-
-/// The view moved up.
-fn higher(look: PhotoView) -> PhotoView {
-    PhotoView::new(look.across, look.down - 0.5, look.zoom)
-}
-
-/// The middle of the picture, with less than half of the zoom.
-fn gentle(look: PhotoView) -> PhotoView {
-    PhotoView::new(0.0, 0.0, 1.0 + (look.zoom - 1.0) * 0.4)
 }
 
 /// A picture with its camera.
@@ -562,10 +553,10 @@ impl PhotoMorph {
         Self {
             first,
             last,
-            mask: PatchField::new(width, height, |place| {
+            mask: PatchField::new(width, height, |x, y| {
                 // Low noise around the middle: broad patches turn early or late, hardly any at the
                 // very ends.
-                let patches = cloudy(seed, place.x * 1.8, place.y * 1.8, 2);
+                let patches = cloudy(seed, x * 1.8, y * 1.8, 2);
                 (0.5 + patches * 0.75).clamp(0.0, 1.0)
             }),
         }
@@ -619,25 +610,16 @@ struct PatchField {
     height: usize,
 }
 
-/// A place in a frame, in shares of its shorter side.
-#[derive(Clone, Copy, Debug)]
-struct FramePoint {
-    x: f32,
-    y: f32,
-}
-
 impl PatchField {
-    fn new(width: usize, height: usize, value: impl Fn(FramePoint) -> f32) -> Self {
+    /// The values at places `(x, y)` in shares of the frame's shorter side.
+    fn new(width: usize, height: usize, value: impl Fn(f32, f32) -> f32) -> Self {
         let short = width.min(height) as f32;
         let pitch = (PITCH * short / 720.0).max(1.0);
         let [columns, rows] = [width, height].map(|side| (side as f32 / pitch).ceil() as usize + 1);
         let values = (0..columns * rows).map(|index| {
             let across = (index % columns) as f32 / (columns - 1) as f32;
             let down = (index / columns) as f32 / (rows - 1) as f32;
-            value(FramePoint {
-                x: across * width as f32 / short,
-                y: down * height as f32 / short,
-            })
+            value(across * width as f32 / short, down * height as f32 / short)
         });
         Self {
             values: values.collect(),
@@ -672,7 +654,7 @@ mod tests {
 
     #[test]
     fn values_are_read_between_their_places() {
-        let field = PatchField::new(320, 180, |place| place.x + 10.0 * place.y);
+        let field = PatchField::new(320, 180, |x, y| x + 10.0 * y);
         for y in [0, 1, 90, 179] {
             let row: Vec<f32> = field.row(y).collect();
             assert_eq!(row.len(), 320);

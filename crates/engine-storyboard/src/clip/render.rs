@@ -1,13 +1,14 @@
 //! Makes the frames of a job in order: several threads paint, one delivers. Memory stays bounded:
 //! every painter holds at most one finished frame, and a set is dropped after its last frame.
 
+use std::num::NonZero;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use super::clip_painter::ClipPainter;
 use crate::edit::remake::Remake;
 use crate::edit::{EditSource, SourceFrames as SourceReel};
-use crate::options::StoryboardOptions;
+use crate::options::StoryboardKind;
 use crate::sound::{ClipSound, samples};
 use kinora_engine::{ClipSink, EngineError, FrameJob, JobControl, SourceVideo, WorkStage};
 
@@ -27,27 +28,6 @@ struct PainterChannels {
     out: SyncSender<Vec<u8>>,
     spent: Receiver<Vec<u8>>,
     sources: Receiver<Vec<u8>>,
-}
-
-fn painter_channels() -> (PainterLane, PainterChannels) {
-    // A painter holds one finished frame and paints another: with a slow sink it blocks, and memory
-    // is bounded by the number of painters.
-    let (out, frames) = sync_channel(1);
-    // Buffers go back to their painter, which fills them again instead of allocating.
-    let (spent, back) = sync_channel(2);
-    // Room for one being painted, one waiting and one more: feeding never blocks.
-    let (sources, needed) = sync_channel(3);
-    let lane = PainterLane {
-        frames,
-        spent,
-        sources,
-    };
-    let seat = PainterChannels {
-        out,
-        spent: back,
-        sources: needed,
-    };
-    (lane, seat)
 }
 
 /// Paints runs `first`, `first + step`, … until the last one, or until the receiver is gone.
@@ -87,7 +67,7 @@ fn paint_runs(
 /// Makes the clip of `job`.
 pub(crate) fn make_clip(
     job: &FrameJob<'_>,
-    options: &StoryboardOptions,
+    options: &StoryboardKind,
     sink: &mut dyn ClipSink,
     control: &JobControl,
 ) -> Result<(), EngineError> {
@@ -110,25 +90,37 @@ pub(crate) fn make_clip(
 fn paint_all(
     film: &ClipPainter<'_>,
     job: &FrameJob<'_>,
-    options: &StoryboardOptions,
+    options: &StoryboardKind,
     reel: Option<SourceReel>,
     sink: &mut dyn ClipSink,
     control: &JobControl,
 ) -> Result<(), EngineError> {
     let threads = options
         .threads
-        .map_or_else(
-            || thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            std::num::NonZero::get,
-        )
-        .clamp(1, WORKERS_MAX);
+        .or_else(|| thread::available_parallelism().ok());
+    let threads = threads.map_or(1, NonZero::get).min(WORKERS_MAX);
     let blends = reel.is_some();
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut painters = Vec::new();
         for first in 0..threads {
-            let (lane, seat) = painter_channels();
-            lanes.push(lane);
+            // A painter holds one finished frame and paints another: with a slow sink it blocks, and
+            // memory is bounded by the number of painters.
+            let (out, frames) = sync_channel(1);
+            // Buffers go back to their painter, which fills them again instead of allocating.
+            let (spent, back) = sync_channel(2);
+            // Room for one being painted, one waiting and one more: feeding never blocks.
+            let (sources, needed) = sync_channel(3);
+            lanes.push(PainterLane {
+                frames,
+                spent,
+                sources,
+            });
+            let seat = PainterChannels {
+                out,
+                spent: back,
+                sources: needed,
+            };
             painters
                 .push(scope.spawn(move || paint_runs(film, first as u32, threads, blends, &seat)));
         }
@@ -153,7 +145,7 @@ fn failed() -> EngineError {
 /// Delivers an edit of strength 0.0: the source's frames, byte for byte.
 fn copy_source(
     job: &FrameJob<'_>,
-    options: &StoryboardOptions,
+    options: &StoryboardKind,
     source: &dyn SourceVideo,
     sink: &mut dyn ClipSink,
     control: &JobControl,

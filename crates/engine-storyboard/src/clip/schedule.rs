@@ -6,7 +6,7 @@ use kinora_engine::{ClipPlan, FrameJob, JobMaterials};
 
 use crate::edit::EditSource;
 use crate::raster::colour::smooth;
-use crate::script::{Shot, dissolve_frames, merge_lines, shots};
+use crate::script::{Shot, avoided, dissolve_frames, merge_lines, shots};
 
 /// The content of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,7 @@ impl ClipSchedule {
             EditSource::Observed(rhythm) => rhythm.ends.as_slice(),
             EditSource::None | EditSource::Remade(_) => &whole[..],
         };
-        let avoid = spec.negative_prompt.as_deref().unwrap_or_default();
-        let told = shots(&spec.prompt, avoid, ends, clip.fps);
+        let told = shots(&spec.prompt, avoided(spec), ends, clip.fps);
         let images = job.materials.images.len();
         let takes = match &spec.inputs {
             // One take for the whole clip: the way from the first frame to the last has no cuts,
@@ -75,9 +74,7 @@ impl ClipSchedule {
             lines: merge_lines(told),
         }
     }
-}
 
-impl ClipSchedule {
     /// The shots for the sound: the painted ones, otherwise the text lines.
     pub(crate) fn sound_shots(&self) -> Vec<Shot> {
         let painted = self

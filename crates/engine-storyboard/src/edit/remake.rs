@@ -9,7 +9,7 @@ use crate::lexicon::Reading;
 use crate::places::FigureShortage;
 use crate::revise::EditChange;
 use crate::scene::{scene_setting, shortages};
-use crate::script::{Shot, merge_lines, shots};
+use crate::script::{Shot, avoided, merge_lines, shots};
 use crate::sound::ClipSound;
 use kinora_engine::{ClipPlan, FrameJob};
 
@@ -40,10 +40,6 @@ struct RemakeVersion {
     share: f32,
 }
 
-fn negative_prompt(spec: &VideoSpec) -> &str {
-    spec.negative_prompt.as_deref().unwrap_or_default()
-}
-
 impl<'a> Remake<'a> {
     /// The remake of `job`'s source; `None` if this engine did not make it from words alone, or if
     /// the edit brings pictures.
@@ -68,12 +64,7 @@ impl<'a> Remake<'a> {
         {
             return None;
         }
-        let shots = shots(
-            &first.prompt,
-            negative_prompt(first),
-            &[clip.frames],
-            clip.fps,
-        );
+        let shots = shots(&first.prompt, avoided(first), &[clip.frames], clip.fps);
         let mut made = Self {
             versions: vec![RemakeVersion {
                 readings: shots.iter().map(|shot| shot.reading.clone()).collect(),
@@ -91,7 +82,7 @@ impl<'a> Remake<'a> {
     fn edit(&mut self, link: &VideoSpec) {
         let strength = link.edit.as_ref().map_or(1.0, |edit| edit.strength);
         let strength = strength.clamp(0.0, 1.0) as f32;
-        let change = EditChange::read(&link.prompt, negative_prompt(link));
+        let change = EditChange::read(&link.prompt, avoided(link));
         self.before = std::mem::take(&mut self.versions);
         // Things come, go and change sooner than the light: half a boat looks wrong, half a night is dusk.
         let things = (strength / THINGS_STRENGTH).min(1.0);

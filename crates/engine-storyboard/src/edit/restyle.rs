@@ -10,11 +10,12 @@ use crate::caption::{Caption, CaptionText};
 use crate::lexicon::{Hour, Mood, Reading, Weather};
 use crate::raster::canvas::{Canvas, FULL};
 use crate::raster::colour::Rgb;
+use crate::raster::resample::RowScratch;
 use crate::rng::Rng;
+use crate::scene::Scene;
 use crate::scene::camera::FramePulse;
 use crate::scene::palette::Palette;
-use crate::scene::{Scene, SceneScratch};
-use crate::script::{merge_lines, shots};
+use crate::script::{avoided, merge_lines, shots};
 
 /// Share of the new colours in the light; the rest of it stays white.
 const TINT: f32 = 0.75;
@@ -81,7 +82,7 @@ impl Restyle {
         time_s: f32,
         canvas: &mut Canvas,
         second: &mut Canvas,
-        bench: &mut SceneScratch,
+        scratch: &mut RowScratch,
     ) {
         if self.strength <= 0.0 {
             return copy_frame(rgb, canvas);
@@ -89,7 +90,7 @@ impl Restyle {
         self.apply_grade(rgb, canvas);
         self.letters.erase(frame, canvas, second);
         if let Some(weather) = &self.weather {
-            weather.draw(time_s, FramePulse::CALM, canvas, bench);
+            weather.draw(time_s, FramePulse::CALM, canvas, scratch);
         }
         if self.strength < 1.0 {
             copy_frame(rgb, second);
@@ -260,8 +261,7 @@ impl OldLetters {
         system_fonts: bool,
     ) -> Self {
         let lines = script.iter().flat_map(|link| {
-            let avoid = link.negative_prompt.as_deref().unwrap_or_default();
-            merge_lines(shots(&link.prompt, avoid, &[clip.frames], clip.fps))
+            merge_lines(shots(&link.prompt, avoided(link), &[clip.frames], clip.fps))
         });
         Self(
             lines

@@ -1,10 +1,10 @@
 //! Assigns numbers, colours, sizes and actions to the subjects near them, passes the colour of clothes to their wearer, and
 //! merges mentions that describe one figure. It uses the word order of each language and parses no grammar.
 
-use super::Meaning;
 use super::language::Language;
 use super::reading::{BoundWords, ColourTint, Mention, Role, possible_act};
 use super::scan::{ScanItem, WordToken};
+use super::{Meaning, is_one_of};
 use crate::raster::colour::Rgb;
 use crate::subject::{Act, BodyKind, Stance, Subject};
 
@@ -17,23 +17,15 @@ const NEAR: usize = 4;
 /// Maximum number of tokens between a subject and its action.
 const DOES: usize = 9;
 
-/// The subjects that an item names; a family names three.
-fn subjects(item: &ScanItem) -> impl Iterator<Item = Subject> + '_ {
-    item.meanings.iter().filter_map(|meaning| match meaning {
-        Meaning::Subject(subject) if !item.denied => Some(*subject),
-        _ => None,
-    })
-}
-
 pub(super) fn bind(items: &[ScanItem], text: &TokenText<'_>) -> BoundWords {
     let mut bound = BoundWords::default();
     for (index, item) in items.iter().enumerate() {
-        let mentions = subjects(item).map(|subject| mention(subject, item, index));
+        let mentions = item.subjects().map(|subject| mention(subject, item, index));
         bound.mentions.extend(mentions);
     }
     // Numbers, sizes and colours first: actions look at the mentions as they are then.
     for index in 0..items.len() {
-        if items[index].denied || subjects(&items[index]).next().is_some() {
+        if items[index].denied || items[index].subject().is_some() {
             continue;
         }
         for meaning in items[index].meanings.clone() {
@@ -52,13 +44,7 @@ pub(super) fn bind(items: &[ScanItem], text: &TokenText<'_>) -> BoundWords {
         }
     }
     for index in 0..items.len() {
-        let act = items[index]
-            .meanings
-            .iter()
-            .find_map(|meaning| match meaning {
-                Meaning::Act(act) => Some(*act),
-                _ => None,
-            });
+        let act = items[index].meanings.iter().find_map(Meaning::act);
         if let Some(act) = act.filter(|_| !items[index].denied) {
             bound.assign_act(items, index, act, text);
         }
@@ -94,17 +80,12 @@ fn mention(subject: Subject, item: &ScanItem, index: usize) -> Mention {
 
 /// Whether a plural means several figures: a drawing that already shows many stays one.
 fn may_be_many(subject: Subject) -> bool {
-    !matches!(
-        subject,
-        Subject::Sun
-            | Subject::Moon
-            | Subject::Fireworks
-            | Subject::Crowd
-            | Subject::Couple
-            | Subject::Flower
-            | Subject::Waterfall
-            | Subject::Campfire
-    )
+    use Subject::{Campfire, Couple, Crowd, Fireworks, Flower, Waterfall};
+    !subject.is_orb()
+        && !matches!(
+            subject,
+            Fireworks | Crowd | Couple | Flower | Waterfall | Campfire
+        )
 }
 
 impl BoundWords {
@@ -327,11 +308,9 @@ impl BoundWords {
             }
             let between = &items[from + 1..to];
             let joined = between.iter().any(|item| item.says(Meaning::And));
-            let acts = between.iter().any(|item| {
-                item.meanings
-                    .iter()
-                    .any(|one| matches!(one, Meaning::Act(_)))
-            });
+            let acts = between
+                .iter()
+                .any(|item| item.meanings.iter().any(|one| one.act().is_some()));
             if !joined || acts {
                 break;
             }
@@ -342,63 +321,44 @@ impl BoundWords {
 
 /// Whether a colour can paint what the item names.
 fn is_paintable(item: &ScanItem) -> bool {
+    use Meaning::{Ground, Heaven, Hour, Place, Subject};
     !item.denied
-        && item.meanings.iter().any(|meaning| {
-            matches!(
-                meaning,
-                Meaning::Subject(_)
-                    | Meaning::Heaven
-                    | Meaning::Ground
-                    | Meaning::Place(_)
-                    | Meaning::Hour(_)
-            )
-        })
+        && item.has_meaning(|one| matches!(one, Subject(_) | Heaven | Ground | Place(_) | Hour(_)))
 }
 
 fn is_instrument(subject: Subject) -> bool {
-    matches!(
-        subject,
-        Subject::Guitar | Subject::Piano | Subject::Violin | Subject::Drum
-    )
+    use Subject::{Drum, Guitar, Piano, Violin};
+    matches!(subject, Guitar | Piano | Violin | Drum)
 }
 
 /// Whether an item only describes the noun behind it.
 fn is_quality(item: &ScanItem) -> bool {
+    use Meaning::{Colour, Count, Mood, Motion, Size};
     !item.is_stop()
-        && item.meanings.iter().all(|meaning| {
-            matches!(
-                meaning,
-                Meaning::Count(_)
-                    | Meaning::Size(_)
-                    | Meaning::Colour(_)
-                    | Meaning::Motion(_)
-                    | Meaning::Mood(_)
-            )
-        })
+        && item
+            .meanings
+            .iter()
+            .all(|one| matches!(one, Count(_) | Size(_) | Colour(_) | Motion(_) | Mood(_)))
 }
 
 /// Whether the nearest thing before an action is scenery, which already moves ("waves roll in").
 fn scenery(items: &[ScanItem], from: usize, index: usize) -> bool {
-    let things = items[from..index].iter().rev().find_map(|item| {
-        item.meanings.iter().find_map(|meaning| match meaning {
-            Meaning::Subject(subject) => Some(subject.is_orb()),
-            Meaning::Weather(_)
-            | Meaning::Place(_)
-            | Meaning::Hour(_)
-            | Meaning::Heaven
-            | Meaning::Verb(_)
-            | Meaning::Season(_) => Some(true),
-            _ => None,
-        })
+    use Meaning::{Heaven, Hour, Place, Season, Subject, Verb, Weather};
+    let mut meanings = items[from..index]
+        .iter()
+        .rev()
+        .flat_map(|item| &item.meanings);
+    let thing = meanings.find_map(|meaning| match meaning {
+        Subject(subject) => Some(subject.is_orb()),
+        Weather(_) | Place(_) | Hour(_) | Heaven | Verb(_) | Season(_) => Some(true),
+        _ => None,
     });
-    things.unwrap_or(false)
+    thing.unwrap_or(false)
 }
 
 /// Words for driving or riding the thing behind them. Words for passing it are not in this list.
-const DRIVES: [&str; 15] = [
-    "drive", "drives", "driving", "ride", "rides", "riding", "row", "rows", "rowing", "conduce",
-    "fährt", "fahren", "guida", "dirige", "едет",
-];
+const DRIVES: &str = "drive drives driving ride rides riding row rows rowing conduce fährt fahren guida dirige \
+     едет";
 
 /// Merges the mentions that describe one figure.
 fn merge_mentions(bound: &mut BoundWords, items: &[ScanItem]) {
@@ -471,7 +431,7 @@ fn merge_driver(bound: &mut BoundWords, items: &[ScanItem]) {
             let between = items.get(who.item + 1..what.item)?;
             let verb = between
                 .iter()
-                .find(|item| DRIVES.contains(&item.written.to_lowercase().as_str()))?;
+                .find(|item| is_one_of(DRIVES, &item.written.to_lowercase()))?;
             // Beside a person in the bus an animal rides along.
             let animal = at == 0 && who.role.subject.facts().body == BodyKind::Quadruped;
             let fits = (animal || is_person(who))
@@ -513,77 +473,12 @@ fn carries(subject: Subject) -> bool {
 /// Maximum number of tokens between clothes and their wearer.
 const WORN: usize = 8;
 
-const CLOTHES: [&str; 69] = [
-    "dress",
-    "coat",
-    "robe",
-    "skirt",
-    "shirt",
-    "jacket",
-    "suit",
-    "hat",
-    "scarf",
-    "cloak",
-    "gown",
-    "sweater",
-    "uniform",
-    "costume",
-    "trousers",
-    "jeans",
-    "hoodie",
-    "kimono",
-    "cape",
-    "raincoat",
-    "manteau",
-    "jupe",
-    "chemise",
-    "veste",
-    "chapeau",
-    "écharpe",
-    "pull",
-    "pantalon",
-    "tenue",
-    "vestido",
-    "abrigo",
-    "falda",
-    "camisa",
-    "chaqueta",
-    "sombrero",
-    "bufanda",
-    "traje",
-    "capa",
-    "pantalón",
-    "vestito",
-    "abito",
-    "cappotto",
-    "gonna",
-    "camicia",
-    "giacca",
-    "cappello",
-    "sciarpa",
-    "mantello",
-    "casaco",
-    "saia",
-    "chapéu",
-    "cachecol",
-    "jaqueta",
-    "kleid",
-    "mantel",
-    "hemd",
-    "jacke",
-    "hut",
-    "schal",
-    "anzug",
-    "umhang",
-    "платье",
-    "платьем",
-    "пальто",
-    "юбке",
-    "рубашке",
-    "куртке",
-    "шляпе",
-    "плаще",
-];
+const CLOTHES: &str = "dress coat robe skirt shirt jacket suit hat scarf cloak gown sweater uniform costume \
+     trousers jeans hoodie kimono cape raincoat manteau jupe chemise veste chapeau écharpe pull \
+     pantalon tenue vestido abrigo falda camisa chaqueta sombrero bufanda traje capa pantalón \
+     vestito abito cappotto gonna camicia giacca cappello sciarpa mantello casaco saia chapéu \
+     cachecol jaqueta kleid mantel hemd jacke hut schal anzug umhang платье платьем пальто юбке \
+     рубашке куртке шляпе плаще";
 
 /// The owner of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -606,7 +501,7 @@ pub(super) struct TokenText<'a> {
 impl TokenText<'_> {
     fn is_cloth(&self, at: usize) -> bool {
         let token = self.tokens.get(at);
-        token.is_some_and(|token| CLOTHES.contains(&token.text.as_str()))
+        token.is_some_and(|token| is_one_of(CLOTHES, &token.text))
     }
 
     fn is_unknown(&self, at: usize) -> bool {

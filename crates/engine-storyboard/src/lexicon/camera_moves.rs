@@ -51,10 +51,7 @@ fn named(items: &[ScanItem], from: usize, near: usize) -> Option<MoveDirection> 
 /// The move of the camera verb at `items[index]`, if it is one.
 pub(super) fn framing(items: &[ScanItem], index: usize) -> Option<Framing> {
     let item = &items[index];
-    let verb = item.meanings.iter().find_map(|meaning| match meaning {
-        Meaning::Verb(verb) => Some(*verb),
-        _ => None,
-    })?;
+    let verb = item.meanings.iter().find_map(Meaning::verb)?;
     let near = match verb {
         CameraVerb::Near => NEXT,
         _ => NEAR,

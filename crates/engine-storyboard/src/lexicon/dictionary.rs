@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::Meaning;
 use super::language::{LATIN, Language, is_form};
 use super::meaning::meanings;
+use super::{Meaning, is_one_of};
 
 /// The meaning of a phrase.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ impl WordEntry {
     }
 
     /// Whether it is a thing or a place, whose word is a noun.
-    fn is_noun(&self) -> bool {
+    pub(super) fn is_noun(&self) -> bool {
         self.meanings
             .iter()
             .any(|one| matches!(one, Meaning::Subject(_) | Meaning::Place(_)))
@@ -58,7 +58,7 @@ pub(super) struct LanguageWords {
     /// The meanings of words as verbs, just behind their subject; empty for a verb without a drawing.
     does: BTreeMap<String, Vec<Meaning>>,
     stemmer: Option<Stemmer>,
-    language: Option<Language>,
+    pub(super) language: Language,
 }
 
 /// The word file of each language.
@@ -81,21 +81,17 @@ const FILES: &[(Language, &str)] = &[
 const NAMES: &str = include_str!("../../words/names.txt");
 
 fn algorithm(language: Language) -> Option<Algorithm> {
-    match language {
-        Language::English => Some(Algorithm::English),
-        Language::Spanish => Some(Algorithm::Spanish),
-        Language::French => Some(Algorithm::French),
-        Language::German => Some(Algorithm::German),
-        Language::Italian => Some(Algorithm::Italian),
-        Language::Portuguese => Some(Algorithm::Portuguese),
-        Language::Russian => Some(Algorithm::Russian),
-        Language::Arabic => Some(Algorithm::Arabic),
-        Language::Hindi
-        | Language::Chinese
-        | Language::Japanese
-        | Language::Korean
-        | Language::Other => None,
-    }
+    Some(match language {
+        Language::English => Algorithm::English,
+        Language::Spanish => Algorithm::Spanish,
+        Language::French => Algorithm::French,
+        Language::German => Algorithm::German,
+        Language::Italian => Algorithm::Italian,
+        Language::Portuguese => Algorithm::Portuguese,
+        Language::Russian => Algorithm::Russian,
+        Language::Arabic => Algorithm::Arabic,
+        _ => return None,
+    })
 }
 
 /// A word of a file without its marks.
@@ -131,7 +127,7 @@ impl LanguageWords {
     fn read(language: Language, file: &str) -> Self {
         let mut words = Self {
             stemmer: algorithm(language).map(Stemmer::create),
-            language: Some(language),
+            language,
             ..Self::default()
         };
         let names = if LATIN.contains(&language) { NAMES } else { "" };
@@ -187,10 +183,6 @@ impl LanguageWords {
         self.phrases.entry(word.to_owned()).or_insert(entry);
     }
 
-    pub(super) fn language(&self) -> Option<Language> {
-        self.language
-    }
-
     /// Whether `word` is a small word that identifies this language.
     pub(super) fn is_small_word(&self, word: &str) -> bool {
         self.small.iter().any(|small| small == word)
@@ -232,20 +224,18 @@ impl LanguageWords {
         let found = words.find_map(|phrase| {
             let stem = self.stems.get(&self.stem_all(phrase))?;
             let entry = stem.entry.clone()?;
-            let is_known = !entry.is_noun()
-                || self.language.is_some_and(|language| {
-                    let mut bases = stem.phrases.iter();
-                    bases.any(|base| is_form(language, base, phrase))
-                });
+            let mut bases = stem.phrases.iter();
+            let is_known =
+                !entry.is_noun() || bases.any(|base| is_form(self.language, base, phrase));
             is_known.then_some(entry)
         })?;
-        let plural = found.plural || self.language.is_some_and(|one| one.is_plural(phrase));
+        let plural = found.plural || self.language.is_plural(phrase);
         Some(WordEntry { plural, ..found })
     }
 
     /// The phrase without "l'" or "'s", the Arabic article or a Korean particle.
     fn without_affix(&self, phrase: &str) -> Option<String> {
-        match self.language? {
+        match self.language {
             Language::French | Language::Italian => {
                 let (article, rest) = phrase.split_once('\'')?;
                 (article.chars().count() <= 5 && !rest.is_empty()).then(|| rest.to_owned())
@@ -268,7 +258,7 @@ impl LanguageWords {
         let ends: Vec<usize> = phrase.char_indices().map(|(at, _)| at).skip(1).collect();
         ends.into_iter().rev().find_map(|end| {
             let (head, rest) = phrase.split_at(end);
-            let joined = PARTICLES.split(' ').any(|particle| particle == rest);
+            let joined = is_one_of(PARTICLES, rest);
             let long = head.chars().count() >= 2 && !phrase.contains(' ');
             (self.phrases.contains_key(head) && (joined || long)).then(|| head.to_owned())
         })

@@ -1,7 +1,7 @@
 //! The languages that the engine reads, and the forms of their words.
 
 /// The language of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Language {
     English,
     Spanish,
@@ -16,6 +16,7 @@ pub(crate) enum Language {
     Japanese,
     Korean,
     /// A language that the engine does not read.
+    #[default]
     Other,
 }
 

@@ -9,13 +9,6 @@ use crate::subject::{Stance, Subject};
 /// Maximum number of tokens between a relation and its thing.
 const NEAR: usize = 4;
 
-fn subject(item: &ScanItem) -> Option<Subject> {
-    item.meanings.iter().find_map(|meaning| match meaning {
-        Meaning::Subject(subject) if !item.denied => Some(*subject),
-        _ => None,
-    })
-}
-
 /// Reads "a cat on the left of a dog" if these two are all that is shown: the scene can follow it.
 pub(super) fn read_relation(reading: &mut Reading, items: &[ScanItem]) {
     let found = items.iter().enumerate().find_map(|(index, item)| {
@@ -30,12 +23,12 @@ pub(super) fn read_relation(reading: &mut Reading, items: &[ScanItem]) {
     let Some((index, way)) = found else {
         return;
     };
-    let before: Vec<Subject> = items[..index].iter().filter_map(subject).collect();
-    let after = items[index..].iter().find_map(subject);
-    let asks = items[index]
-        .meanings
+    let before: Vec<Subject> = items[..index]
         .iter()
-        .any(|one| matches!(one, Meaning::Beside(_)));
+        .filter_map(ScanItem::subject)
+        .collect();
+    let after = items[index..].iter().find_map(ScanItem::subject);
+    let asks = items[index].has_meaning(|one| matches!(one, Meaning::Beside(_)));
     // Chinese names both before: "猫在狗的左边".
     let pair = match (before.as_slice(), after) {
         ([one], Some(other)) if asks => (*one, other),
@@ -61,7 +54,7 @@ pub(super) fn sort_words(reading: &mut Reading, items: &[ScanItem]) {
             continue;
         }
         let umbrella = Subject::Umbrella;
-        let strays = subject(item) == Some(umbrella) && !reading.shows(umbrella);
+        let strays = item.subject() == Some(umbrella) && !reading.shows(umbrella);
         let unrelated = is_unrelated(reading, items, index);
         let lost = &mut reading.lost;
         let is_lost = lost.missed.contains(&item.written) || lost.styles.contains(&item.written);
@@ -153,21 +146,16 @@ fn holds_by_itself(items: &[ScanItem], index: usize) -> bool {
         .take_while(|one| !one.is_stop() && one.at + one.count + NEAR > items[index].at);
     let behind =
         behind.any(|one| one.has_meaning(|one| matches!(one, Meaning::Place(_) | Meaning::Heaven)));
-    let before = items[..index].iter().rev().find_map(subject);
+    let before = items[..index].iter().rev().find_map(ScanItem::subject);
     let flies = before.is_some_and(|one| one.facts().stance == Stance::Flies);
-    behind || close.any(|next| next.has_meaning(is_around) || flies && subject(next).is_some())
+    behind || close.any(|next| next.has_meaning(is_around) || flies && next.subject().is_some())
 }
 
 /// Whether it surrounds the scene: a place, or what is in the sky.
 fn is_around(meaning: &Meaning) -> bool {
-    matches!(
-        meaning,
-        Meaning::Place(_)
-            | Meaning::Heaven
-            | Meaning::Hour(_)
-            | Meaning::Weather(_)
-            | Meaning::Subject(Subject::Sun | Subject::Moon)
-    )
+    use Meaning::{Heaven, Hour, Place, Weather};
+    matches!(meaning, Place(_) | Heaven | Hour(_) | Weather(_))
+        || meaning.subject().is_some_and(Subject::is_orb)
 }
 
 /// Parts of words for moonlight, which asks for no moon.
@@ -189,14 +177,10 @@ pub(crate) fn shape_words(language: Language, text: &str, taken: bool) -> Vec<St
 
 fn is_shape(items: &[ScanItem], index: usize) -> bool {
     let item = &items[index];
-    let light = item
-        .meanings
-        .iter()
-        .any(|one| matches!(one, Meaning::Hour(_) | Meaning::Weather(_)));
+    let light = item.has_meaning(|one| matches!(one, Meaning::Hour(_) | Meaning::Weather(_)));
     let weather = items
         .iter()
-        .flat_map(|item| &item.meanings)
-        .any(|one| matches!(one, Meaning::Weather(_)));
+        .any(|item| item.has_meaning(|one| one.weather().is_some()));
     let lower = item.written.to_lowercase();
     let moves = camera_moves::framing(items, index).is_some();
     moves

@@ -1,16 +1,17 @@
 //! The meanings that one word can have, and the keys by which the word files name them. Nouns come from the catalogue of
-//! subjects; this file lists all other keys.
+//! subjects, and keys such as `hour-dawn` from the names of variants; this file lists all others.
 
-use self::Meaning::{
-    Act as A, Colour, Count, Framing as F, Hour as H, Mood as O, Motion as M, Place as P,
-    Season as S, Size, Verb as V, Way as Y, Weather as W,
-};
+use serde::Deserialize;
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+
 use super::Place;
 use crate::raster::colour::Rgb;
 use crate::subject::{Act, Subject};
 
 /// The time of day, which sets the light.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Hour {
     Dawn,
     Day,
@@ -20,7 +21,8 @@ pub(crate) enum Hour {
 }
 
 /// The weather.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Weather {
     Clear,
     Clouds,
@@ -47,7 +49,8 @@ pub(crate) enum Weather {
 }
 
 /// The season.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Season {
     Spring,
     Summer,
@@ -56,14 +59,16 @@ pub(crate) enum Season {
 }
 
 /// The end of the clip that fades from or to black.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum FadeEnd {
     In,
     Out,
 }
 
 /// The movement that the words ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Motion {
     Fast,
     Slow,
@@ -71,7 +76,8 @@ pub(crate) enum Motion {
 }
 
 /// The camera moves and distances that the words ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Framing {
     Close,
     Wide,
@@ -89,7 +95,8 @@ pub(crate) enum Framing {
 }
 
 /// The mood of picture and sound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Mood {
     Calm,
     Joyful,
@@ -159,8 +166,31 @@ pub(crate) enum Meaning {
     Beside(MoveDirection),
 }
 
+/// Methods that give the value of one kind of meaning.
+macro_rules! values {
+    ($($name:ident $kind:ident $value:ty;)*) => {
+        impl Meaning {
+            $(pub(crate) fn $name(&self) -> Option<$value> {
+                match self {
+                    Self::$kind(value) => Some(*value),
+                    _ => None,
+                }
+            })*
+        }
+    };
+}
+
+values! {
+    subject Subject Subject;
+    weather Weather Weather;
+    season Season Season;
+    act Act Act;
+    verb Verb CameraVerb;
+}
+
 /// A verb of the camera.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum CameraVerb {
     Pan,
     Tilt,
@@ -172,7 +202,8 @@ pub(crate) enum CameraVerb {
 }
 
 /// A direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum MoveDirection {
     Left,
     Right,
@@ -183,48 +214,11 @@ pub(crate) enum MoveDirection {
 }
 
 const fn ink(code: u32) -> Meaning {
-    Colour(Rgb::hex(code))
+    Meaning::Colour(Rgb::hex(code))
 }
 
-/// The keys beside the nouns.
+/// The keys that are neither nouns nor the names of variants.
 const CONCEPTS: &[(&str, Meaning)] = &[
-    ("hour-dawn", H(Hour::Dawn)),
-    ("hour-day", H(Hour::Day)),
-    ("hour-golden", H(Hour::Golden)),
-    ("hour-dusk", H(Hour::Dusk)),
-    ("hour-night", H(Hour::Night)),
-    ("weather-clear", W(Weather::Clear)),
-    ("weather-clouds", W(Weather::Clouds)),
-    ("weather-rain", W(Weather::Rain)),
-    ("weather-snow", W(Weather::Snow)),
-    ("weather-snowfall", W(Weather::Snowfall)),
-    ("weather-storm", W(Weather::Storm)),
-    ("weather-lightning", W(Weather::Lightning)),
-    ("weather-downpour", W(Weather::Downpour)),
-    ("weather-drizzle", W(Weather::Drizzle)),
-    ("weather-blizzard", W(Weather::Blizzard)),
-    ("weather-fog", W(Weather::Fog)),
-    ("weather-wind", W(Weather::Wind)),
-    ("weather-rainbow", W(Weather::Rainbow)),
-    ("weather-aurora", W(Weather::Aurora)),
-    ("weather-meteors", W(Weather::Meteors)),
-    ("season-spring", S(Season::Spring)),
-    ("season-summer", S(Season::Summer)),
-    ("season-autumn", S(Season::Autumn)),
-    ("season-winter", S(Season::Winter)),
-    ("place-sea", P(Place::Sea)),
-    ("place-mountains", P(Place::Mountains)),
-    ("place-forest", P(Place::Forest)),
-    ("place-desert", P(Place::Desert)),
-    ("place-city", P(Place::City)),
-    ("place-hills", P(Place::Hills)),
-    ("place-lake", P(Place::Lake)),
-    ("place-space", P(Place::Space)),
-    ("place-underwater", P(Place::Underwater)),
-    ("place-room", P(Place::Room)),
-    ("place-table", P(Place::Table)),
-    ("place-sky", P(Place::Sky)),
-    ("place-abstract", P(Place::Abstract)),
     ("neon", Meaning::Neon),
     ("ground", Meaning::Ground),
     ("water", Meaning::Water),
@@ -243,77 +237,10 @@ const CONCEPTS: &[(&str, Meaning)] = &[
     ("colour-black", ink(0x22_2228)),
     ("colour-grey", ink(0x8a_9098)),
     ("colour-brown", ink(0x8a_5a3a)),
-    ("count-1", Count(1)),
-    ("count-2", Count(2)),
-    ("count-3", Count(3)),
-    ("count-4", Count(4)),
-    ("count-5", Count(5)),
-    ("count-6", Count(6)),
-    ("count-7", Count(7)),
-    ("count-8", Count(8)),
-    ("count-9", Count(9)),
-    ("count-10", Count(10)),
-    ("count-11", Count(11)),
-    ("count-12", Count(12)),
-    ("count-20", Count(20)),
-    ("count-50", Count(50)),
-    ("size-large", Size(1.5)),
-    ("size-small", Size(0.6)),
-    ("size-child", Size(0.78)),
-    ("act-stand", A(Act::Stand)),
-    ("act-sit", A(Act::Sit)),
-    ("act-sleep", A(Act::Sleep)),
-    ("act-walk", A(Act::Walk)),
-    ("act-run", A(Act::Run)),
-    ("act-jump", A(Act::Jump)),
-    ("act-dance", A(Act::Dance)),
-    ("act-eat", A(Act::Eat)),
-    ("act-move", A(Act::Move)),
-    ("act-fly", A(Act::Fly)),
-    ("act-land", A(Act::Land)),
-    ("act-rise", A(Act::Rise)),
-    ("act-fall", A(Act::Fall)),
-    ("act-swim", A(Act::Swim)),
-    ("act-open", A(Act::Open)),
-    ("act-wave", A(Act::Wave)),
-    ("act-play", A(Act::Play)),
-    ("act-read", A(Act::Read)),
-    ("act-turn", A(Act::Turn)),
-    ("act-burn", A(Act::Burn)),
-    ("motion-fast", M(Motion::Fast)),
-    ("motion-slow", M(Motion::Slow)),
-    ("motion-still", M(Motion::Still)),
-    ("camera-pan", V(CameraVerb::Pan)),
-    ("camera-tilt", V(CameraVerb::Tilt)),
-    ("camera-zoom", V(CameraVerb::Zoom)),
-    ("camera-other", V(CameraVerb::Other)),
-    ("camera-near", V(CameraVerb::Near)),
-    ("way-left", Y(MoveDirection::Left)),
-    ("way-right", Y(MoveDirection::Right)),
-    ("way-up", Y(MoveDirection::Up)),
-    ("way-down", Y(MoveDirection::Down)),
-    ("way-in", Y(MoveDirection::In)),
-    ("way-out", Y(MoveDirection::Out)),
+    ("size-large", Meaning::Size(1.5)),
+    ("size-small", Meaning::Size(0.6)),
+    ("size-child", Meaning::Size(0.78)),
     ("from", Meaning::From),
-    ("frame-close", F(Framing::Close)),
-    ("frame-wide", F(Framing::Wide)),
-    ("frame-aerial", F(Framing::Aerial)),
-    ("frame-push-in", F(Framing::PushIn)),
-    ("frame-pull-out", F(Framing::PullOut)),
-    ("frame-pan-left", F(Framing::PanLeft)),
-    ("frame-pan-right", F(Framing::PanRight)),
-    ("frame-tilt-up", F(Framing::TiltUp)),
-    ("frame-tilt-down", F(Framing::TiltDown)),
-    ("frame-orbit", F(Framing::Orbit)),
-    ("frame-static", F(Framing::Static)),
-    ("frame-timelapse", F(Framing::Timelapse)),
-    ("mood-calm", O(Mood::Calm)),
-    ("mood-joyful", O(Mood::Joyful)),
-    ("mood-sad", O(Mood::Sad)),
-    ("mood-tense", O(Mood::Tense)),
-    ("mood-dreamy", O(Mood::Dreamy)),
-    ("fade-in", Meaning::Fade(FadeEnd::In)),
-    ("fade-out", Meaning::Fade(FadeEnd::Out)),
     ("sound-none", Meaning::Silence),
     ("silent-alone", Meaning::AloneSilence),
     ("music", Meaning::Music),
@@ -330,26 +257,46 @@ const CONCEPTS: &[(&str, Meaning)] = &[
     ("style", Meaning::Style),
     ("part", Meaning::Part),
     ("relation", Meaning::Relation),
-    ("beside-left", Meaning::Beside(MoveDirection::Left)),
-    ("beside-right", Meaning::Beside(MoveDirection::Right)),
 ];
 
 /// The meanings of `key`; empty for an unknown key.
 pub(super) fn meanings(key: &str) -> Vec<Meaning> {
     // A key may join several by `&`, such as a moon and the night. One unknown part makes all
     // of it unknown.
-    let all: Option<Vec<Meaning>> = key
-        .split('&')
-        .map(|part| {
-            let concept = CONCEPTS.iter().find(|(name, _)| *name == part);
-            concept.map(|(_, meaning)| *meaning).or_else(|| {
-                Subject::ALL
-                    .iter()
-                    .copied()
-                    .find(|one| one.facts().noun.to_lowercase().replace(' ', "-") == part)
-                    .map(Meaning::Subject)
-            })
-        })
-        .collect();
+    let all: Option<Vec<Meaning>> = key.split('&').map(meaning).collect();
     all.unwrap_or_default()
+}
+
+fn meaning(key: &str) -> Option<Meaning> {
+    if let Some((_, meaning)) = CONCEPTS.iter().find(|(name, _)| *name == key) {
+        return Some(*meaning);
+    }
+    let (kind, name) = key.split_once('-').unwrap_or_default();
+    match kind {
+        "hour" => variant_named(name).map(Meaning::Hour),
+        "weather" => variant_named(name).map(Meaning::Weather),
+        "season" => variant_named(name).map(Meaning::Season),
+        "place" => variant_named(name).map(Meaning::Place),
+        "count" => name.parse().ok().map(Meaning::Count),
+        "act" => variant_named(name).map(Meaning::Act),
+        "motion" => variant_named(name).map(Meaning::Motion),
+        "camera" => variant_named(name).map(Meaning::Verb),
+        "way" => variant_named(name).map(Meaning::Way),
+        "frame" => variant_named(name).map(Meaning::Framing),
+        "mood" => variant_named(name).map(Meaning::Mood),
+        "fade" => variant_named(name).map(Meaning::Fade),
+        "beside" => variant_named(name).map(Meaning::Beside),
+        _ => {
+            let mut subjects = Subject::ALL.iter().copied();
+            let subject =
+                subjects.find(|one| one.facts().noun.to_lowercase().replace(' ', "-") == key);
+            subject.map(Meaning::Subject)
+        }
+    }
+}
+
+/// The variant of an enumeration by its name in kebab case.
+pub(crate) fn variant_named<T: DeserializeOwned>(name: &str) -> Option<T> {
+    let name: StrDeserializer<'_, Error> = name.into_deserializer();
+    T::deserialize(name).ok()
 }

@@ -11,19 +11,28 @@ mod reader;
 mod reading;
 mod scan;
 
+use serde::Deserialize;
+
 pub(crate) use language::Language;
 pub(crate) use lost_words::shape_words;
 pub(crate) use meaning::{
     CameraVerb, FadeEnd, Framing, Hour, Meaning, Mood, Motion, MoveDirection, Season, Weather,
+    variant_named,
 };
 #[cfg(test)]
 pub(crate) use reader::read;
-pub(crate) use reader::{is_supported, language_of, read_as, word_for};
+pub(crate) use reader::{language_of, read_as, word_for};
 pub(crate) use reading::{ColourTint, LostWords, Reading, Role, SoundWishes, possible_act};
 pub(crate) use scan::is_cjk;
 
+/// Whether `word` is one of `words`, which white space separates.
+pub(crate) fn is_one_of(words: &str, word: &str) -> bool {
+    words.split_whitespace().any(|one| one == word)
+}
+
 /// The location of a scene.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Place {
     Sea,
     Mountains,

@@ -17,11 +17,6 @@ use crate::subject::{Act, BodyKind, Stance, Subject};
 /// Maximum number of subjects in a shot.
 const ROLES_MAX: usize = 6;
 
-/// Whether the engine reads this language.
-pub(crate) fn is_supported(language: Language) -> bool {
-    language != Language::Other
-}
-
 /// The language of a text.
 pub(crate) fn language_of(text: &str) -> Language {
     let tokens = tokenize(text);
@@ -111,18 +106,9 @@ fn banned(language: Language, avoid: &str) -> Vec<Meaning> {
 
 /// Whether a meaning describes things and is not one.
 fn is_quality(meaning: &Meaning) -> bool {
-    matches!(
-        meaning,
-        Meaning::Colour(_)
-            | Meaning::Count(_)
-            | Meaning::Size(_)
-            | Meaning::And
-            | Meaning::Or
-            | Meaning::Not
-            | Meaning::NotAfter
-            | Meaning::From
-            | Meaning::Way(_)
-    )
+    use Meaning::{And, Colour, Count, From, Not, NotAfter, Or, Size, Way};
+    matches!(meaning, Colour(_) | Count(_) | Size(_) | Way(_))
+        || matches!(meaning, And | Or | Not | NotAfter | From)
 }
 
 /// Adds an item's meanings for the scene to `reading`.

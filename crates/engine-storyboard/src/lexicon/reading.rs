@@ -271,14 +271,7 @@ pub(super) struct BoundWords {
 pub(crate) fn possible_act(subject: Subject, act: Act) -> Option<Act> {
     let facts = subject.facts();
     let (body, stance) = (facts.body, facts.stance);
-    let lives = matches!(
-        body,
-        BodyKind::Person
-            | BodyKind::Quadruped
-            | BodyKind::Bird
-            | BodyKind::Insect
-            | BodyKind::Swimmer
-    );
+    let lives = body.lives();
     let walks = lives && matches!(stance, Stance::Walks);
     // An arm returns at once where the act becomes another: a car that "runs" moves, a cat that
     // "plays" jumps.

@@ -4,10 +4,10 @@
 use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 
-use super::Meaning;
 use super::dictionary::{LanguageWords, WordEntry};
 use super::language::Language;
 use super::reading::possible_act;
+use super::{Meaning, is_one_of};
 use crate::subject::{Act, Subject};
 
 /// Maximum number of tokens in a phrase.
@@ -40,6 +40,16 @@ impl ScanItem {
 
     pub(super) fn says(&self, meaning: Meaning) -> bool {
         self.meanings.contains(&meaning)
+    }
+
+    /// The subjects that it names and no negation excludes; a family names three.
+    pub(super) fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
+        let named = self.meanings.iter().filter(|_| !self.denied);
+        named.filter_map(Meaning::subject)
+    }
+
+    pub(super) fn subject(&self) -> Option<Subject> {
+        self.subjects().next()
     }
 
     /// Whether a meaning of it satisfies `is_it`.
@@ -150,12 +160,7 @@ fn known_parts(
     let named = found
         .iter()
         .filter(|(_, entry, _)| {
-            entry.meanings.iter().any(|one| {
-                matches!(
-                    one,
-                    Meaning::Subject(_) | Meaning::Place(_) | Meaning::Act(_)
-                )
-            })
+            entry.is_noun() || entry.meanings.iter().any(|one| one.act().is_some())
         })
         .count();
     (named <= 1).then_some(found)
@@ -186,18 +191,16 @@ fn verb<'a>(
     let adverb = at > 0 && tokens[at - 1].text.ends_with("ly");
     let end = at - usize::from(adverb);
     let before = &tokens.get(end.checked_sub(1)?)?.text;
-    if PRONOUNS.split(' ').any(|one| one == before) {
+    if is_one_of(PRONOUNS, before) {
         return Some(meanings);
     }
     let mut before = items.iter().rev();
     let doer = before.find(|item| item.at + item.count == end)?;
-    let living = doer.meanings.iter().any(|meaning| match meaning {
-        // "Baby bats" are bats, not a baby that bats.
-        Meaning::Subject(one) => *one != Subject::Baby && possible_act(*one, Act::Eat).is_some(),
-        _ => false,
-    });
+    let mut named = doer.meanings.iter().filter_map(Meaning::subject);
+    // "Baby bats" are bats, not a baby that bats.
+    let living = named.any(|one| one != Subject::Baby && possible_act(one, Act::Eat).is_some());
     // In "a woman cook" the word is a noun, in "two women cook" a verb.
-    let english = words.language() == Some(Language::English);
+    let english = words.language == Language::English;
     let several = doer.plural || items.iter().any(|item| item.says(Meaning::And));
     let agrees = !english || several || tokens[at].text.ends_with('s');
     (living && agrees).then_some(meanings)
@@ -318,20 +321,12 @@ fn is_denied(items: &[ScanItem], at: usize) -> bool {
 
 /// Whether a negation can exclude this item.
 fn is_thing(item: &ScanItem) -> bool {
-    item.meanings.iter().any(|meaning| {
+    use Meaning::{Act, Fade, Heaven, Hour, Neon, Place, Season, Subject, Verb, Weather};
+    item.has_meaning(|one| {
         matches!(
-            meaning,
-            Meaning::Subject(_)
-                | Meaning::Weather(_)
-                | Meaning::Place(_)
-                | Meaning::Hour(_)
-                | Meaning::Neon
-                | Meaning::Heaven
-                | Meaning::Act(_)
-                | Meaning::Fade(_)
-                | Meaning::Verb(_)
-                | Meaning::Season(_)
-        )
+            one,
+            Subject(_) | Weather(_) | Place(_) | Hour(_) | Neon | Heaven
+        ) || matches!(one, Act(_) | Fade(_) | Verb(_) | Season(_))
     })
 }
 
@@ -419,26 +414,7 @@ pub(super) fn tokenize(text: &str) -> Vec<WordToken> {
     let mut tokens: Vec<WordToken> = Vec::new();
     let mut word = String::new();
     for c in text.chars() {
-        let stop = matches!(
-            c,
-            '.' | '!'
-                | '?'
-                | ';'
-                | ','
-                | ':'
-                | '。'
-                | '，'
-                | '、'
-                | '！'
-                | '？'
-                | '；'
-                | '：'
-                | '،'
-                | '؛'
-                | '؟'
-                | '।'
-        );
-        if stop || c == '\n' {
+        if ".!?;,:。，、！？；：،؛؟।\n".contains(c) {
             flush_word(&mut word, &mut tokens);
             tokens.push(WordToken {
                 text: STOP.to_owned(),
@@ -518,7 +494,7 @@ fn opens(tokens: &[WordToken], at: usize, words: &LanguageWords, language: Langu
             return true;
         }
         if words.is_small_word(text) {
-            return !JOINS.split(' ').any(|join| join == text);
+            return !is_one_of(JOINS, text);
         }
         if !is_quality(words, text) && !language.describes(text) {
             return false;
@@ -565,17 +541,12 @@ fn is_count(words: &LanguageWords, text: &str) -> bool {
 
 /// Whether a known word describes the noun behind it.
 fn is_quality(words: &LanguageWords, text: &str) -> bool {
+    use Meaning::{Colour, Ignore, Mood, Motion, Size, Style, Weather};
     words.find(text).is_some_and(|entry| {
-        entry.meanings.iter().all(|meaning| {
+        entry.meanings.iter().all(|one| {
             matches!(
-                meaning,
-                Meaning::Ignore
-                    | Meaning::Style
-                    | Meaning::Colour(_)
-                    | Meaning::Size(_)
-                    | Meaning::Mood(_)
-                    | Meaning::Motion(_)
-                    | Meaning::Weather(_)
+                one,
+                Ignore | Style | Colour(_) | Size(_) | Mood(_) | Motion(_) | Weather(_)
             )
         })
     })

@@ -1,6 +1,8 @@
 //! The frame while it is painted: 15 bits per component, so that blends and light leave no
 //! bands, and the last step down to 8 bits with a dither that stands still.
 
+use std::ops::Range;
+
 use super::resample::{Texel, blend, mul_high};
 
 /// A frame in progress.
@@ -52,6 +54,12 @@ impl Canvas {
 
     pub(crate) fn row(&mut self, y: usize) -> &mut [u16] {
         &mut self.pixels[y * self.width * 4..][..self.width * 4]
+    }
+
+    /// The pixels of row `y` in `columns`.
+    pub(crate) fn run(&mut self, y: usize, columns: &Range<usize>) -> &mut [Texel] {
+        let run = &mut self.row(y)[columns.start * 4..columns.end * 4];
+        run.as_chunks_mut::<4>().0
     }
 
     /// Blends `other` over this: 0.0 keeps this, 1.0 gives the other.
@@ -126,6 +134,12 @@ impl Canvas {
             end.copy_from_slice(&cut[..end.len()]);
         }
     }
+}
+
+/// The pixels of a side of `most` between `low` and `high`.
+pub(crate) fn pixel_range(low: f32, high: f32, most: usize) -> Range<usize> {
+    let from = (low.floor().max(0.0) as usize).min(most);
+    from..(high.ceil().max(0.0) as usize).clamp(from, most)
 }
 
 /// Pixels that are packed together: one row of the dither.

@@ -41,52 +41,40 @@ pub(crate) struct Layer {
     /// `[height][width][4] u8`, premultiplied RGBA.
     texels: Vec<u8>,
     spans: RowSpans,
-    /// Stage pixels per texel.
-    pitch: f32,
-    /// Stage place of the first texel's corner.
-    left: f32,
-    top: f32,
-    depth: f32,
-    /// Own motion, pixels per second to the right.
-    drift: f32,
-    sway: Option<Sway>,
-    heave: Option<Heave>,
+    placing: LayerPlacement,
 }
 
 /// Position and motion of a layer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LayerPlacement {
+    /// Stage pixels per texel.
     pub(crate) pitch: f32,
+    /// Stage place of the first texel's corner.
     pub(crate) left: f32,
     pub(crate) top: f32,
     pub(crate) depth: f32,
+    /// Own motion, pixels per second to the right.
     pub(crate) drift: f32,
     pub(crate) sway: Option<Sway>,
     pub(crate) heave: Option<Heave>,
 }
 
 impl Layer {
-    pub(crate) fn new(pixmap: Pixmap, placing: LayerPlacement) -> Self {
+    pub(crate) fn new(pixmap: Pixmap, mut placing: LayerPlacement) -> Self {
         let width = pixmap.width() as usize;
         let mut texels = pixmap.take();
-        let above = trim(&mut texels, width);
+        placing.top += trim(&mut texels, width) as f32 * placing.pitch;
         Self {
             width,
             height: texels.len() / (width * 4),
             spans: RowSpans::from_texels(&texels, width),
             texels,
-            pitch: placing.pitch,
-            left: placing.left,
-            top: placing.top + above as f32 * placing.pitch,
-            depth: placing.depth,
-            drift: placing.drift,
-            sway: placing.sway,
-            heave: placing.heave,
+            placing,
         }
     }
 
     fn source_row(&self, map: &StageMap, y: usize) -> f32 {
-        ((y as f32 + 0.5 - map.down) / map.scale - self.top) / self.pitch - 0.5
+        ((y as f32 + 0.5 - map.down) / map.scale - self.placing.top) / self.placing.pitch - 0.5
     }
 
     fn row_pair(&self, at: f32) -> Option<(usize, usize, u16)> {
@@ -106,9 +94,9 @@ impl Layer {
     }
 
     fn shift(&self, y: f32, time_s: f32) -> f32 {
-        self.sway.map_or(0.0, |sway| {
+        self.placing.sway.map_or(0.0, |sway| {
             let height = (sway.root - y).max(0.0);
-            let share = (height / (sway.root - self.top).max(1.0)).min(1.0);
+            let share = (height / (sway.root - self.placing.top).max(1.0)).min(1.0);
             // The power 1.5 of the height: a stem bends mostly near its tip and stands still at its
             // root.
             sway.reach * share * share.sqrt() * (sway.rate * time_s + sway.bend * height).sin()
@@ -152,15 +140,15 @@ pub(crate) struct ProjectedLayer<'a> {
 
 impl<'a> ProjectedLayer<'a> {
     pub(crate) fn new(layer: &'a Layer, view: &CameraView) -> Self {
-        let mut map = view.map(layer.depth);
-        map.right += layer.drift * view.time_s * map.scale;
-        if let Some(heave) = layer.heave {
+        let mut map = view.map(layer.placing.depth);
+        map.right += layer.placing.drift * view.time_s * map.scale;
+        if let Some(heave) = layer.placing.heave {
             let swing = (heave.rate * view.time_s + heave.phase).sin();
             map.down += heave.reach * swing * map.scale;
         }
-        let step = PixelStep::new(1.0 / (map.scale * layer.pitch));
+        let step = PixelStep::new(1.0 / (map.scale * layer.placing.pitch));
         // A sway shifts each row of pixels on its own, so that a row read across serves no other.
-        let is_held = step.is_coarse() && layer.sway.is_none();
+        let is_held = step.is_coarse() && layer.placing.sway.is_none();
         Self {
             layer,
             map,
@@ -189,8 +177,9 @@ impl<'a> ProjectedLayer<'a> {
         };
         let down = (y as f32 + 0.5 - self.map.down) / self.map.scale;
         let right = self.map.right + layer.shift(down, self.time_s) * self.pixels;
-        let apart = 1.0 / (self.map.scale * layer.pitch);
-        let start = ((0.5 - right) / self.map.scale - layer.left) / layer.pitch - 0.5;
+        let apart = 1.0 / (self.map.scale * layer.placing.pitch);
+        let start =
+            ((0.5 - right) / self.map.scale - layer.placing.left) / layer.placing.pitch - 0.5;
         let across = RowSampler::new(start, &self.step);
         let canvas = canvas.as_chunks_mut::<4>().0;
         let width = canvas.len();

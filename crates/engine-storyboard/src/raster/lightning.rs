@@ -3,7 +3,7 @@
 
 use tiny_skia::Transform;
 
-use super::canvas::{Canvas, FULL, blend_over};
+use super::canvas::{Canvas, FULL, pixel_range};
 use super::colour::{Rgb, smooth};
 use super::pen::{Ink, Pen};
 use crate::rng::Rng;
@@ -155,11 +155,14 @@ impl Lightning {
             high = (high.0.max(*x), high.1.max(*y));
         }
         let reach = self.unit * 0.02;
-        let (left, right) = pixel_range(map.x(low.0 - reach), map.x(high.0 + reach), canvas.width);
-        let (top, bottom) = pixel_range(map.y(low.1 - reach), map.y(high.1 + reach), canvas.height);
-        let (across, down) = (map.right - left as f32, map.down - top as f32);
+        let columns = pixel_range(map.x(low.0 - reach), map.x(high.0 + reach), canvas.width);
+        let rows = pixel_range(map.y(low.1 - reach), map.y(high.1 + reach), canvas.height);
+        let (across, down) = (
+            map.right - columns.start as f32,
+            map.down - rows.start as f32,
+        );
         let onto = Transform::from_row(map.scale, 0.0, 0.0, map.scale, across, down);
-        let Some(mut pen) = Pen::new((right - left) as u32, (bottom - top) as u32, onto) else {
+        let Some(mut pen) = Pen::new(columns.len() as u32, rows.len() as u32, onto) else {
             return;
         };
         let wide = self.unit * 0.0042 * (0.5 + 0.5 * strike.flash.near);
@@ -171,21 +174,8 @@ impl Lightning {
                 pen.stroke(branch, wide * breadth * thin, ink);
             }
         }
-        let width = right - left;
-        let mut line = vec![0_u16; width * 4];
-        for (row, y) in pen.pixmap.data().chunks_exact(width * 4).zip(top..bottom) {
-            for (out, byte) in line.iter_mut().zip(row) {
-                *out = u16::from(*byte) << 7;
-            }
-            blend_over(&mut canvas.row(y)[left * 4..right * 4], &line);
-        }
+        pen.stamp(canvas, (columns.start, rows.start), 1.0);
     }
-}
-
-/// Pixels of a side of `most` between `low` and `high`.
-fn pixel_range(low: f32, high: f32, most: usize) -> (usize, usize) {
-    let from = (low.floor().max(0.0) as usize).min(most);
-    (from, (high.ceil().max(0.0) as usize).clamp(from, most))
 }
 
 /// Adds light, never beyond white; `share` in 32,768ths.

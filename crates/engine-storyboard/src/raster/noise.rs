@@ -3,6 +3,7 @@
 
 use tiny_skia::Pixmap;
 
+use super::colour::smooth;
 use crate::rng::lattice;
 
 /// The corners of a cell of the lattice.
@@ -75,7 +76,7 @@ fn brush_tile() -> &'static Vec<i16> {
 fn tiled_value(x: f32, y: f32, across: i32, down: i32, seed: u64) -> f32 {
     let (fx, fy) = (x * across as f32, y * down as f32);
     let (left, top) = (fx.floor() as i32, fy.floor() as i32);
-    let (u, v) = (smoothstep(fx.fract()), smoothstep(fy.fract()));
+    let (u, v) = (smooth(0.0, 1.0, fx.fract()), smooth(0.0, 1.0, fy.fract()));
     let [a, b, c, d] = CORNERS.map(|(dx, dy)| {
         let (column, row) = ((left + dx).rem_euclid(across), (top + dy).rem_euclid(down));
         lattice(seed, column, row) * 2.0 - 1.0
@@ -83,10 +84,6 @@ fn tiled_value(x: f32, y: f32, across: i32, down: i32, seed: u64) -> f32 {
     let upper = a * (1.0 - u) + b * u;
     let lower = c * (1.0 - u) + d * u;
     upper * (1.0 - v) + lower * v
-}
-
-fn smoothstep(t: f32) -> f32 {
-    t * t * (3.0 - 2.0 * t)
 }
 
 /// Lays the brush over what is painted: brightness varies by about `strength` (a share).

@@ -283,11 +283,7 @@ fn dot(canvas: &mut Canvas, (x, y): (f32, f32), radius: f32, pixel: f32, colour:
     let columns = span(x - reach, x + reach, canvas.width);
     for py in span(y - reach, y + reach, canvas.height) {
         let v = (py as f32 + 0.5 - y) / reach;
-        let from = (py * canvas.width + columns.start) * 4;
-        let Some(run) = canvas.pixels.get_mut(from..from + columns.len() * 4) else {
-            continue;
-        };
-        for (pixel, px) in run.as_chunks_mut::<4>().0.iter_mut().zip(columns.clone()) {
+        for (pixel, px) in canvas.run(py, &columns).iter_mut().zip(columns.clone()) {
             let h = (px as f32 + 0.5 - x) / reach;
             tint(pixel, goal, alpha * (1.0 - h * h - v * v).max(0.0));
         }
@@ -310,14 +306,10 @@ fn dash(
     for py in span(y - down, y + down, canvas.height) {
         let v = (py as f32 + 0.5 - y) / down;
         let row = (1.0 - v * v).max(0.0) * alpha;
-        let from = (py * canvas.width + columns.start) * 4;
-        let Some(run) = canvas.pixels.get_mut(from..from + columns.len() * 4) else {
-            continue;
-        };
         if row <= 0.004 {
             continue;
         }
-        for (pixel, px) in run.as_chunks_mut::<4>().0.iter_mut().zip(columns.clone()) {
+        for (pixel, px) in canvas.run(py, &columns).iter_mut().zip(columns.clone()) {
             let h = (px as f32 + 0.5 - x) / across;
             tint(pixel, goal, row * (1.0 - h * h).max(0.0));
         }
@@ -359,11 +351,7 @@ fn line(
         let x = columns.start as f32 + 0.5 - from.0;
         let mut along = (x * ux + y * uy) / long;
         let mut away = (x * uy - y * ux) / half;
-        let from = (py * canvas.width + columns.start) * 4;
-        let Some(run) = canvas.pixels.get_mut(from..from + columns.len() * 4) else {
-            continue;
-        };
-        for pixel in run.as_chunks_mut::<4>().0 {
+        for pixel in canvas.run(py, &columns) {
             let share = (1.0 - away * away).max(0.0) * (along * (1.0 - along) * 4.0).max(0.0);
             tint(pixel, goal, alpha * share);
             along += along_step;

@@ -6,6 +6,7 @@ use tiny_skia::{
     Pixmap, Point, RadialGradient, Rect, Shader, SpreadMode, Stroke, Transform,
 };
 
+use super::canvas::{Canvas, blend_over};
 use super::colour::Rgb;
 
 /// Fill of a shape.
@@ -92,6 +93,23 @@ impl Pen {
             pixmap: Pixmap::new(width, height)?,
             transform,
         })
+    }
+
+    /// Lays the plane over `canvas`, its corner at column `left` of row `top`, with opacity `alpha`.
+    pub(crate) fn stamp(&self, canvas: &mut Canvas, (left, top): (usize, usize), alpha: f32) {
+        // 8-bit parts times 128 are 15-bit parts: 255 becomes 32,640, which is `canvas::FULL`.
+        let gain = (alpha * 128.0) as u16;
+        let width = self.pixmap.width() as usize * 4;
+        let mut line = vec![0_u16; width];
+        for (row, y) in self.pixmap.data().chunks_exact(width).zip(top..) {
+            if row.iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            for (out, byte) in line.iter_mut().zip(row) {
+                *out = u16::from(*byte) * gain;
+            }
+            blend_over(&mut canvas.row(y)[left * 4..][..width], &line);
+        }
     }
 
     /// The stage row of the plane's upper edge.

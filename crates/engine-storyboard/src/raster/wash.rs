@@ -22,10 +22,7 @@ pub(crate) struct Wash {
     height: usize,
     /// `[height][width]`.
     texels: Vec<Texel>,
-    pitch: f32,
-    left: f32,
-    top: f32,
-    depth: f32,
+    area: WashArea,
     meeting: WashBlend,
     /// Rows of texels that add any visible light.
     lit: Vec<bool>,
@@ -50,17 +47,17 @@ pub(crate) struct WashArea {
 impl Wash {
     /// A wash whose colour at a stage point is `colour(x, y)`.
     pub(crate) fn new(
-        field: WashArea,
+        area: WashArea,
         meeting: WashBlend,
         colour: impl Fn(f32, f32) -> Rgb,
     ) -> Self {
-        let width = ((field.right - field.left) / field.pitch).ceil() as usize + 2;
-        let height = ((field.bottom - field.top) / field.pitch).ceil() as usize + 2;
+        let width = ((area.right - area.left) / area.pitch).ceil() as usize + 2;
+        let height = ((area.bottom - area.top) / area.pitch).ceil() as usize + 2;
         let mut texels = Vec::with_capacity(width * height);
         for row in 0..height {
-            let y = field.top + (row as f32 + 0.5) * field.pitch;
+            let y = area.top + (row as f32 + 0.5) * area.pitch;
             for column in 0..width {
-                let x = field.left + (column as f32 + 0.5) * field.pitch;
+                let x = area.left + (column as f32 + 0.5) * area.pitch;
                 texels.push(
                     colour(x, y)
                         .fixed()
@@ -73,22 +70,12 @@ impl Wash {
             .chunks_exact(width)
             .map(|row| row.as_flattened().iter().any(|part| *part > 0))
             .collect();
-        let WashArea {
-            left,
-            top,
-            pitch,
-            depth,
-            ..
-        } = field;
         Self {
             width,
             height,
             texels,
             lit,
-            pitch,
-            left,
-            top,
-            depth,
+            area,
             meeting,
             pulse: 0.0,
         }
@@ -113,11 +100,11 @@ pub(crate) struct ProjectedWash<'a> {
 impl<'a> ProjectedWash<'a> {
     pub(crate) fn new(wash: &'a Wash, view: &CameraView) -> Self {
         let breath = 1.0 - wash.pulse * (0.5 + 0.5 * (view.time_s * 0.9).sin());
-        let map = view.map(wash.depth);
+        let map = view.map(wash.area.depth);
         Self {
             wash,
             map,
-            step: PixelStep::new(1.0 / (map.scale * wash.pitch)),
+            step: PixelStep::new(1.0 / (map.scale * wash.area.pitch)),
             held: RowCache::default(),
             gain: (breath * 65_535.0) as u16,
         }
@@ -147,7 +134,7 @@ impl<'a> ProjectedWash<'a> {
     /// Position of row `y` of the frame, in texels.
     fn place(&self, y: usize) -> f32 {
         let (wash, map) = (self.wash, &self.map);
-        let at = ((y as f32 + 0.5 - map.down) / map.scale - wash.top) / wash.pitch - 0.5;
+        let at = ((y as f32 + 0.5 - map.down) / map.scale - wash.area.top) / wash.area.pitch - 0.5;
         at.clamp(0.0, (wash.height - 1) as f32)
     }
 
@@ -162,7 +149,7 @@ impl<'a> ProjectedWash<'a> {
         let upper = at.floor() as usize;
         let lower = (upper + 1).min(wash.height - 1);
         let share = ((at - at.floor()) * 65_535.0) as u16;
-        let start = ((0.5 - map.right) / map.scale - wash.left) / wash.pitch - 0.5;
+        let start = ((0.5 - map.right) / map.scale - wash.area.left) / wash.area.pitch - 0.5;
         let across = RowSampler::new(start, &self.step);
         let (above, below) = self.held.rows((upper, lower), out.len(), |at, pixels| {
             across.sample(&wash.texels[at * wash.width..][..wash.width], 0, 0, pixels);

@@ -4,7 +4,7 @@
 
 use crate::lexicon::{
     ColourTint, Hour, Language, LostWords, Meaning, Place, Reading, Role, Season, Weather, is_cjk,
-    language_of, possible_act, read_as,
+    is_one_of, language_of, possible_act, read_as,
 };
 
 /// The changes that an edit asks for.
@@ -42,23 +42,15 @@ impl EditChange {
         let avoided = read_as(language_of(avoid), avoid, "");
         let wants = read_as(language, &wanted, avoid);
         // "No dog" in the prompt of an edit removes a dog, as one in the negative prompt does.
-        let denied = wants.without.iter().filter_map(|meaning| match meaning {
-            Meaning::Subject(subject) => Some(Role::new(*subject)),
-            _ => None,
-        });
+        let denied = wants.without.iter().filter_map(Meaning::subject);
+        let denied = denied.map(Role::new);
         without
             .roles
             .extend(avoided.roles.iter().copied().chain(denied));
-        let denied = wants.without.iter().filter_map(|meaning| match meaning {
-            Meaning::Weather(weather) => Some(*weather),
-            _ => None,
-        });
+        let denied = wants.without.iter().filter_map(Meaning::weather);
         let denied: Vec<Weather> = avoided.weather.iter().copied().chain(denied).collect();
         extend(&mut without.weather, &denied);
-        let denied = wants.without.iter().find_map(|meaning| match meaning {
-            Meaning::Season(season) => Some(*season),
-            _ => None,
-        });
+        let denied = wants.without.iter().find_map(Meaning::season);
         without.season = without.season.or(avoided.season).or(denied);
         without.neon |= avoided.neon || wants.without.contains(&Meaning::Neon);
         Self {
@@ -384,67 +376,41 @@ const INSTEAD: &str = "instead-of anstelle anstatt statt вместо";
 const BEGINS: &str = "add put place set let give paint move show but then at with by \
      pon haz añade pero por con mets ajoute rends mais par avec setze füge aber durch mit \
      加上 添加 变成 改成 换成 让";
-/// Verbs that replace their object, the words that join the replacement, and the condition on which they
-/// remove the object.
-const SWAPS: [(&str, &str, SwapCondition); 13] = [
+/// Verbs that replace their object and, behind the colon, the words that join the replacement; by the condition on
+/// which they remove the object.
+const SWAPS: [(SwapCondition, &[&str]); 3] = [
     (
-        "replace replaces swap exchange",
-        "with by for",
         SwapCondition::Always,
+        &[
+            "replace replaces swap exchange: with by for",
+            "reemplaza reemplace sustituye: con por",
+            "remplace remplacez remplacer: par avec",
+            "ersetze ersetzen tausche: durch mit gegen",
+        ],
     ),
     (
-        "turn turns transform transforms change changes convert converts",
-        "into to",
         SwapCondition::ForThings,
+        &[
+            "turn turns transform transforms change changes convert converts: into to",
+            "convierte transforma cambia: en a por",
+            "transforme transformez change changez: en par",
+            "verwandle verwandeln ändere mach mache: in zu zum zur",
+            "sostituisci trasforma cambia: con in",
+            "substitua substitui troque transforme mude: por com pelo pela em para",
+            "замени поменяй преврати измени حول حوّل: на в إلى",
+            "把 将: 换成 变成 改成 变为",
+        ],
     ),
-    ("make makes", "into a an", SwapCondition::ForSingleThings),
-    (
-        "reemplaza reemplace sustituye",
-        "con por",
-        SwapCondition::Always,
-    ),
-    (
-        "convierte transforma cambia",
-        "en a por",
-        SwapCondition::ForThings,
-    ),
-    (
-        "remplace remplacez remplacer",
-        "par avec",
-        SwapCondition::Always,
-    ),
-    (
-        "transforme transformez change changez",
-        "en par",
-        SwapCondition::ForThings,
-    ),
-    (
-        "ersetze ersetzen tausche",
-        "durch mit gegen",
-        SwapCondition::Always,
-    ),
-    (
-        "verwandle verwandeln ändere mach mache",
-        "in zu zum zur",
-        SwapCondition::ForThings,
-    ),
-    (
-        "sostituisci trasforma cambia",
-        "con in",
-        SwapCondition::ForThings,
-    ),
-    (
-        "substitua substitui troque transforme mude",
-        "por com pelo pela em para",
-        SwapCondition::ForThings,
-    ),
-    (
-        "замени поменяй преврати измени حول حوّل",
-        "на в إلى",
-        SwapCondition::ForThings,
-    ),
-    ("把 将", "换成 变成 改成 变为", SwapCondition::ForThings),
+    (SwapCondition::ForSingleThings, &["make makes: into a an"]),
 ];
+
+/// The verbs, joining words and condition of each swap.
+fn swaps() -> impl Iterator<Item = (&'static str, &'static str, SwapCondition)> {
+    SWAPS.iter().flat_map(|(condition, swaps)| {
+        let parts = swaps.iter().filter_map(|swap| swap.split_once(':'));
+        parts.map(|(verbs, joins)| (verbs, joins, *condition))
+    })
+}
 
 /// Other words of edits that need no drawing.
 const FILLERS: &str = "instead please keep keeps leave stays stay still rest everything else edit version \
@@ -493,20 +459,16 @@ enum SplitState {
     Replaced,
 }
 
-fn is_one_of(words: &str, word: &str) -> bool {
-    words.split_whitespace().any(|one| one == word)
-}
-
 /// Whether a word only gives an order and needs no drawing.
 fn is_order(word: &str) -> bool {
-    let swaps = SWAPS.iter().flat_map(|(verbs, joins, _)| [*verbs, *joins]);
+    let swaps = swaps().flat_map(|(verbs, joins, _)| [verbs, joins]);
     let mut all = [REMOVES, INSTEAD, BEGINS, FILLERS].into_iter().chain(swaps);
     all.any(|words| is_one_of(words, word))
 }
 
 /// The words of scripts without spaces, which the splitter surrounds with spaces first.
 fn unspaced() -> impl Iterator<Item = &'static str> {
-    let swaps = SWAPS.iter().flat_map(|(verbs, joins, _)| [*verbs, *joins]);
+    let swaps = swaps().flat_map(|(verbs, joins, _)| [verbs, joins]);
     let words = [REMOVES, BEGINS].into_iter().chain(swaps);
     let words = words.flat_map(str::split_whitespace);
     words.filter(|word| word.chars().all(is_cjk))
@@ -514,16 +476,14 @@ fn unspaced() -> impl Iterator<Item = &'static str> {
 
 /// The condition of a swap with this verb and this joining word; `None` if they do not go together.
 fn swap_condition(verb: &str, word: &str) -> Option<SwapCondition> {
-    let found = SWAPS
-        .iter()
-        .find(|(verbs, joins, _)| is_one_of(verbs, verb) && is_one_of(joins, word));
-    found.map(|(_, _, condition)| *condition)
+    swaps()
+        .find(|(verbs, joins, _)| is_one_of(verbs, verb) && is_one_of(joins, word))
+        .map(|(_, _, condition)| condition)
 }
 
 fn always_removes(verb: &str) -> bool {
-    SWAPS
-        .iter()
-        .any(|(verbs, _, condition)| *condition == SwapCondition::Always && is_one_of(verbs, verb))
+    swaps()
+        .any(|(verbs, _, condition)| condition == SwapCondition::Always && is_one_of(verbs, verb))
 }
 
 fn ends_clause(c: char) -> bool {
@@ -595,7 +555,7 @@ impl EditSplitter {
         } else if is_one_of(REMOVES, bare) || is_one_of(INSTEAD, bare) {
             self.flush();
             self.state = SplitState::Removed;
-        } else if SWAPS.iter().any(|(verbs, ..)| is_one_of(verbs, bare)) {
+        } else if swaps().any(|(verbs, ..)| is_one_of(verbs, bare)) {
             self.flush();
             self.state = SplitState::Object(bare.to_owned());
         } else {

@@ -5,7 +5,7 @@ use tiny_skia::Transform;
 
 use super::camera::CameraView;
 use crate::art::{self, ActMoment, SubjectColours};
-use crate::raster::canvas::{Canvas, blend_over};
+use crate::raster::canvas::{Canvas, pixel_range};
 use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
@@ -180,36 +180,22 @@ impl Actor {
         let reach = art::reach(self.subject) * side.0;
         // Only the box that the drawing can reach is rasterised: a pixmap of the whole frame for
         // each figure would cost far more than the figure.
-        let left = (at.0 - reach).floor().max(0.0) as usize;
-        let top = (at.1 - reach).floor().max(0.0) as usize;
-        let right = ((at.0 + reach).ceil().max(0.0) as usize).min(canvas.width);
-        let bottom = ((at.1 + reach).ceil().max(0.0) as usize).min(bottom);
-        if left >= right || top >= bottom {
+        let columns = pixel_range(at.0 - reach, at.0 + reach, canvas.width);
+        let rows = pixel_range(at.1 - reach, at.1 + reach, bottom);
+        if columns.is_empty() || rows.is_empty() {
             return;
         }
         let across = if self.faces_left { -side.0 } else { side.0 };
-        let onto = Transform::from_translate(at.0 - left as f32, at.1 - top as f32)
+        let onto = Transform::from_translate(at.0 - columns.start as f32, at.1 - rows.start as f32)
             .pre_concat(Transform::from_rotate(tilt))
             .pre_scale(across / 100.0, side.1 / 100.0)
             .pre_translate(-50.0, -anchor);
-        let Some(mut pen) = Pen::new((right - left) as u32, (bottom - top) as u32, onto) else {
+        let Some(mut pen) = Pen::new(columns.len() as u32, rows.len() as u32, onto) else {
             return;
         };
         let moment = self.moment(t);
         art::draw(&mut pen, self.subject, &self.look, &moment);
-        // 8-bit parts times 128 are 15-bit parts: 255 becomes 32,640, which is `canvas::FULL`.
-        let gain = (alpha * 128.0) as u16;
-        let width = right - left;
-        let mut line = vec![0_u16; width * 4];
-        for (row, y) in pen.pixmap.data().chunks_exact(width * 4).zip(top..bottom) {
-            if row.iter().all(|byte| *byte == 0) {
-                continue;
-            }
-            for (out, byte) in line.iter_mut().zip(row) {
-                *out = u16::from(*byte) * gain;
-            }
-            blend_over(&mut canvas.row(y)[left * 4..right * 4], &line);
-        }
+        pen.stamp(canvas, (columns.start, rows.start), alpha);
     }
 }
 
@@ -222,16 +208,10 @@ const FLAT: f32 = 0.15;
 fn draw_shadow(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
     let half = half.max(1.0);
     let tall = (half * FLAT).max(1.0);
-    let columns = pixel_span(at.0, half, canvas.width);
-    for y in pixel_span(at.1, tall, canvas.height) {
+    let columns = pixel_range(at.0 - half, at.0 + half, canvas.width);
+    for y in pixel_range(at.1 - tall, at.1 + tall, canvas.height) {
         let v = (y as f32 + 0.5 - at.1) / tall;
-        for (pixel, x) in canvas.row(y)[..columns.end * 4]
-            .as_chunks_mut::<4>()
-            .0
-            .iter_mut()
-            .zip(0_usize..)
-            .skip(columns.start)
-        {
+        for (pixel, x) in canvas.run(y, &columns).iter_mut().zip(columns.clone()) {
             let u = (x as f32 + 0.5 - at.0) / half;
             // Half an ellipsoid of darkness: soft at its rim, and cheaper than an exponential.
             let share = (1.0 - u * u - v * v).max(0.0).sqrt() * SHADOW * strength;
@@ -241,12 +221,6 @@ fn draw_shadow(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
             }
         }
     }
-}
-
-/// Pixels of a side of `size` within `reach` of `middle`.
-fn pixel_span(middle: f32, reach: f32, size: usize) -> std::ops::Range<usize> {
-    let from = (middle - reach).floor().max(0.0) as usize;
-    from..((middle + reach).ceil().max(0.0) as usize).min(size)
 }
 
 #[cfg(test)]

@@ -36,12 +36,6 @@ pub(crate) struct Scene {
     vignette: f32,
 }
 
-/// Working memory of one painter.
-#[derive(Debug, Default)]
-pub(crate) struct SceneScratch {
-    scratch: RowScratch,
-}
-
 /// The length that shapes are sized by: near the short side, a little more in wide frames.
 fn unit(width: f32, height: f32) -> f32 {
     // The geometric mean of the sides, bound to the short one: wide frames have slightly larger
@@ -273,7 +267,7 @@ impl Scene {
         time_s: f32,
         pulse: FramePulse,
         canvas: &mut Canvas,
-        bench: &mut SceneScratch,
+        scratch: &mut RowScratch,
     ) {
         let mut view = self
             .camera
@@ -299,7 +293,7 @@ impl Scene {
             match element {
                 SceneElement::Plane(_) | SceneElement::Wash(_) => {
                     if let Some((at, mut run)) = runs.next_if(|(at, _)| *at == index) {
-                        draw_flats(&mut run, at, &first, canvas, &mut bench.scratch);
+                        draw_flats(&mut run, at, &first, canvas, scratch);
                     }
                 }
                 SceneElement::Actor(actor) => actor.draw(&view, canvas),

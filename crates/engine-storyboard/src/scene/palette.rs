@@ -36,75 +36,57 @@ pub(crate) struct Palette {
     pub(crate) hour: Hour,
 }
 
-struct SkyColours {
-    colours: [u32; 3],
-    orb: u32,
-    glow: u32,
-    haze: u32,
-    light: u32,
-    cloud: [u32; 2],
-}
-
-const fn sky_colours(hour: Hour) -> SkyColours {
+/// The sky at its top, middle and low end; orb, glow, haze and light; a cloud and its shade.
+const fn sky_colours(hour: Hour) -> [u32; 9] {
     match hour {
-        Hour::Dawn => SkyColours {
-            colours: [0x4a_6493, 0xb9_9db8, 0xf9_d3b4],
-            orb: 0xff_f0cf,
-            glow: 0xff_c59a,
-            haze: 0xdc_bfc0,
-            light: 0xd8_bfc2,
-            cloud: [0xfb_dfd0, 0xa9_93b4],
-        },
-        Hour::Day => SkyColours {
-            colours: [0x3a_7cc0, 0x86_bade, 0xd9_ebee],
-            orb: 0xff_fbe8,
-            glow: 0xff_f3cf,
-            haze: 0xb9_d5e3,
-            light: 0xff_fbf2,
-            cloud: [0xfd_fdfb, 0xb4_c8da],
-        },
-        Hour::Golden => SkyColours {
-            colours: [0x4c_5f97, 0xdf_9a7d, 0xff_d48d],
-            orb: 0xff_f4cf,
-            glow: 0xff_b765,
-            haze: 0xec_b288,
-            light: 0xe0_a583,
-            cloud: [0xff_d3a0, 0x9a_718e],
-        },
-        Hour::Dusk => SkyColours {
-            colours: [0x1d_2352, 0x6c_4984, 0xee_8c72],
-            orb: 0xff_d2a6,
-            glow: 0xf0_7f6a,
-            haze: 0x93_628c,
-            light: 0x7d_688f,
-            cloud: [0xc8_7c8e, 0x4c_3c70],
-        },
-        Hour::Night => SkyColours {
-            colours: [0x06_0b22, 0x11_2250, 0x2f_4a7a],
-            orb: 0xf3_f4ff,
-            glow: 0x6f_8fd0,
-            haze: 0x2b_4270,
-            light: 0x50_6294,
-            cloud: [0x3c_5284, 0x1a_2850],
-        },
+        Hour::Dawn => [
+            0x4a_6493, 0xb9_9db8, 0xf9_d3b4, 0xff_f0cf, 0xff_c59a, 0xdc_bfc0, 0xd8_bfc2, 0xfb_dfd0,
+            0xa9_93b4,
+        ],
+        Hour::Day => [
+            0x3a_7cc0, 0x86_bade, 0xd9_ebee, 0xff_fbe8, 0xff_f3cf, 0xb9_d5e3, 0xff_fbf2, 0xfd_fdfb,
+            0xb4_c8da,
+        ],
+        Hour::Golden => [
+            0x4c_5f97, 0xdf_9a7d, 0xff_d48d, 0xff_f4cf, 0xff_b765, 0xec_b288, 0xe0_a583, 0xff_d3a0,
+            0x9a_718e,
+        ],
+        Hour::Dusk => [
+            0x1d_2352, 0x6c_4984, 0xee_8c72, 0xff_d2a6, 0xf0_7f6a, 0x93_628c, 0x7d_688f, 0xc8_7c8e,
+            0x4c_3c70,
+        ],
+        Hour::Night => [
+            0x06_0b22, 0x11_2250, 0x2f_4a7a, 0xf3_f4ff, 0x6f_8fd0, 0x2b_4270, 0x50_6294, 0x3c_5284,
+            0x1a_2850,
+        ],
     }
 }
 
 impl Palette {
     pub(crate) fn new(reading: &Reading, hour: Hour, rng: &mut Rng) -> Self {
-        let sky = sky_colours(hour);
+        let [
+            sky_top,
+            sky_middle,
+            sky_low,
+            orb,
+            glow,
+            haze,
+            light,
+            cloud,
+            cloud_shade,
+        ] = sky_colours(hour).map(Rgb::hex);
         let turn = rng.signed() * 0.04;
         let hex = Rgb::hex;
         let mut palette = Self {
-            sky_top: hex(sky.colours[0]).lift(turn),
-            sky_middle: hex(sky.colours[1]).lift(turn * 0.6),
-            sky_low: hex(sky.colours[2]),
-            orb: hex(sky.orb),
-            glow: hex(sky.glow),
-            haze: hex(sky.haze),
-            light: hex(sky.light),
-            cloud: hex(sky.cloud[0]),
-            cloud_shade: hex(sky.cloud[1]),
+            sky_top: sky_top.lift(turn),
+            sky_middle: sky_middle.lift(turn * 0.6),
+            sky_low,
+            orb,
+            glow,
+            haze,
+            light,
+            cloud,
+            cloud_shade,
             ground: hex([0x5d_8a4a, 0x6f_9150, 0x4d_8052, 0x7a_9a4e][rng.below(4)]),
             // Set by `season`, from the ground's colour.
             leaf: Rgb::BLACK,

@@ -4,8 +4,8 @@ use std::f32::consts::TAU;
 
 use kinora_engine::SAMPLE_RATE_HZ;
 
-use super::track::ease;
 use crate::lexicon::{Hour, Mood, Place};
+use crate::raster::colour::smooth;
 use crate::rng::Rng;
 use crate::script::Shot;
 
@@ -177,7 +177,7 @@ impl ChordTone {
             let bell = (angle * 3.0).sin() * 0.18 * (-since * 6.0).exp();
             return self.loudness * envelope * (angle.sin() + bell);
         }
-        let envelope = ease(since / 0.9) * ease(remains / 0.9);
+        let envelope = smooth(0.0, 0.9, since) * smooth(0.0, 0.9, remains);
         let breath = 0.88 + 0.12 * (since * 1.9 + self.hz).sin();
         let body = angle.sin() + 0.34 * (angle * 2.0 + 0.4).sin() + 0.1 * (angle * 3.0).sin();
         self.loudness * envelope * breath * body

@@ -9,13 +9,13 @@ mod track;
 
 use kinora_engine::{FrameJob, SAMPLE_RATE_HZ};
 
+use crate::raster::colour::smooth;
 use crate::rng::{Rng, hash};
 use crate::script::Shot;
 use ambience::Ambience;
 use chords::ChordProgression;
 use foley::Foley;
 pub(crate) use track::SoundTrack;
-use track::ease;
 pub(crate) use track::samples;
 
 /// Maximum absolute value of a sample.
@@ -28,24 +28,20 @@ const RAMP_S: f32 = 0.006;
 pub(crate) enum ClipSound {
     /// Made for the clip.
     Bed(Box<SoundBed>),
-    /// The caller's own.
+    /// The caller's own, or silence.
     Laid(SoundTrack),
-    /// Zeros: samples returned so far, and the buffer of the last ones.
-    Silence(usize, Vec<f32>),
 }
 
 impl ClipSound {
     /// The caller's references if there are any, otherwise the sound that the words of `shots` ask
     /// for.
     pub(crate) fn new(job: &FrameJob<'_>, shots: &[Shot]) -> Self {
-        let clip = job.clip;
-        if let Some(track) =
-            SoundTrack::from_sounds(&job.materials.audios, samples(clip.frames, clip.fps))
-        {
+        let length = samples(job.clip.frames, job.clip.fps);
+        if let Some(track) = SoundTrack::from_sounds(&job.materials.audios, length) {
             return Self::Laid(track);
         }
         if shots.iter().any(|shot| shot.reading.hearing.silent) {
-            return Self::Silence(0, Vec::new());
+            return Self::Laid(SoundTrack::silent(length));
         }
         Self::Bed(Box::new(SoundBed::new(job, shots)))
     }
@@ -56,11 +52,6 @@ impl ClipSound {
         match self {
             Self::Bed(bed) => bed.samples_until(end),
             Self::Laid(track) => track.samples_until(end),
-            Self::Silence(at, zeros) => {
-                zeros.resize(end.saturating_sub(*at) * 2, 0.0);
-                *at = end;
-                zeros
-            }
         }
     }
 }
@@ -98,7 +89,7 @@ impl SoundBed {
         let ramp = RAMP_S * SAMPLE_RATE_HZ as f32;
         for at in self.at..end {
             let left = self.samples.saturating_sub(at + 1);
-            let ends = ease(at as f32 / ramp) * ease(left as f32 / ramp);
+            let ends = smooth(0.0, ramp, at as f32) * smooth(0.0, ramp, left as f32);
             let music = self.chords.as_mut().map_or((0.0, 0.0), |c| c.sample(at));
             let (place, events) = (self.ambience.sample(at), self.foley.sample(at));
             for value in [music.0 + place.0 + events.0, music.1 + place.1 + events.1] {

@@ -5,6 +5,8 @@ use std::f32::consts::TAU;
 
 use kinora_engine::{CHANNELS, SAMPLE_RATE_HZ, StereoSound};
 
+use crate::raster::colour::smooth;
+
 /// Length of the crossfade where one piece follows another.
 const JOIN: usize = SAMPLE_RATE_HZ as usize / 25;
 /// Length of the ramp at the end of the clip: against a click, not a fade.
@@ -39,6 +41,12 @@ impl SoundTrack {
         }
         finish(&mut pcm);
         Some(Self { pcm, at: 0 })
+    }
+
+    /// Zeros.
+    pub(super) fn silent(samples: usize) -> Self {
+        let pcm = vec![0.0; samples * STEREO];
+        Self { pcm, at: 0 }
     }
 
     pub(super) fn samples_until(&mut self, end: usize) -> &[f32] {
@@ -76,7 +84,7 @@ fn finish(pcm: &mut [f32]) {
     let frames = pcm.len() / STEREO;
     let fade = RAMP.min(frames / 2);
     for (left, pair) in pcm.chunks_exact_mut(STEREO).rev().take(fade).enumerate() {
-        let gain = ease(left as f32 / fade as f32);
+        let gain = smooth(0.0, fade as f32, left as f32);
         pair.iter_mut().for_each(|sample| *sample *= gain);
     }
     // A sample that is no number would spread into every later stage.
@@ -109,9 +117,4 @@ impl LowPass {
 /// Samples per channel that belong to the first `frames` frames.
 pub(crate) fn samples(frames: u32, fps: u32) -> usize {
     (u64::from(frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(fps.max(1))) as usize
-}
-
-pub(super) fn ease(share: f32) -> f32 {
-    let t = share.clamp(0.0, 1.0);
-    t * t * (3.0 - 2.0 * t)
 }

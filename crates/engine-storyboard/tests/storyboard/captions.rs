@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use kinora_contract::id::TaskId;
 use kinora_contract::{EditSpec, Size, VideoInputs, VideoSpec};
 use kinora_engine::{ClipPlanner, JobMaterials, RgbPicture};
-use kinora_engine_storyboard::{Storyboard, StoryboardOptions};
+use kinora_engine_storyboard::{Storyboard, StoryboardKind};
 
 use crate::support::{NONE, SMALL, spec, tape_by};
 
@@ -66,10 +66,10 @@ pub(crate) fn black(size: Size) -> RgbPicture {
     oval(size, [0; 3], [0; 3], (0.5, 0.5))
 }
 
-fn engine(change: impl FnOnce(&mut StoryboardOptions)) -> Storyboard {
-    let mut options = StoryboardOptions {
+fn engine(change: impl FnOnce(&mut StoryboardKind)) -> Storyboard {
+    let mut options = StoryboardKind {
         threads: NonZeroUsize::new(2),
-        ..StoryboardOptions::default()
+        ..StoryboardKind::default()
     };
     change(&mut options);
     Storyboard::new(options)

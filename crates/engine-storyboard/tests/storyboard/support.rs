@@ -8,7 +8,7 @@ use kinora_engine::{
     ClipPlanner, ClipSink, Engine, EngineError, FrameJob, JobControl, JobMaterials, RgbPicture,
     SourceVideo, VideoPlayback,
 };
-use kinora_engine_storyboard::{Storyboard, StoryboardOptions};
+use kinora_engine_storyboard::{Storyboard, StoryboardKind};
 
 pub(crate) const SMALL: Size = Size::new(320, 180);
 
@@ -62,9 +62,9 @@ impl ClipSink for Tape {
 }
 
 pub(crate) fn engine(threads: usize) -> Storyboard {
-    Storyboard::new(StoryboardOptions {
+    Storyboard::new(StoryboardKind {
         threads: NonZeroUsize::new(threads),
-        ..StoryboardOptions::default()
+        ..StoryboardKind::default()
     })
 }
 
