@@ -12,17 +12,17 @@ use std::{fs, io};
 
 use kinora_blobs::folder::{BlobFolder, TransferMethod};
 use kinora_contract::{Clock, StoredFile, TaskId};
-use kinora_store::{BackupSnapshot, BackupSource, OpenError, StoreError, TaskFiles, open_snapshot};
+use kinora_store::{BackupSnapshot, BackupSource, OpenError, TaskFiles, open_snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{BackupArgs, HomeArgs, ResultsMode};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::folder::{self, LAST_BACKUP};
-use crate::output::print;
+use crate::output::{first_names, print};
 use crate::progress::ProgressLine;
-use crate::shell_hint;
 use crate::system::SystemClock;
+use crate::{shell_hint, store_access};
 use file_mover::FileMover;
 use manifest::{BackupManifest, BackupResults, FORMAT, FileDigest, TaskCounts};
 use staging::StagingFolder;
@@ -35,8 +35,7 @@ pub(crate) const RESULTS: &str = "results";
 
 /// Makes a backup and prints its contents.
 pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
-    folder::refuse_unfinished_restore(&config.data)?;
+    let config = store_access::config(&args.home)?;
     let source = open(&config, &args.home)?;
     refuse_loss(&config, "back up")?;
     let results = results(&config, args.results)?;
@@ -46,7 +45,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let made_at = SystemClock.now_ms() / 1000;
     // Recorded before the work: `kinora doctor` can then report a backup that started and never
     // ended, which a record of successes alone would hide.
-    let last = RunningBackup::start(&config.data, staging.to(), made_at);
+    let record = BackupRecord::start(&config.data, staging.to(), made_at);
     let job = BackupJob {
         source: &*source,
         data: &config.data,
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     };
     let (manifest, notes) = job.make(staging.path())?;
     let to = staging.publish()?;
-    last.end();
+    record.end(&config.data);
     let report = if args.json {
         manifest.json(&to, &notes)
     } else {
@@ -111,12 +110,6 @@ pub(crate) fn refuse_loss(config: &Config, verb: &str) -> Result<(), Failure> {
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::because("The store could not be read", error)
-    }
-}
-
 /// A backup in progress.
 struct BackupJob<'a> {
     source: &'a dyn BackupSource,
@@ -130,7 +123,7 @@ impl BackupJob<'_> {
     /// Fills the folder `to`; the manifest is written last.
     fn make(&self, to: &Path) -> Result<(BackupManifest, Vec<String>), Failure> {
         let database = to.join(DATABASE);
-        let mut progress = ProgressLine::new();
+        let progress = ProgressLine::new();
         progress.show_activity("copying the database");
         // The database first, the files after it. A task's files are stored before its row says
         // that it is completed, so each file that the snapshot names exists, unless its task has
@@ -165,12 +158,10 @@ impl BackupJob<'_> {
     /// that were handed out stop working.
     fn signing_key(&self, to: &Path) -> Result<FileDigest, Failure> {
         let from = self.data.join(SIGNING_KEY);
-        let shown = from.display();
-        let bytes = fs::read(&from)
-            .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
         let path = to.join(SIGNING_KEY);
-        folder::write_private(&path, &bytes)
-            .map_err(|error| Failure::because(format!("{shown} cannot be copied"), error))?;
+        fs::read(&from)
+            .and_then(|bytes| folder::write_private(&path, &bytes))
+            .map_err(|error| Failure::at(&from, "cannot be copied", error))?;
         FileDigest::measure(&path)
     }
 
@@ -187,8 +178,17 @@ impl BackupJob<'_> {
         let from = BlobFolder::new(&self.results);
         let to = BlobFolder::new(&to.join(RESULTS));
         let tasks = counts.completed + counts.unfinished;
-        let mut taking =
-            FileCollector::new(self.source, from, to, self.args, progress.with_total(tasks));
+        let how = match self.args.results {
+            ResultsMode::Copy => TransferMethod::Copy,
+            ResultsMode::Link | ResultsMode::Reference => TransferMethod::Link,
+        };
+        let mut taking = FileCollector {
+            source: self.source,
+            mover: FileMover::new(from, to, how, self.args.verify),
+            progress: progress.with_total(tasks),
+            taken: CollectedFiles::default(),
+            missing: Vec::new(),
+        };
         let unreadable = snapshot.for_each_task(|task| taking.collect(&task))?;
         for file in snapshot.uploads()? {
             taking.collect_upload(file)?;
@@ -230,9 +230,6 @@ impl BackupJob<'_> {
 // Copies the files that a snapshot refers to into the backup. A second look at the store
 // distinguishes files that were removed since the snapshot from lost ones.
 
-/// Maximum number of files named in an error.
-const NAMED_MAX: usize = 5;
-
 /// The files that are in the backup, and those that are not.
 #[derive(Debug, Default)]
 struct CollectedFiles {
@@ -253,27 +250,7 @@ struct FileCollector<'a> {
     missing: Vec<String>,
 }
 
-impl<'a> FileCollector<'a> {
-    fn new(
-        source: &'a dyn BackupSource,
-        from: BlobFolder,
-        to: BlobFolder,
-        args: &BackupArgs,
-        progress: ProgressLine,
-    ) -> Self {
-        let how = match args.results {
-            ResultsMode::Copy => TransferMethod::Copy,
-            ResultsMode::Link | ResultsMode::Reference => TransferMethod::Link,
-        };
-        Self {
-            source,
-            mover: FileMover::new(from, to, how, args.verify),
-            progress,
-            taken: CollectedFiles::default(),
-            missing: Vec::new(),
-        }
-    }
-
+impl FileCollector<'_> {
     /// Transfers the files of one task.
     fn collect(&mut self, task: &TaskFiles) -> Result<(), Failure> {
         self.progress.step("tasks backed up");
@@ -325,23 +302,12 @@ impl<'a> FileCollector<'a> {
         // Clears the progress line before an error or a report is printed in its place.
         drop(self.progress);
         if !self.missing.is_empty() {
-            let named: Vec<&str> = self
-                .missing
-                .iter()
-                .take(NAMED_MAX)
-                .map(String::as_str)
-                .collect();
             return Err(Failure::new(format!(
                 "{} files of completed tasks or uploads are missing from the results, so that a backup of them would be \
-                 incomplete: {}{}. Put them back, or delete what names them; `--results reference` backs up all but \
+                 incomplete: {}. Put them back, or delete what names them; `--results reference` backs up all but \
                  the results.",
                 self.missing.len(),
-                named.join(", "),
-                if self.missing.len() > NAMED_MAX {
-                    ", ..."
-                } else {
-                    ""
-                },
+                first_names(&self.missing),
             )));
         }
         self.taken.files = self.mover.files;
@@ -389,6 +355,22 @@ impl BackupRecord {
         serde_json::from_str(&text).ok()
     }
 
+    /// Records that a backup has started. If the data folder is not writable, there is no record,
+    /// but the backup proceeds.
+    fn start(data: &Path, to: &Path, at: u64) -> Self {
+        let mut record = Self::read(data).unwrap_or_default();
+        let to = to.to_owned();
+        record.begun = Some(BackupRun { at, to });
+        let _ = record.write(data);
+        record
+    }
+
+    /// Records that the backup is complete.
+    fn end(mut self, data: &Path) {
+        self.whole = self.begun.take();
+        let _ = self.write(data);
+    }
+
     fn write(&self, data: &Path) -> io::Result<()> {
         let path = data.join(LAST_BACKUP);
         let staged = data.join(format!("{LAST_BACKUP}.{}", std::process::id()));
@@ -401,32 +383,5 @@ impl BackupRecord {
         // Renamed into place, so that `kinora doctor` never reads half a record. There is no sync:
         // losing the record costs a note of the doctor, and no data.
         fs::rename(&staged, &path)
-    }
-}
-
-/// The record of a backup in progress. If the data folder is not writable, there is no record, but
-/// the backup proceeds.
-#[derive(Debug)]
-struct RunningBackup<'a> {
-    data: &'a Path,
-    record: BackupRecord,
-}
-
-impl<'a> RunningBackup<'a> {
-    /// Records that a backup has started.
-    fn start(data: &'a Path, to: &Path, at: u64) -> Self {
-        let mut record = BackupRecord::read(data).unwrap_or_default();
-        record.begun = Some(BackupRun {
-            at,
-            to: to.to_owned(),
-        });
-        let _ = record.write(data);
-        Self { data, record }
-    }
-
-    /// Records that the backup is complete.
-    fn end(mut self) {
-        self.record.whole = self.record.begun.take();
-        let _ = self.record.write(self.data);
     }
 }

@@ -152,18 +152,8 @@ pub(crate) async fn unsendable(config: &Config, name: &str, films: &dyn FilmEngi
 fn promised(card: &ModelCard) -> Vec<(String, VideoSpec)> {
     let can = &card.capabilities;
     let spec = |size: Size, seconds: u32| VideoSpec {
-        version: SPEC_VERSION,
-        model: card.id.clone(),
-        prompt: "A lighthouse".to_owned(),
-        negative_prompt: None,
-        seconds: VideoLength::Fixed(seconds),
-        frame: FrameSize::Fixed(size),
-        seed: 1,
         generate_audio: can.features.audio_output,
-        inputs: VideoInputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
+        ..trial_spec(&card.id, size, seconds)
     };
     let sizes = can.sizes.iter();
     let mut all: Vec<_> = sizes
@@ -174,6 +164,24 @@ fn promised(card: &ModelCard) -> Vec<(String, VideoSpec)> {
         all.extend(lengths.map(|seconds| (format!("{seconds} s"), spec(*size, seconds))));
     }
     all
+}
+
+/// A plain request, to try an engine or a card with.
+pub(crate) fn trial_spec(model: &str, size: Size, seconds: u32) -> VideoSpec {
+    VideoSpec {
+        version: SPEC_VERSION,
+        model: model.to_owned(),
+        prompt: "A lighthouse on a rock in a calm sea at dawn".to_owned(),
+        negative_prompt: None,
+        seconds: VideoLength::Fixed(seconds),
+        frame: FrameSize::Fixed(size),
+        seed: 7,
+        generate_audio: false,
+        inputs: VideoInputs::Text,
+        draft: false,
+        final_of: None,
+        edit: None,
+    }
 }
 
 fn catalog(cards: Vec<ModelCard>, config: &Config) -> Result<ModelCatalog, Failure> {

@@ -7,27 +7,31 @@ mod keys;
 mod models;
 mod service;
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::home_path::path;
 
 pub(crate) use backup::{
     BackupArgs, ExportArgs, ImportArgs, MovedResults, RestoreArgs, ResultsMode,
 };
 pub(crate) use client::{
-    CancelArgs, CompletionsArgs, EditArgs, FilesArgs, FilesCommand, FinalArgs, GenerateArgs,
-    IdsArgs, ManArgs, OutputArgs, Reference, TasksArgs, TasksCommand, reference,
+    CancelArgs, EditArgs, FilesCommand, FinalArgs, GenerateArgs, IdsArgs, OutputArgs, Reference,
+    TasksCommand, reference,
 };
 pub(crate) use keys::{
-    AddArgs, CreateArgs, DeliveriesArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs,
-    WebhookArgs, WebhooksArgs, WebhooksCommand,
+    AddArgs, CreateArgs, DeliveriesArgs, KeysCommand, ListArgs, LogArgs, RotateArgs, WebhookArgs,
+    WebhooksCommand,
 };
 pub(crate) use models::{
-    AddModelArgs, ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs,
-    EngineCommand, EngineName, EngineTryArgs, InstallArgs, ModelsArgs, ModelsCommand, NamedArgs,
-    RemoveArgs, UpdateArgs, WishArgs,
+    AddModelArgs, ComfyCommand, ComfyImportArgs, EngineCheckArgs, EngineCommand, EngineName,
+    EngineTryArgs, InstallArgs, ModelsCommand, NamedArgs, RemoveArgs, UpdateArgs, WishArgs,
 };
 pub(crate) use service::{
-    CommandHostArgs, HomeArgs, MigrateArgs, OrphansArgs, PauseArgs, ResumeArgs, ServeArgs, TopArgs,
-    UsageArgs, WorkerArgs, WorkersArgs,
+    CommandHostArgs, HomeArgs, OrphansArgs, PauseArgs, ResumeArgs, ServeArgs, TopArgs, UsageArgs,
+    WorkerArgs, WorkersArgs,
 };
 
 /// Self-hosted video generation: post a task, poll it, get an MP4.
@@ -70,7 +74,7 @@ pub(crate) enum CliCommand {
                       The store can also be given as a variable:\n  \
                       KINORA_STORE_URL=postgres://kinora@db.example.com/kinora kinora migrate"
     )]
-    Migrate(MigrateArgs),
+    Migrate(HomeArgs),
     /// Make a video at a server and save it; Ctrl-C cancels it.
     Generate(GenerateArgs),
     /// Render a draft in full and save it.
@@ -78,9 +82,20 @@ pub(crate) enum CliCommand {
     /// Make an edit of a video and save it.
     Edit(EditArgs),
     /// List, show, watch, download, cancel and delete tasks at a server.
-    Tasks(TasksArgs),
+    #[command(
+        subcommand,
+        after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_KEY or KINORA_API_KEY. For example:\n  \
+                      kinora tasks list"
+    )]
+    Tasks(TasksCommand),
     /// List and delete uploaded files at a server.
-    Files(FilesArgs),
+    #[command(
+        subcommand,
+        after_help = "`kinora generate` uploads files by itself. The server is KINORA_URL [default: http://127.0.0.1:8080], the \
+                      key KINORA_API_KEY. For example:\n  \
+                      kinora files list"
+    )]
+    Files(FilesCommand),
     /// Offer a server's videos as tools to AI assistants, by the Model Context Protocol.
     #[command(
         after_help = "An assistant (Claude, Cursor, VS Code and others) starts this command and speaks to it on standard input and \
@@ -95,15 +110,48 @@ pub(crate) enum CliCommand {
     )]
     Mcp,
     /// Create, list, rotate and revoke API keys; works while the service runs.
-    Keys(KeysArgs),
+    #[command(
+        subcommand,
+        after_help = "Name the store as you name it to `kinora serve`. A usual life of a key:\n  \
+                      kinora keys create --name web --data /var/lib/kinora\n  \
+                      kinora keys rotate web --grace 24 --data /var/lib/kinora\n  \
+                      kinora keys list --data /var/lib/kinora"
+    )]
+    Keys(KeysCommand),
     /// Add, list, remove, rotate and test webhooks, and see their deliveries; works while the service runs.
-    Webhooks(WebhooksArgs),
+    #[command(
+        subcommand,
+        after_help = "Name the store as you name it to `kinora serve`. A usual life of a webhook:\n  \
+                      kinora webhooks add --url https://shop.example.com/videos --project shop\n  \
+                      kinora webhooks list\n  \
+                      kinora webhooks test wh_abcdefghijkl\n  \
+                      kinora webhooks deliveries wh_abcdefghijkl"
+    )]
+    Webhooks(WebhooksCommand),
     /// Add models by name; download, list, check and remove the weights of configured models.
-    Models(ModelsArgs),
+    #[command(
+        subcommand,
+        after_help = "Pass the same --data or --config as to `kinora serve`. For example:\n  \
+                      kinora models list --available\n  \
+                      kinora models add wan2.2-ti2v-5b\n  \
+                      kinora models remove wan2.2-ti2v-5b\n\n\
+                      Models of a configuration of yours have their files by `pull`:\n  \
+                      kinora models pull wan2.1-t2v-1.3b --config models/wan2.1-t2v-1.3b.toml"
+    )]
+    Models(ModelsCommand),
     /// Check a command that speaks the engine protocol, or try a server.
-    Engine(EngineArgs),
+    #[command(
+        subcommand,
+        after_help = "For example:\n  kinora engine check -- python -m kinora_engine fade.py:Fade\n  \
+                      kinora engine try seedance-lite \"A red balloon drifts over the sea\" --config kinora.toml"
+    )]
+    Engine(EngineCommand),
     /// Make engines of ComfyUI workflows.
-    Comfy(ComfyArgs),
+    #[command(
+        subcommand,
+        after_help = "For example:\n  kinora comfy import wan.json > kinora.toml"
+    )]
+    Comfy(ComfyCommand),
     /// Check disk, clock, stored data, backups, configuration and engines, and explain how to fix
     /// problems.
     #[command(
@@ -142,9 +190,25 @@ pub(crate) enum CliCommand {
     #[command(after_help = "For example:\n  kinora licences | less")]
     Licences,
     /// Print completions for a shell.
-    Completions(CompletionsArgs),
+    #[command(
+        after_help = "Write it where the shell looks for completions. For example:\n  \
+                      kinora completions bash > ~/.local/share/bash-completion/completions/kinora\n  \
+                      kinora completions zsh > ~/.zfunc/_kinora\n  \
+                      kinora completions fish > ~/.config/fish/completions/kinora.fish"
+    )]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// Write manual pages.
-    Man(ManArgs),
+    #[command(
+        after_help = "For example:\n  kinora man ~/.local/share/man/man1\n  man kinora-generate"
+    )]
+    Man {
+        /// Folder for the pages, one per command; created if missing
+        #[arg(value_name = "DIR", value_parser = path())]
+        folder: PathBuf,
+    },
     /// Run an engine for the service that started this process; not for direct use.
     #[command(hide = true)]
     EngineHost,
@@ -175,10 +239,9 @@ impl CliCommand {
             | Self::Edit(_)
             | Self::Tasks(_)
             | Self::Mcp
-            | Self::Man(_) => true,
+            | Self::Man { .. } => true,
             // The service's user may be another one.
-            Self::Models(args) => matches!(args.command, ModelsCommand::Pull(_)),
-            Self::Engine(args) => matches!(args.command, EngineCommand::Try(_)),
+            Self::Models(ModelsCommand::Pull(_)) | Self::Engine(EngineCommand::Try(_)) => true,
             _ => false,
         }
     }

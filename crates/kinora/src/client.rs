@@ -3,48 +3,18 @@
 
 mod bar;
 mod deliver;
-mod files;
-mod make;
-mod mcp;
+pub(crate) mod files;
+pub(crate) mod make;
+pub(crate) mod mcp;
 mod service;
-mod tasks;
+pub(crate) mod tasks;
 mod upload;
 
-use crate::cli::{EditArgs, FilesArgs, FinalArgs, GenerateArgs, TasksArgs};
 use crate::failure::Failure;
 use crate::store_access;
 
-/// Makes a video.
-pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Failure> {
-    run(make::generate(args))
-}
-
-/// Renders a draft in full.
-pub(crate) fn render_final(args: &FinalArgs) -> Result<(), Failure> {
-    run(make::render_final(args))
-}
-
-/// Edits a video.
-pub(crate) fn edit(args: &EditArgs) -> Result<(), Failure> {
-    run(make::edit(args))
-}
-
-/// Lists, shows, follows, saves, cancels or deletes tasks.
-pub(crate) fn tasks(args: &TasksArgs) -> Result<(), Failure> {
-    run(tasks::run(&args.command))
-}
-
-/// Lists or deletes uploaded files.
-pub(crate) fn files(args: &FilesArgs) -> Result<(), Failure> {
-    run(files::run(&args.command))
-}
-
-/// Offers the service's videos as tools of the Model Context Protocol.
-pub(crate) fn mcp() -> Result<(), Failure> {
-    run(mcp::serve())
-}
-
-fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+/// Runs a command to its end.
+pub(crate) fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = store_access::runtime()?;
     let done = runtime.block_on(command);
     // A name lookup that hangs must not keep the process alive.

@@ -7,17 +7,12 @@ use std::path::Path;
 use kinora_engine_upstreams::comfyui::{Workflow, propose};
 use serde_json::Value;
 
-use crate::cli::{ComfyArgs, ComfyCommand, ComfyImportArgs};
+use crate::cli::ComfyImportArgs;
 use crate::failure::Failure;
 use crate::output::{print, print_message};
 
-/// Runs a command about workflows.
-pub(crate) fn run(args: &ComfyArgs) -> Result<(), Failure> {
-    let ComfyCommand::Import(args) = &args.command;
-    import(args)
-}
-
-fn import(args: &ComfyImportArgs) -> Result<(), Failure> {
+/// Prints the configuration of an exported workflow.
+pub(crate) fn import(args: &ComfyImportArgs) -> Result<(), Failure> {
     let path = args.workflow.display();
     let bytes = fs::read(&args.workflow).map_err(|error| Failure::because(&path, error))?;
     let workflow = Workflow::read(&bytes).map_err(|error| Failure::because(&path, error))?;

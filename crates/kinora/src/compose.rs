@@ -432,6 +432,22 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
         + OTHER_THREADS
 }
 
+/// Runs a service or a worker to its end.
+pub(crate) fn run_to_end(
+    config: &Config,
+    working: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(blocking_threads(config))
+        .build()
+        .map_err(|error| Failure::because("The service could not start", error))?;
+    let done = runtime.block_on(working);
+    // An engine that does not come back must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    done
+}
+
 /// The limits of the listener.
 pub(crate) fn guards(config: &Config) -> Result<ListenOptions, Failure> {
     let http = &config.http;

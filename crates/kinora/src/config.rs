@@ -25,7 +25,7 @@ use serde::Deserialize;
 use crate::address::{ListenAddress, OptionalAddress, check_base_url};
 use crate::failure::Failure;
 use crate::logging::LogFormat;
-pub(crate) use devices::{DeviceSettings, SeatSurplus};
+pub(crate) use devices::DeviceSettings;
 pub(crate) use engines::{DeviceShare, EngineFile, EngineSettings, HostSettings};
 pub(crate) use load::EngineSetAside;
 pub(crate) use money::MoneySettings;
@@ -206,18 +206,6 @@ pub(crate) struct MetricsSettings {
 }
 
 impl HttpSettings {
-    /// Settings that must be at least 1.
-    const fn positive(&self) -> [(&'static str, u32); 3] {
-        [
-            ("http.connections_max", self.connections_max),
-            (
-                "http.connections_per_address_max",
-                self.connections_per_address_max,
-            ),
-            ("http.request_timeout_seconds", self.request_timeout_seconds),
-        ]
-    }
-
     /// Whether HTTPS is served.
     pub(crate) fn is_tls(&self) -> bool {
         !self.tls_certificate.as_os_str().is_empty()
@@ -227,23 +215,26 @@ impl HttpSettings {
 impl Config {
     /// Validates what types cannot express.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        let (worker, queue, results, http) = (&self.worker, &self.queue, &self.results, &self.http);
         let positive = [
-            ("worker.lease_seconds", self.worker.lease_seconds),
-            ("worker.attempts_max", self.worker.attempts_max),
-            ("queue.waiting_max", self.queue.waiting_max),
+            (worker.lease_seconds, "worker.lease_seconds"),
+            (worker.attempts_max, "worker.attempts_max"),
+            (queue.waiting_max, "queue.waiting_max"),
+            (queue.project_unfinished_max, "queue.project_unfinished_max"),
+            (results.retention_hours, "results.retention_hours"),
             (
-                "queue.project_unfinished_max",
-                self.queue.project_unfinished_max,
-            ),
-            ("results.retention_hours", self.results.retention_hours),
-            (
+                results.failed_retention_hours,
                 "results.failed_retention_hours",
-                self.results.failed_retention_hours,
             ),
-            ("quota.project_tasks_max", self.quota.project_tasks_max),
+            (self.quota.project_tasks_max, "quota.project_tasks_max"),
+            (http.connections_max, "http.connections_max"),
+            (
+                http.connections_per_address_max,
+                "http.connections_per_address_max",
+            ),
+            (http.request_timeout_seconds, "http.request_timeout_seconds"),
         ];
-        let mut positive = positive.into_iter().chain(self.http.positive());
-        if let Some((key, _)) = positive.find(|(_, value)| *value == 0) {
+        if let Some((_, key)) = positive.into_iter().find(|(value, _)| *value == 0) {
             return Err(Failure::new(format!(
                 "The setting {key} must be at least 1."
             )));
@@ -342,19 +333,23 @@ impl Config {
         Duration::from_secs(self.limit(name, seconds))
     }
 
-    /// The identifier of the configured model with this identifier or alias.
-    pub(crate) fn model_id(&self, name: &str) -> Result<String, Failure> {
+    /// The configured model with this identifier or alias.
+    pub(crate) fn model(&self, name: &str) -> Result<&CardRecord, Failure> {
         let mut models = self.models.iter();
-        let is_named = |alias: &String| alias == name;
-        let found = models.find(|one| one.id == name || one.aliases.iter().any(is_named));
-        found.map(|model| model.id.clone()).ok_or_else(|| {
+        let found = models.find(|one| one.id == name || one.aliases.iter().any(|own| own == name));
+        found.ok_or_else(|| {
             let known: Vec<&str> = self.models.iter().map(|one| one.id.as_str()).collect();
             Failure::new(format!(
-                "The configuration has no model '{}'; it has {}.",
+                "There is no model '{}'; the configuration has: {}. Name another configuration with --config.",
                 name.escape_debug(),
                 known.join(", ")
             ))
         })
+    }
+
+    /// The identifier of the configured model with this identifier or alias.
+    pub(crate) fn model_id(&self, name: &str) -> Result<String, Failure> {
+        Ok(self.model(name)?.id.clone())
     }
 
     /// The engine with this name, configured or built in.

@@ -24,10 +24,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let config = match Config::for_serving(args) {
         Ok(config) => config,
         Err(failure) => {
-            print(&report(&[(
-                "configuration",
-                Finding::Bad(failure.to_string()),
-            )]));
+            print(&report(&[("configuration", failure.into())]));
             return Err(summary(1));
         }
     };

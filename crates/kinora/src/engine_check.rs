@@ -55,8 +55,18 @@ pub(crate) fn run(args: &EngineCheckArgs) -> Result<(), Failure> {
     };
     let engine = start_engine(args, &settings, Some(promises));
     let silence_max = Duration::from_secs(args.silence_seconds.into());
-    let engine = WatchedEngine::new(engine, introduction.yield_limit, silence_max);
-    let mut judge = ProtocolCheck::new(&engine);
+    let engine = WatchedEngine {
+        engine,
+        yield_limit: introduction.yield_limit,
+        silence_max,
+        was_silent: AtomicBool::new(false),
+    };
+    let mut judge = ProtocolCheck {
+        engine: &engine,
+        broken: 0,
+        untested: 0,
+        left_out: 0,
+    };
     for (index, case) in cases.iter().enumerate() {
         judge.check_clip(case);
         // The first has everything that a job can have tried on it.
@@ -215,16 +225,7 @@ struct ProtocolCheck<'a> {
     left_out: u32,
 }
 
-impl<'a> ProtocolCheck<'a> {
-    const fn new(engine: &'a WatchedEngine) -> Self {
-        Self {
-            engine,
-            broken: 0,
-            untested: 0,
-            left_out: 0,
-        }
-    }
-
+impl ProtocolCheck<'_> {
     /// Checks that the engine sends the requested clip, and that the clip follows its inputs.
     fn check_clip(&mut self, case: &EngineCase) {
         let engine = self.engine;
@@ -261,9 +262,9 @@ impl<'a> ProtocolCheck<'a> {
         let mut usual = None;
         self.run(case, "unknown messages and keys", || {
             usual = Some(conformance::fingerprint(engine, spec, materials)?);
-            engine.engine().send_unknowns(true);
+            engine.engine.send_unknowns(true);
             let among_unknowns = conformance::fingerprint(engine, spec, materials);
-            engine.engine().send_unknowns(false);
+            engine.engine.send_unknowns(false);
             require(
                 usual == Some(among_unknowns?),
                 "messages of unknown kinds and unknown keys change nothing",
@@ -428,19 +429,6 @@ struct WatchedEngine {
 }
 
 impl WatchedEngine {
-    const fn new(engine: HostedEngine, yield_limit: Duration, silence_max: Duration) -> Self {
-        Self {
-            engine,
-            yield_limit,
-            silence_max,
-            was_silent: AtomicBool::new(false),
-        }
-    }
-
-    const fn engine(&self) -> &HostedEngine {
-        &self.engine
-    }
-
     /// Whether a job made no progress for too long. Later ones would take as long to fail.
     fn was_silent(&self) -> bool {
         self.was_silent.load(Ordering::Acquire)

@@ -120,15 +120,23 @@ pub(crate) fn hosted(
             SandboxRole::Engine
         })
     };
-    let origin = match frames.program() {
-        Some(program) => ProcessOrigin::program(engine, program, config),
-        None => ProcessOrigin::this_executable(engine)?,
-    };
-    let options = HostOptions {
-        command: origin.command,
-        open: origin.open,
-        promises: origin.promises,
-        devices: origin.devices,
+    let settings = serde_json::to_value(&engine.definition.table).map_err(|error| {
+        Failure::because("Cannot pass the settings to the engine process", error)
+    })?;
+    // This executable, which reads the engine's settings as the service did.
+    let mut options = HostOptions {
+        command: Box::new(|| {
+            let mut command = this_executable("engine-host");
+            // Without a sandbox, too, secrets stay with the service.
+            restrict_environment(&mut command);
+            command
+        }),
+        open: OpenRequest {
+            kind: Some(engine.definition.kind.name.to_owned()),
+            ..OpenRequest::new(&engine.name, settings)
+        },
+        promises: None,
+        devices: Vec::new(),
         processes: host.processes as usize,
         open_limit: host.open_limit(),
         run_limit: host.run_limit(),
@@ -136,59 +144,34 @@ pub(crate) fn hosted(
         confinement: host.sandbox.then_some(confinement),
         clock: clock(),
     };
+    if let Some(program) = frames.program() {
+        run_program(&mut options, engine, program, config);
+    }
     Ok(HostedEngine::new(planner, options))
 }
 
-/// How to start an engine's processes, and what to send them first.
-struct ProcessOrigin {
-    command: Box<dyn Fn() -> Command + Send + Sync>,
-    open: OpenRequest,
-    promises: Option<EngineCapabilities>,
-    devices: Vec<String>,
-}
-
-impl ProcessOrigin {
-    /// Processes of this executable, which read the engine's settings as the service did.
-    fn this_executable(engine: &EngineSettings) -> Result<Self, Failure> {
-        let settings = serde_json::to_value(&engine.definition.table).map_err(|error| {
-            Failure::because("Cannot pass the settings to the engine process", error)
-        })?;
-        Ok(Self {
-            command: Box::new(|| {
-                let mut command = this_executable("engine-host");
-                // Without a sandbox, too, secrets stay with the service.
-                restrict_environment(&mut command);
-                command
-            }),
-            open: OpenRequest {
-                kind: Some(engine.definition.kind.name.to_owned()),
-                ..OpenRequest::new(&engine.name, settings)
-            },
-            promises: None,
-            devices: Vec::new(),
-        })
-    }
-
-    /// Processes of an operator's command.
-    fn program(engine: &EngineSettings, program: EngineProgram, config: &Config) -> Self {
-        let mut models = config.models.iter();
-        let presets = models.any(|model| model.engine == engine.name && model.preset().is_some());
-        let confinement = program.confined.as_ref().map(|files| Confinement {
-            read: files.readable.clone(),
-            write: files.writable.clone(),
-            scratch: Some(scratch(&config.data, &engine.name)),
-            ..Confinement::of(SandboxRole::Command)
-        });
-        Self {
-            open: OpenRequest::new(&engine.name, program.settings.clone()),
-            promises: Some(EngineCapabilities {
-                presets,
-                ..program.promises
-            }),
-            devices: program.devices.clone(),
-            command: Box::new(move || program_command(&program, confinement.as_ref())),
-        }
-    }
+/// Makes `options` run an operator's command.
+fn run_program(
+    options: &mut HostOptions,
+    engine: &EngineSettings,
+    program: EngineProgram,
+    config: &Config,
+) {
+    let mut models = config.models.iter();
+    let presets = models.any(|model| model.engine == engine.name && model.preset().is_some());
+    let confinement = program.confined.as_ref().map(|files| Confinement {
+        read: files.readable.clone(),
+        write: files.writable.clone(),
+        scratch: Some(scratch(&config.data, &engine.name)),
+        ..Confinement::of(SandboxRole::Command)
+    });
+    options.open = OpenRequest::new(&engine.name, program.settings.clone());
+    options.promises = Some(EngineCapabilities {
+        presets,
+        ..program.promises
+    });
+    options.devices.clone_from(&program.devices);
+    options.command = Box::new(move || program_command(&program, confinement.as_ref()));
 }
 
 /// Builds an operator's command, with an allow list of the service's environment. It starts as this executable, which prepares

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::limits::SECONDS_MAX;
-use kinora_contract::{CardRecord, Clock, Money, TaskId, VideoLength, VideoSpec};
+use kinora_contract::{Clock, Money, TaskId, VideoLength, VideoSpec};
 use kinora_engine::{
     EngineError, FilmEngine, FilmJob, FilmKind, JobControl, KindError, TicketStore,
 };
@@ -21,13 +21,13 @@ use kinora_media::{FilmFormat, FilmOpener, MismatchPolicy, ProbeInfo, Undecodabl
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::EngineTryArgs;
+use crate::client;
 use crate::config::{Config, EngineSettings};
 use crate::engine_host;
 use crate::failure::{ExitKind, Failure};
 use crate::output::{print, print_message, printable, size};
 use crate::question;
 use crate::stop::StopSignals;
-use crate::store_access;
 use crate::system::{self, SystemClock};
 use exchanges::ShownExchanges;
 use request::ReferenceFiles;
@@ -36,11 +36,7 @@ use request::ReferenceFiles;
 pub(crate) fn run(args: &EngineTryArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let trial = Trial::new(&config, args)?;
-    let runtime = store_access::runtime()?;
-    let done = runtime.block_on(trial.run(&config, args));
-    // A name lookup that hangs must not keep the process alive.
-    runtime.shutdown_background();
-    done
+    client::run(trial.run(&config, args))
 }
 
 /// One video to make.
@@ -57,12 +53,16 @@ struct Trial {
 
 impl Trial {
     fn new(config: &Config, args: &EngineTryArgs) -> Result<Self, Failure> {
-        let model = find_model(config, &args.model)?;
+        let model = config
+            .model(&args.model)
+            .map_err(|failure| failure.exit(ExitKind::Usage))?;
         let settings = config.engine(&model.engine)?;
         let kind = remote_kind(&settings)?;
         let unusable = |error: KindError| settings.kind_failure(&error);
         let dialect = kind.dialect().map_err(unusable)?;
-        let watcher = Arc::new(ShownExchanges::new(dialect.clone()));
+        let watcher = Arc::new(ShownExchanges {
+            dialect: dialect.clone(),
+        });
         let engine = kind.watched(&settings.name, Arc::new(SystemClock), Some(watcher));
         let engine = engine.map_err(unusable)?;
         let card = model.card(engine.describe().features);
@@ -226,21 +226,6 @@ impl Trial {
     }
 }
 
-fn find_model<'c>(config: &'c Config, name: &str) -> Result<&'c CardRecord, Failure> {
-    let mut models = config.models.iter();
-    let found =
-        models.find(|model| model.id == name || model.aliases.iter().any(|one| one == name));
-    found.ok_or_else(|| {
-        let known: Vec<&str> = config.models.iter().map(|model| &*model.id).collect();
-        let text = format!(
-            "There is no model '{}'; the configuration has: {}.",
-            printable(name),
-            known.join(", ")
-        );
-        Failure::new(text).exit(ExitKind::Usage)
-    })
-}
-
 /// The settings of an engine whose servers have a dialect.
 fn remote_kind(settings: &EngineSettings) -> Result<RemoteKind, Failure> {
     let definition = &settings.definition;
@@ -327,7 +312,7 @@ mod tests {
         let AnyEngine::Film(films) = catalog::open_engine(engine, config).unwrap() else {
             panic!("a server makes films");
         };
-        let runtime = store_access::runtime().unwrap();
+        let runtime = crate::store_access::runtime().unwrap();
         runtime.block_on(catalog::unsendable(config, &engine.name, &*films))
     }
 

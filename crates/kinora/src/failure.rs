@@ -2,6 +2,7 @@
 //! Commands return failures; only the program's `main` prints them.
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// A sentence that names the problem and, if it helps, the remedy.
@@ -42,6 +43,11 @@ impl Failure {
     /// A failure of `what` because of `cause`.
     pub(crate) fn because(what: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::new(format!("{what}: {cause}"))
+    }
+
+    /// A failure at `path`; `what` is such as "cannot be read".
+    pub(crate) fn at(path: &Path, what: &str, cause: impl fmt::Display) -> Self {
+        Self::because(format!("{} {what}", path.display()), cause)
     }
 
     /// Sets the exit code.

@@ -156,16 +156,25 @@ pub(crate) fn first_key_path(data: &Path) -> PathBuf {
 /// start that was interrupted.
 pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure> {
     let path = first_key_path(data);
-    let written = match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        // `create_new` in there makes the file with its final mode, and does not follow a link that
-        // somebody else has put at this path.
-        _ => write_private(&path, format!("{key}\n").as_bytes()),
-    };
-    written.map_err(|error| {
-        Failure::because(format!("{} cannot be written", path.display()), error)
-    })?;
+    replace_private(&path, format!("{key}\n").as_bytes())
+        .map_err(|error| Failure::at(&path, "cannot be written", error))?;
     Ok(path)
+}
+
+/// Writes a file that only this user may read, in place of one that an earlier process left.
+pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    remove_if_present(path)?;
+    // `create_new` in there makes the file with its final mode, and does not follow a link that
+    // somebody else has put at this path.
+    write_private(path, bytes)
+}
+
+/// Removes a file that may be absent.
+pub(crate) fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a new file that only this user may read, synced.
@@ -183,16 +192,15 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Reads the first key of a service on `data` from its file.
 pub(crate) fn read_first_key(data: &Path) -> Result<String, Failure> {
     let path = first_key_path(data);
-    let key = fs::read_to_string(&path)
-        .map_err(|error| Failure::because(format!("{} cannot be read", path.display()), error))?;
+    let key =
+        fs::read_to_string(&path).map_err(|error| Failure::at(&path, "cannot be read", error))?;
     Ok(key.trim().to_owned())
 }
 
 /// Removes the file of an unused first key.
 pub(crate) fn remove_first_key(file: &Path) -> Result<(), Failure> {
     let removed = fs::remove_file(file);
-    removed
-        .map_err(|error| Failure::because(format!("{} cannot be removed", file.display()), error))
+    removed.map_err(|error| Failure::at(file, "cannot be removed", error))
 }
 
 /// The folder itself, or the one in which it will be created.

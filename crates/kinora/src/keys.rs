@@ -9,20 +9,20 @@ use std::sync::Arc;
 use kinora_contract::Clock;
 use kinora_store::{ApiKey, KeyRotation, KeyStore, OpenError};
 
-use crate::cli::{CreateArgs, HomeArgs, KeysArgs, KeysCommand, ListArgs, RotateArgs};
+use crate::cli::{CreateArgs, HomeArgs, KeysCommand, ListArgs, RotateArgs};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::system::{SystemClock, current_actor};
-use crate::{folder, shell_hint, signing, store_access};
+use crate::{shell_hint, signing, store_access};
 pub(crate) use new_key::NewKeyParts;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
 /// Runs a key command.
-pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
+pub(crate) fn run(command: &KeysCommand) -> Result<(), Failure> {
     let runtime = store_access::runtime()?;
-    match &args.command {
+    match command {
         KeysCommand::Create(args) => runtime.block_on(create(args)),
         KeysCommand::List(args) => runtime.block_on(list(args)),
         KeysCommand::Log(args) => runtime.block_on(listing::show_log(args)),
@@ -36,7 +36,6 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
 }
 
 fn open(config: &Config, home: &HomeArgs) -> Result<Arc<dyn KeyStore>, Failure> {
-    folder::refuse_unfinished_restore(&config.data)?;
     let opened = kinora_store::open_keys(&config.store_url());
     opened.map_err(|error| match error {
         OpenError::Missing(path) => Failure::new(format!(
@@ -51,16 +50,13 @@ fn open(config: &Config, home: &HomeArgs) -> Result<Arc<dyn KeyStore>, Failure> 
 }
 
 async fn create(args: &CreateArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
+    let config = store_access::config(&args.home)?;
     let parts = NewKeyParts::from_args(args, &config)?;
     let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
     // Only this look keeps names unique. Two `kinora keys create` at the same moment can make
     // twins, and `find_key` then asks for an id.
-    let existing = store
-        .list_keys()
-        .await
-        .map_err(store_access::store_failure)?;
+    let existing = store.list_keys().await?;
     if let Some(twin) = usable_keys_named(&existing, parts.name(), now_ms).first() {
         return Err(Failure::new(format!(
             "There is a usable key of this name, {}. Choose another name, or replace that key with \
@@ -70,21 +66,15 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
         )));
     }
     let (text, key) = parts.generate(now_ms)?;
-    store
-        .add_key(key, &current_actor())
-        .await
-        .map_err(store_access::store_failure)?;
+    store.add_key(key, &current_actor()).await?;
     print(&format!("{}\n", text.reveal()));
     Ok(())
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
+    let config = store_access::config(&args.home)?;
     let store = open(&config, &args.home)?;
-    let keys = store
-        .list_keys()
-        .await
-        .map_err(store_access::store_failure)?;
+    let keys = store.list_keys().await?;
     let now_ms = SystemClock.now_ms();
     if args.json {
         print(&listing::json(&keys, now_ms));
@@ -95,13 +85,10 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
 }
 
 async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
+    let config = store_access::config(&args.home)?;
     let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
-    let keys = store
-        .list_keys()
-        .await
-        .map_err(store_access::store_failure)?;
+    let keys = store.list_keys().await?;
     let old = find_key(&keys, &args.key, now_ms)?;
     if !old.is_usable(now_ms) {
         return Err(Failure::new(format!(
@@ -117,8 +104,11 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
         now_ms,
         grace_ms: u64::from(args.grace) * HOUR_MS,
     };
-    let added = store.rotate_key(rotation, &current_actor()).await;
-    if added.map_err(store_access::store_failure)?.is_none() {
+    if store
+        .rotate_key(rotation, &current_actor())
+        .await?
+        .is_none()
+    {
         return Err(unknown_key(&args.key));
     }
     print(&format!("{}\n", text.reveal()));
@@ -126,16 +116,12 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
 }
 
 async fn revoke(key: &str, expire_addresses: bool, home: &HomeArgs) -> Result<(), Failure> {
-    let config = Config::load(home)?;
+    let config = store_access::config(home)?;
     let store = open(&config, home)?;
     let now_ms = SystemClock.now_ms();
-    let keys = store
-        .list_keys()
-        .await
-        .map_err(store_access::store_failure)?;
+    let keys = store.list_keys().await?;
     let id = &find_key(&keys, key, now_ms)?.key.id;
-    let revoked = store.revoke_key(id, now_ms, &current_actor()).await;
-    if !revoked.map_err(store_access::store_failure)? {
+    if !store.revoke_key(id, now_ms, &current_actor()).await? {
         return Err(unknown_key(key));
     }
     print(&format!(

@@ -15,13 +15,13 @@ use std::time::Duration;
 use clap::ValueEnum;
 use kinora_api::RequestId;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::{self, FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 
 use crate::failure::Failure;
 use queue::LogQueue;
@@ -91,25 +91,34 @@ where
     // Asked of standard error itself: the writer is a copy of its descriptor, of which the
     // formatter knows nothing.
     let terminal = io::stderr().is_terminal();
-    let lines = fmt::layer().with_writer(writer).with_ansi(terminal);
-    let text = match format {
+    let is_text = match format {
         LogFormat::Text => true,
         LogFormat::Json => false,
         LogFormat::Auto => terminal,
     };
-    let lines = if text {
+    let lines = if is_text {
         let format = fmt::format().with_target(false).with_ansi(terminal);
+        let lines = fmt::layer().with_writer(writer).with_ansi(terminal);
         lines.event_format(WithRequest::text(format)).boxed()
     } else {
-        let format = fmt::format().json().flatten_event(true);
-        lines
-            .event_format(WithRequest::json(format.with_span_list(false)))
-            .fmt_fields(JsonFields::new())
-            .boxed()
+        json_lines(writer)
     };
     tracing_subscriber::registry()
         .with(lines.with_filter(targets))
         .init();
+}
+
+/// Lines of JSON to `writer`.
+fn json_lines<W>(writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let format = fmt::format().json().flatten_event(true);
+    let lines = fmt::layer().with_writer(writer).with_ansi(false);
+    lines
+        .event_format(WithRequest::json(format.with_span_list(false)))
+        .fmt_fields(JsonFields::new())
+        .boxed()
 }
 
 /// A log in JSON to `writer`, for the threads that have it as their default.
@@ -118,18 +127,8 @@ pub(crate) fn json_to<W>(writer: W, level: &str) -> Result<tracing::Dispatch, Fa
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let lines = fmt::layer()
-        .with_writer(writer)
-        .with_ansi(false)
-        .event_format(WithRequest::json(
-            fmt::format()
-                .json()
-                .flatten_event(true)
-                .with_span_list(false),
-        ))
-        .fmt_fields(JsonFields::new());
-    let log = tracing_subscriber::registry().with(lines.with_filter(targets(level)?));
-    Ok(log.into())
+    let lines = json_lines(writer).with_filter(targets(level)?);
+    Ok(tracing_subscriber::registry().with(lines).into())
 }
 
 /// Sends messages of the standard library to standard error, which may have no reader.

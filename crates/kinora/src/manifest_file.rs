@@ -29,9 +29,7 @@ impl ManifestFile {
     /// Writes the manifest into `folder`, synced.
     pub(crate) fn write(&self, manifest: &impl Serialize, folder: &Path) -> Result<(), Failure> {
         let path = folder.join(self.name);
-        write_json(&path, manifest).map_err(|error| {
-            Failure::because(format!("{} cannot be written", path.display()), error)
-        })
+        write_json(&path, manifest).map_err(|error| Failure::at(&path, "cannot be written", error))
     }
 
     /// Reads the manifest in `folder`.

@@ -1,16 +1,19 @@
 //! `kinora completions` and `kinora man`, generated from the definitions of the command line.
 //! Hidden commands are left out.
 
-use clap::{Command, CommandFactory};
+use std::path::Path;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
 use crate::failure::Failure;
 use crate::output::print;
 
 /// Prints a shell's completions.
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut shown(), "kinora", &mut script);
+    clap_complete::generate(shell, &mut shown(), "kinora", &mut script);
     print(&String::from_utf8_lossy(&script));
     Ok(())
 }
@@ -25,13 +28,10 @@ fn shown() -> Command {
 }
 
 /// Writes a page for each command, and prints the folder.
-pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
-    let folder = &args.folder;
+pub(crate) fn man(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
-        .map_err(|error| {
-            Failure::because(format!("{} cannot be written to", folder.display()), error)
-        })?;
+        .map_err(|error| Failure::at(folder, "cannot be written to", error))?;
     print(&format!("{}\n", folder.display()));
     Ok(())
 }

@@ -16,7 +16,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use kinora_api::{ListenSettings, ListenerStop};
 use kinora_store::{LivingWorker, Pauses, QueueCounts, StoreError, StoreHandles, WorkerPlaceState};
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rustix::param::page_size;
 use tokio::net::TcpListener;
@@ -106,164 +106,59 @@ async fn scrape(State(read): State<Arc<ScrapeState>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], read.handle.render())
 }
 
-/// Describes the metrics of all crates.
+/// The metrics of all crates: kind, name and description. A name ends with its unit.
+const METRICS: &str = "\
+counter kinora_tasks_accepted_total Tasks accepted, by model
+counter kinora_attempts_total Runs begun, by model
+counter kinora_tasks_completed_total Tasks completed, by model
+counter kinora_tasks_failed_total Tasks failed, by model and error code
+counter kinora_fetches_total Fetches of references, by outcome, and those that failed by error code
+counter kinora_blob_failures_total Calls of the result store that failed, by operation
+counter kinora_http_requests_total Answers, by route, method and status
+counter kinora_policy_answers_total Answers of the policy service, by stage and answer
+counter kinora_webhook_deliveries_total Attempts at delivering events to webhooks, by outcome
+counter kinora_spans_total Spans of traces, by outcome
+counter kinora_device_loads_total Engines loaded on shared devices, by device and engine
+counter kinora_device_unloads_total Engines unloaded from shared devices, by device, engine and reason
+histogram kinora_task_waiting_seconds From a task's acceptance to its first run
+histogram kinora_task_running_seconds From the start of a completed task's last run to its end
+histogram kinora_stage_seconds Completed stages of tasks, by stage
+histogram kinora_store_commit_seconds Commits of the task database
+histogram kinora_store_read_seconds Reads of the task database that memory could not answer
+histogram kinora_blob_seconds Calls of the result store that were answered, by operation
+histogram kinora_http_request_seconds Requests, until their answers begin, by route
+histogram kinora_policy_seconds Questions to the policy service, by stage
+gauge kinora_device_memory_bytes Memory of this machine's NVIDIA devices, used and total
+gauge kinora_device_room_bytes Memory of a shared device that its engines may use, and that of those that are there
+gauge kinora_device_engine_loaded Whether an engine is on the device that it shares
+gauge kinora_place_quarantined 1 if the device or server of an engine is in quarantine
+gauge kinora_place_attempts Runs at the device or server since its worker started
+gauge kinora_place_failures Failures of the device or server since its worker started
+gauge kinora_place_quarantined_seconds Time of the device or server in quarantine since its worker started
+gauge kinora_tasks Unfinished tasks of the service, by model and state
+gauge kinora_tasks_waiting Waiting tasks of the service, by model and reason
+gauge kinora_oldest_waiting_seconds Age of the oldest waiting task, by model
+gauge kinora_workers Living workers of the service, by state
+gauge kinora_worker_slots Slots of the serving workers
+gauge kinora_model_served Whether a living worker serves the model
+gauge kinora_model_paused Whether the model is paused
+gauge kinora_store_readable Whether the last scrape could read the task database
+gauge kinora_store_writable Whether the last change of the task database was stored
+gauge kinora_info The version of this process
+gauge process_resident_memory_bytes Memory of this process
+gauge process_open_fds Open file descriptors of this process";
+
+/// Describes the metrics.
 fn describe() {
-    describe_events();
-    describe_gauges();
-    describe_devices();
-}
-
-fn describe_events() {
-    describe_counter!("kinora_tasks_accepted_total", "Tasks accepted, by model");
-    describe_counter!("kinora_attempts_total", "Runs begun, by model");
-    describe_counter!("kinora_tasks_completed_total", "Tasks completed, by model");
-    describe_counter!(
-        "kinora_tasks_failed_total",
-        "Tasks failed, by model and error code"
-    );
-    let seconds = Unit::Seconds;
-    describe_histogram!(
-        "kinora_task_waiting_seconds",
-        seconds,
-        "From a task's acceptance to its first run"
-    );
-    describe_histogram!(
-        "kinora_task_running_seconds",
-        seconds,
-        "From the start of a completed task's last run to its end"
-    );
-    describe_histogram!(
-        "kinora_stage_seconds",
-        seconds,
-        "Completed stages of tasks, by stage"
-    );
-    describe_counter!(
-        "kinora_fetches_total",
-        "Fetches of references, by outcome, and those that failed by error code"
-    );
-    describe_histogram!(
-        "kinora_store_commit_seconds",
-        seconds,
-        "Commits of the task database"
-    );
-    describe_histogram!(
-        "kinora_store_read_seconds",
-        seconds,
-        "Reads of the task database that memory could not answer"
-    );
-    describe_histogram!(
-        "kinora_blob_seconds",
-        seconds,
-        "Calls of the result store that were answered, by operation"
-    );
-    describe_counter!(
-        "kinora_blob_failures_total",
-        "Calls of the result store that failed, by operation"
-    );
-    describe_counter!(
-        "kinora_http_requests_total",
-        "Answers, by route, method and status"
-    );
-    describe_histogram!(
-        "kinora_http_request_seconds",
-        seconds,
-        "Requests, until their answers begin, by route"
-    );
-    describe_counter!(
-        "kinora_policy_answers_total",
-        "Answers of the policy service, by stage and answer"
-    );
-    describe_histogram!(
-        "kinora_policy_seconds",
-        seconds,
-        "Questions to the policy service, by stage"
-    );
-    describe_counter!(
-        "kinora_webhook_deliveries_total",
-        "Attempts at delivering events to webhooks, by outcome"
-    );
-    describe_counter!("kinora_spans_total", "Spans of traces, by outcome");
-}
-
-fn describe_devices() {
-    describe_counter!(
-        "kinora_device_loads_total",
-        "Engines loaded on shared devices, by device and engine"
-    );
-    describe_counter!(
-        "kinora_device_unloads_total",
-        "Engines unloaded from shared devices, by device, engine and reason"
-    );
-    describe_gauge!(
-        "kinora_device_memory_bytes",
-        Unit::Bytes,
-        "Memory of this machine's NVIDIA devices, used and total"
-    );
-    describe_gauge!(
-        "kinora_device_room_bytes",
-        Unit::Bytes,
-        "Memory of a shared device that its engines may use, and that of those that are there"
-    );
-    describe_gauge!(
-        "kinora_device_engine_loaded",
-        "Whether an engine is on the device that it shares"
-    );
-}
-
-fn describe_gauges() {
-    describe_gauge!(
-        "kinora_place_quarantined",
-        "1 if the device or server of an engine is in quarantine"
-    );
-    describe_gauge!(
-        "kinora_place_attempts",
-        "Runs at the device or server since its worker started"
-    );
-    describe_gauge!(
-        "kinora_place_failures",
-        "Failures of the device or server since its worker started"
-    );
-    describe_gauge!(
-        "kinora_place_quarantined_seconds",
-        Unit::Seconds,
-        "Time of the device or server in quarantine since its worker started"
-    );
-    let seconds = Unit::Seconds;
-    describe_gauge!(
-        "kinora_tasks",
-        "Unfinished tasks of the service, by model and state"
-    );
-    describe_gauge!(
-        "kinora_tasks_waiting",
-        "Waiting tasks of the service, by model and reason"
-    );
-    describe_gauge!(
-        "kinora_oldest_waiting_seconds",
-        seconds,
-        "Age of the oldest waiting task, by model"
-    );
-    describe_gauge!("kinora_workers", "Living workers of the service, by state");
-    describe_gauge!("kinora_worker_slots", "Slots of the serving workers");
-    describe_gauge!(
-        "kinora_model_served",
-        "Whether a living worker serves the model"
-    );
-    describe_gauge!("kinora_model_paused", "Whether the model is paused");
-    describe_gauge!(
-        "kinora_store_readable",
-        "Whether the last scrape could read the task database"
-    );
-    describe_gauge!(
-        "kinora_store_writable",
-        "Whether the last change of the task database was stored"
-    );
-    describe_gauge!("kinora_info", "The version of this process");
-    describe_gauge!(
-        "process_resident_memory_bytes",
-        Unit::Bytes,
-        "Memory of this process"
-    );
-    describe_gauge!("process_open_fds", "Open file descriptors of this process");
+    for line in METRICS.lines() {
+        let (kind, rest) = line.split_once(' ').unwrap_or_default();
+        let (name, text) = rest.split_once(' ').unwrap_or_default();
+        match kind {
+            "counter" => describe_counter!(name, text),
+            "histogram" => describe_histogram!(name, text),
+            _ => describe_gauge!(name, text),
+        }
+    }
 }
 
 /// Models and places of the scrapes so far. Gauges keep their last value, so a model without workers

@@ -1,15 +1,15 @@
 //! `kinora migrate`: updates the schema of a store, forward only. An embedded store needs no such
 //! command.
 
-use crate::cli::MigrateArgs;
+use crate::cli::HomeArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::store_access;
 
 /// Updates the schema, and prints the previous version.
-pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
+pub(crate) fn run(home: &HomeArgs) -> Result<(), Failure> {
+    let config = Config::load(home)?;
     let runtime = store_access::runtime()?;
     let url = config.store_url();
     let migrated = runtime.block_on(kinora_store::migrate(&url));

@@ -16,15 +16,15 @@ mod used;
 use kinora_contract::CardRecord;
 use serde_json::{Value, json};
 
-use crate::cli::{HomeArgs, ModelsArgs, ModelsCommand};
+use crate::cli::{HomeArgs, ModelsCommand};
 use crate::config::{Config, EngineFile, EngineSettings};
 use crate::failure::Failure;
-use crate::output::{aligned, print, printable, size};
+use crate::output::{print, printable, size, table};
 use crate::weights::{self, FileState, WeightFile};
 
 /// Runs a command about models.
-pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
-    match &args.command {
+pub(crate) fn run(command: &ModelsCommand) -> Result<(), Failure> {
+    match command {
         ModelsCommand::Add(args) => add::add(args),
         ModelsCommand::Update(args) => add::update(args),
         ModelsCommand::Pull(args) => pull::run(args),
@@ -124,7 +124,7 @@ fn bytes_on_disk(state: &FileState) -> u64 {
 
 /// A line per model, and one per file that is not as it should be.
 fn as_text(all: &[ListedModel<'_>]) -> String {
-    let mut rows = vec![HEADS.map(str::to_owned)];
+    let mut rows = Vec::new();
     let mut odd = String::new();
     for listed in all {
         let (files, bytes) = match listed.files.len() {
@@ -160,7 +160,7 @@ fn as_text(all: &[ListedModel<'_>]) -> String {
             odd.push_str(&format!("{path}: {what}\n"));
         }
     }
-    aligned(&rows) + &odd
+    table(HEADS, rows) + &odd
 }
 
 /// A JSON array with one object for each model.

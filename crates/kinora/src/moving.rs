@@ -138,8 +138,7 @@ impl ExportManifest {
     /// Compares the file with this name with its recorded measures.
     fn verify(&self, folder: &Path, name: &str) -> Result<(), Failure> {
         let path = folder.join(name);
-        let unreadable =
-            |error| Failure::because(format!("{} cannot be read", path.display()), error);
+        let unreadable = |error| Failure::at(&path, "cannot be read", error);
         let length = open_plain(&path)
             .and_then(|file| file.metadata())
             .map_err(unreadable)?
@@ -216,7 +215,7 @@ impl TableWriter {
 }
 
 fn write_failure(path: &Path, error: impl std::fmt::Display) -> Failure {
-    Failure::because(format!("{} cannot be written", path.display()), error)
+    Failure::at(path, "cannot be written", error)
 }
 
 /// Reads the rows of a table one by one.

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cli::OrphansArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::output::{date, print};
+use crate::output::{date, print, unix_seconds};
 use crate::store_access;
 use crate::system::SystemClock;
 
@@ -104,8 +104,8 @@ fn as_json(found: &OrphanCount, removed: bool) -> String {
     let object = json!({
         "files": found.files,
         "bytes": found.bytes,
-        "oldest_at": found.oldest_ms.map(|ms| ms / 1000),
-        "newest_at": found.newest_ms.map(|ms| ms / 1000),
+        "oldest_at": unix_seconds(found.oldest_ms),
+        "newest_at": unix_seconds(found.newest_ms),
         "removed": removed,
     });
     format!("{object}\n")

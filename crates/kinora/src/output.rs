@@ -34,6 +34,16 @@ pub(crate) fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
         .collect()
 }
 
+/// A table of these rows below their heads.
+pub(crate) fn table<const N: usize>(
+    heads: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let mut all = vec![heads.map(str::to_owned)];
+    all.extend(rows);
+    aligned(&all)
+}
+
 /// The width of each column: that of its widest cell.
 pub(crate) fn widths<R: AsRef<[String]>>(rows: &[R]) -> Vec<usize> {
     let mut widths = Vec::new();
@@ -64,7 +74,7 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
         left = left.saturating_sub(char_columns(*c));
         fits
     });
-    kept.chain(['…']).collect()
+    kept.chain((max > 0).then_some('…')).collect()
 }
 
 /// The columns of a character: two for those of East Asia and emoji, none for marks that join the
@@ -129,6 +139,20 @@ pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     }
 }
 
+/// Maximum number of names in an error.
+const NAMED_MAX: usize = 5;
+
+/// The first of several names, for an error.
+pub(crate) fn first_names(all: &[String]) -> String {
+    let more = if all.len() > NAMED_MAX { ", ..." } else { "" };
+    format!("{}{more}", all[..all.len().min(NAMED_MAX)].join(", "))
+}
+
+/// Unix seconds, for JSON.
+pub(crate) fn unix_seconds(time_ms: Option<u64>) -> Option<u64> {
+    time_ms.map(|time_ms| time_ms / 1000)
+}
+
 /// `2026-11-22 03:45`, in UTC.
 pub(crate) fn date(time_ms: u64) -> String {
     let iso = iso_date(time_ms);
@@ -185,7 +209,7 @@ mod tests {
             ("kites", 4, "kit…"),
             ("雨中飞驰", 8, "雨中飞驰"),
             ("雨中飞驰", 6, "雨中…"),
-            ("kite", 0, "…"),
+            ("kite", 0, ""),
         ] {
             assert_eq!(shortened(text, max), wanted);
         }

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{print, printable};
 use crate::system::SystemClock;
-use crate::{folder, shell_hint, store_access};
+use crate::{shell_hint, store_access};
 
 /// Pauses a model, or all.
 pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
@@ -25,7 +25,7 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
 }
 
 async fn begin(args: &PauseArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
+    let config = store_access::config(&args.home)?;
     let model = args.model.as_deref().map(|name| config.model_id(name));
     let model = model.transpose()?;
     let reason = args.reason.as_deref().map_or(Ok(None), pause_reason);
@@ -35,8 +35,7 @@ async fn begin(args: &PauseArgs) -> Result<(), Failure> {
         reason: reason.map_err(|refusal| Failure::new(refusal.message))?,
     };
     let store = open(&config, "pause", &args.home)?;
-    let paused = store.pause(pause).await;
-    paused.map_err(store_access::store_failure)?;
+    store.pause(pause).await?;
     let (what, verb) = shown(model.as_deref());
     print(&format!(
         "{what} {verb} paused: workers follow within two seconds. Running tasks end; new ones are accepted and wait.\n"
@@ -45,17 +44,15 @@ async fn begin(args: &PauseArgs) -> Result<(), Failure> {
 }
 
 async fn end(args: &ResumeArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
+    let config = store_access::config(&args.home)?;
     // A model that the configuration does not have any more may still be paused.
     let model = args.model.as_ref().map(|name| {
         let configured = config.model_id(name);
         configured.unwrap_or_else(|_| name.clone())
     });
     let store = open(&config, "resume", &args.home)?;
-    let resumed = store.resume(model.as_deref(), SystemClock.now_ms()).await;
-    let was_paused = resumed.map_err(store_access::store_failure)?;
-    let left = store.pauses().await;
-    let left = left.map_err(store_access::store_failure)?;
+    let was_paused = store.resume(model.as_deref(), SystemClock.now_ms()).await?;
+    let left = store.pauses().await?;
     let (what, verb) = shown(model.as_deref());
     print(&match (was_paused, &model) {
         (true, _) => format!("{what} {verb} resumed.\n"),
@@ -67,7 +64,6 @@ async fn end(args: &ResumeArgs) -> Result<(), Failure> {
 }
 
 fn open(config: &Config, words: &str, home: &HomeArgs) -> Result<Arc<dyn PauseStore>, Failure> {
-    folder::refuse_unfinished_restore(&config.data)?;
     let opened = kinora_store::open_pauses(&config.store_url());
     opened.map_err(|error| shell_hint::open_failure(error, words, home))
 }

@@ -23,11 +23,8 @@ pub(crate) struct StatusLine {
 impl StatusLine {
     /// The line on standard error.
     pub(crate) fn new() -> Self {
-        // Shells inside editors set TERM=dumb: they are terminals, but show control sequences as
-        // text.
-        let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Self {
-            is_shown: std::io::stderr().is_terminal() && !is_dumb,
+            is_shown: std::io::stderr().is_terminal() && !is_dumb(),
         }
     }
 
@@ -59,6 +56,11 @@ impl StatusLine {
     }
 }
 
+/// Whether the terminal shows control sequences as text, as shells inside editors do (`TERM=dumb`).
+pub(crate) fn is_dumb() -> bool {
+    std::env::var("TERM").is_ok_and(|term| term == "dumb")
+}
+
 fn width() -> usize {
     let size = tcgetwinsize(std::io::stderr()).map(|size| size.ws_col.into());
     size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
@@ -70,9 +72,13 @@ pub(crate) fn bar_cells(percent: u8) -> String {
     format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
 }
 
-/// Formats a time as minutes and seconds, such as `1:05`.
+/// Formats a time as minutes and seconds, such as `1:05`, and from an hour on as `2:01:05`.
 pub(crate) fn minutes_and_seconds(seconds: u64) -> String {
-    format!("{}:{:02}", seconds / 60, seconds % 60)
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
 }
 
 /// Interval of updates.
@@ -81,7 +87,7 @@ const EVERY: Duration = Duration::from_millis(100);
 /// A line that is updated in place, and removed at the end.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
-    terminal: bool,
+    line: StatusLine,
     all: u64,
     done: u64,
     shown: Option<Stopwatch>,
@@ -90,7 +96,7 @@ pub(crate) struct ProgressLine {
 impl ProgressLine {
     pub(crate) fn new() -> Self {
         Self {
-            terminal: std::io::stderr().is_terminal(),
+            line: StatusLine::new(),
             all: 0,
             done: 0,
             shown: None,
@@ -104,8 +110,8 @@ impl ProgressLine {
     }
 
     /// Shows the current activity.
-    pub(crate) fn show_activity(&mut self, what: &str) {
-        self.show(&format!("{what} ..."));
+    pub(crate) fn show_activity(&self, what: &str) {
+        self.line.show(&format!("{what} ..."));
     }
 
     /// Counts one more step.
@@ -119,22 +125,14 @@ impl ProgressLine {
             .is_none_or(|shown| shown.elapsed() >= EVERY)
         {
             self.shown = Some(system::stopwatch());
-            self.show(&step_text(self.done, self.all, what));
-        }
-    }
-
-    fn show(&self, text: &str) {
-        if self.terminal {
-            let mut out = std::io::stderr().lock();
-            // If the terminal is gone, continue without it.
-            let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
+            self.line.show(&step_text(self.done, self.all, what));
         }
     }
 }
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        self.show("");
+        self.line.clear();
     }
 }
 

@@ -40,7 +40,7 @@ fn fill_target(
     source: &Path,
     to: &Path,
 ) -> Result<Option<FileMover>, Failure> {
-    let mut progress = ProgressLine::new();
+    let progress = ProgressLine::new();
     progress.show_activity("verifying the database");
     let key = manifest.signing_key.iter();
     let parts = key.map(|part| (SIGNING_KEY, part));
@@ -99,7 +99,7 @@ fn copy(from: &mut File, path: &Path, to: &Path, part: &FileDigest) -> Result<()
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::because(format!("{} cannot be copied", path.display()), error)
+    Failure::at(path, "cannot be copied", error)
 }
 
 fn damaged(path: &Path) -> Failure {
@@ -286,9 +286,8 @@ impl RestoreTarget {
 
     /// Syncs everything and moves it into place; removes the subfolder last.
     fn publish(mut self) -> Result<(), Failure> {
-        self.move_into_place().map_err(|error| {
-            Failure::because(format!("{} cannot be used", self.data.display()), error)
-        })?;
+        self.move_into_place()
+            .map_err(|error| Failure::at(&self.data, "cannot be used", error))?;
         self.published = true;
         Ok(())
     }
@@ -339,10 +338,7 @@ fn has_lock_file(data: &Path) -> bool {
 /// Removes the files of an unfinished restore from the data folder, and finally the subfolder.
 fn remove_remains(data: &Path) -> io::Result<()> {
     for name in [DATABASE, SIGNING_KEY] {
-        match fs::remove_file(data.join(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        folder::remove_if_present(&data.join(name))?;
     }
     for folder in [data.join(RESULTS), folder::restoring_folder(data)] {
         match fs::remove_dir_all(folder) {

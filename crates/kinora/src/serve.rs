@@ -32,15 +32,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let _log = logging::start(config.log.format, &config.log.level)?;
     let descriptors = resources::raise_descriptors(config.slots());
     config.http.connections_max = connections_max(&config, descriptors)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(compose::blocking_threads(&config))
-        .build()
-        .map_err(|error| Failure::because("The service could not start", error))?;
-    let served = runtime.block_on(serve_until_signal(&config, &args.home, descriptors));
-    // An engine that does not come back must not keep the process.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    served
+    let serving = serve_until_signal(&config, &args.home, descriptors);
+    compose::run_to_end(&config, serving)
 }
 
 /// The configured number of connections, or fewer if the descriptors require it.
@@ -110,7 +103,7 @@ pub(crate) async fn open(
     warn_of_localhost(config, &base_url);
     warn_of_engines_set_aside(config);
     config.log_ignored();
-    config.log_surpluses();
+    config.log_seat_advice();
     weights::log_missing(config, home);
     // First of all, so that every count has a recorder.
     let metrics = MetricsServer::start(&config.metrics.listen).await?;

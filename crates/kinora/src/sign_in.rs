@@ -95,11 +95,7 @@ impl RedirectFile {
     /// Writes the file, which only this user may read.
     fn write(data: &Path, url: &str) -> io::Result<Self> {
         let path = std::path::absolute(data.join(REDIRECT_FILE))?;
-        // Left by a process that was killed.
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => folder::write_private(&path, redirect_page(url).as_bytes())?,
-        }
+        folder::replace_private(&path, redirect_page(url).as_bytes())?;
         Ok(Self(path))
     }
 }

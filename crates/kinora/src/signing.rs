@@ -2,8 +2,6 @@
 //! key file of the operator takes precedence; a file of an earlier version is imported into the
 //! store.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +13,7 @@ use kinora_store::{KeyStore, SecretKey, SecretStore, StoreContents, StoreError};
 use crate::config::Config;
 use crate::damage::WAY_ON;
 use crate::failure::Failure;
-use crate::system;
+use crate::{folder, system};
 
 /// Interval of checks whether the store's key was replaced.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -93,16 +91,13 @@ pub(crate) async fn expire_addresses(config: &Config, keys: &dyn KeyStore) -> Re
     new.map_err(|error| Failure::because("The signing key is not replaced", error))?;
     let earlier = legacy_key_file(&config.data);
     // Signatures by its key are accepted as long as it is there.
-    match fs::remove_file(&earlier) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::because(
-            format!(
-                "The old signing key in {} is not removed",
-                earlier.display()
-            ),
-            error,
-        )),
-        _ => Ok(()),
-    }
+    folder::remove_if_present(&earlier).map_err(|error| {
+        let what = format!(
+            "The old signing key in {} is not removed",
+            earlier.display()
+        );
+        Failure::because(what, error)
+    })
 }
 
 /// Returns the store's key. A store without one gets that of an earlier version, or a new one.

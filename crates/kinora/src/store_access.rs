@@ -20,18 +20,28 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::because("The command could not start", error))
 }
 
+/// The configuration of the service that `home` names.
+///
+/// # Errors
+/// If it is invalid, or a restore has not ended: a half-restored database would open and read as if it were complete.
+pub(crate) fn config(home: &HomeArgs) -> Result<Config, Failure> {
+    let config = Config::load(home)?;
+    folder::refuse_unfinished_restore(&config.data)?;
+    Ok(config)
+}
+
 /// The store of the service that `home` names; `words` is this command.
 pub(crate) async fn open_operations(
     home: &HomeArgs,
     words: &str,
 ) -> Result<Arc<dyn OperatorStore>, Failure> {
-    let config = Config::load(home)?;
-    // A half-restored database would open and read as if it were complete.
-    folder::refuse_unfinished_restore(&config.data)?;
+    let config = config(home)?;
     let opened = kinora_store::open_operations(&config.store_url(), Arc::new(SystemClock)).await;
     opened.map_err(|error| shell_hint::open_failure(error, words, home))
 }
 
-pub(crate) fn store_failure(error: StoreError) -> Failure {
-    Failure::because("The store does not answer", error)
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::because("The store does not answer", error)
+    }
 }

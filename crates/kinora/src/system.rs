@@ -130,6 +130,13 @@ impl EntropySource for SystemEntropy {
     }
 }
 
+/// Twelve random letters, which name a key or a webhook.
+pub(crate) fn random_letters() -> Result<String, Failure> {
+    // Slightly uneven, as 256 is no multiple of 26. A name only has to be distinct; it is no secret.
+    let letters = random::<12>()?.map(|byte| char::from(b'a' + byte % 26));
+    Ok(letters.iter().collect())
+}
+
 /// Random bytes of the machine.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];

@@ -17,9 +17,10 @@ use tokio::time::MissedTickBehavior;
 use crate::cli::TopArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::output::{aligned, date, print, printable};
+use crate::output::{date, print, printable, shortened, table};
+use crate::progress::{is_dumb, minutes_and_seconds};
 use crate::store_access;
-use crate::workers::{place_rows, served_parts};
+use crate::workers::{place_table, served_parts};
 
 /// Refresh interval.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,17 +34,13 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     } else {
         config.data.display().to_string()
     };
-    let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-    let watches = std::io::stdout().is_terminal() && !is_dumb && !args.once && !args.json;
+    let watches = std::io::stdout().is_terminal() && !is_dumb() && !args.once && !args.json;
     store_access::runtime()?.block_on(async {
         let operations = store_access::open_operations(&args.home, "top").await?;
         if watches {
             return watch(&*operations, &place).await;
         }
-        let overview = operations
-            .overview()
-            .await
-            .map_err(store_access::store_failure)?;
+        let overview = operations.overview().await?;
         if args.json {
             let json = serde_json::to_value(Shown::from(overview));
             let json = json.map_err(|error| {
@@ -116,10 +113,7 @@ async fn watch(operations: &dyn OperatorStore, place: &str) -> Result<(), Failur
     let mut events = ViewEvents::listen()
         .map_err(|error| Failure::because("The command could not start", error))?;
     let screen = TerminalScreen::open();
-    let mut overview = operations
-        .overview()
-        .await
-        .map_err(store_access::store_failure)?;
+    let mut overview = operations.overview().await?;
     let mut trouble = None;
     loop {
         let reading = OverviewReading {
@@ -159,16 +153,13 @@ fn lines(reading: &OverviewReading<'_>, size: Option<ScreenSize>) -> Vec<String>
     let overview = reading.overview;
     let mut above = head(reading);
     above.extend(section(&queue(overview)));
-    let mut workers = section(&workers(&overview.workers));
-    let devices = devices(&overview.workers);
-    // Few services share a device.
-    if devices.len() > 1 {
-        workers.extend(section(&devices));
-    }
-    let places = place_rows(&overview.workers);
-    if places.len() > 1 {
-        workers.extend(section(&places));
-    }
+    let living = &overview.workers;
+    let tables = [Some(workers(living)), devices(living), place_table(living)];
+    let workers: Vec<String> = tables
+        .iter()
+        .flatten()
+        .flat_map(|one| section(one))
+        .collect();
     let mut running = section(&running(&overview.running));
     let Some(size) = size else {
         return [above, running, workers].concat();
@@ -183,10 +174,9 @@ fn lines(reading: &OverviewReading<'_>, size: Option<ScreenSize>) -> Vec<String>
     }
     let mut lines = [above, running, workers].concat();
     lines.truncate(size.rows);
-    lines
-        .iter()
-        .map(|line| cut_to_columns(line, size.columns))
-        .collect()
+    // The last column stays free, because some terminals wrap there.
+    let columns = size.columns.saturating_sub(1);
+    lines.iter().map(|line| shortened(line, columns)).collect()
 }
 
 fn head(reading: &OverviewReading<'_>) -> Vec<String> {
@@ -227,32 +217,29 @@ fn date_and_seconds(time_ms: u64) -> String {
     format!("{}:{:02}", date(time_ms), time_ms / 1000 % 60)
 }
 
-/// A table after an empty line.
-fn section<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
-    let table = aligned(rows);
-    let lines = table.lines().map(str::to_owned);
-    [String::new()].into_iter().chain(lines).collect()
+/// The lines of a table after an empty line.
+fn section(table: &str) -> Vec<String> {
+    let lines = [""].into_iter().chain(table.lines());
+    lines.map(str::to_owned).collect()
 }
 
-fn queue(overview: &ServiceOverview) -> Vec<[String; 4]> {
+fn queue(overview: &ServiceOverview) -> String {
     let heads = ["MODEL", "WAITING", "RUNNING", "OLDEST"];
-    let mut rows = vec![heads.map(str::to_owned)];
-    for model in &overview.models {
+    let rows = overview.models.iter().map(|model| {
         let oldest = model.oldest_waiting_ms;
-        rows.push([
+        [
             printable(&model.model),
             model.waiting.to_string(),
             model.running.to_string(),
             oldest.map_or_else(|| "-".to_owned(), duration_text),
-        ]);
-    }
-    rows
+        ]
+    });
+    table(heads, rows)
 }
 
-fn running(tasks: &[RunningTask]) -> Vec<[String; 6]> {
+fn running(tasks: &[RunningTask]) -> String {
     let heads = ["PROGRESS", "TIME", "MODEL", "PROJECT", "TASK", "WORKER"];
-    let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(tasks.iter().map(|task| {
+    let rows = tasks.iter().map(|task| {
         [
             format!("{:>3} %", task.progress),
             duration_text(task.since_ms),
@@ -261,16 +248,15 @@ fn running(tasks: &[RunningTask]) -> Vec<[String; 6]> {
             task.id.to_string(),
             printable(&task.worker),
         ]
-    }));
-    rows
+    });
+    table(heads, rows)
 }
 
-fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
+fn workers(living: &[LivingWorker]) -> String {
     let heads = [
         "WORKER", "HOST", "STATE", "BUSY", "SEEN", "ENGINES", "DEVICES",
     ];
-    let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(living.iter().map(|one| {
+    let rows = living.iter().map(|one| {
         let worker = &one.worker;
         [
             printable(&worker.id),
@@ -283,8 +269,8 @@ fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
                 served.device.as_deref().unwrap_or("auto")
             }),
         ]
-    }));
-    rows
+    });
+    table(heads, rows)
 }
 
 /// A shared device, with the engines that are loaded on it.
@@ -306,39 +292,23 @@ fn device_row(one: &LivingWorker, device: &SharedDevice) -> [String; 5] {
     ]
 }
 
-/// The devices that engines share.
-fn devices(living: &[LivingWorker]) -> Vec<[String; 5]> {
+/// The devices that engines share, if there are any: few services share one.
+fn devices(living: &[LivingWorker]) -> Option<String> {
     let heads = ["DEVICE", "WORKER", "MEGABYTES", "SWAPS", "LOADED"];
-    let mut rows = vec![heads.map(str::to_owned)];
-    for one in living {
-        rows.extend(
+    let rows: Vec<_> = living
+        .iter()
+        .flat_map(|one| {
             one.worker
                 .devices
                 .iter()
-                .map(|device| device_row(one, device)),
-        );
-    }
-    rows
+                .map(move |device| device_row(one, device))
+        })
+        .collect();
+    (!rows.is_empty()).then(|| table(heads, rows))
 }
 
-/// `1:05`, and from an hour on `2:01:05`.
 fn duration_text(millis: u64) -> String {
-    let seconds = millis / 1000;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match hours {
-        0 => format!("{minutes}:{seconds:02}"),
-        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
-    }
-}
-
-/// The start of the line; the last column stays free, because some terminals wrap there.
-fn cut_to_columns(line: &str, columns: usize) -> String {
-    let room = columns.saturating_sub(1);
-    if line.chars().count() <= room {
-        return line.to_owned();
-    }
-    let kept = line.chars().take(room.saturating_sub(1));
-    kept.chain((room > 0).then_some('…')).collect()
+    minutes_and_seconds(millis / 1000)
 }
 
 /// Size of a terminal that does not report one.

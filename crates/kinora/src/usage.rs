@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::UsageArgs;
 use crate::failure::Failure;
-use crate::output::{aligned, print, printable};
+use crate::output::{print, printable, table};
 use crate::store_access;
 
 const HEADS: [&str; 9] = [
@@ -32,10 +32,7 @@ pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
     };
     let rows = store_access::runtime()?.block_on(async {
         let operations = store_access::open_operations(&args.home, "usage").await?;
-        operations
-            .tallies(&request)
-            .await
-            .map_err(store_access::store_failure)
+        Ok::<_, Failure>(operations.tallies(&request).await?)
     })?;
     print(&if args.json {
         as_json(&rows)
@@ -52,7 +49,7 @@ fn as_table(rows: &[TallyRow]) -> String {
     if rows.is_empty() {
         return "No task has ended in this time.\n".to_owned();
     }
-    let mut lines = vec![HEADS.map(str::to_owned)];
+    let mut lines = Vec::new();
     let mut total = TaskTally::default();
     for row in rows {
         let (project, model) = (printable(&row.project), printable(&row.model));
@@ -63,7 +60,7 @@ fn as_table(rows: &[TallyRow]) -> String {
         let (project, model) = (String::new(), String::new());
         lines.push(table_row("total".to_owned(), project, model, &total));
     }
-    aligned(&lines)
+    table(HEADS, lines)
 }
 
 fn table_row(

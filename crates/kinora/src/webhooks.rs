@@ -9,12 +9,11 @@ use kinora_contract::{Clock, WebhookSecret, reference_url};
 use kinora_store::{DeliveryState, LoggedDelivery, Webhook, WebhookChange, WebhookStore};
 use serde_json::{Value, json};
 
-use crate::cli::{AddArgs, DeliveriesArgs, HomeArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
-use crate::config::Config;
+use crate::cli::{AddArgs, DeliveriesArgs, HomeArgs, WebhookArgs, WebhooksCommand};
 use crate::failure::Failure;
-use crate::output::{aligned, date, print, printable};
-use crate::system::{SystemClock, random};
-use crate::{folder, shell_hint, store_access};
+use crate::output::{date, print, printable, table, unix_seconds};
+use crate::system::{SystemClock, random, random_letters};
+use crate::{shell_hint, store_access};
 
 const ROTATION_MS: u64 = WEBHOOK_ROTATION_HOURS * 60 * 60 * 1000;
 /// How long a test waits for its delivery: the maximum time of one attempt, and the service's pause
@@ -23,9 +22,9 @@ const TEST_LOOKS: u32 = 60;
 const TEST_LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Runs a webhook command.
-pub(crate) fn run(args: &WebhooksArgs) -> Result<(), Failure> {
+pub(crate) fn run(command: &WebhooksCommand) -> Result<(), Failure> {
     let runtime = store_access::runtime()?;
-    match &args.command {
+    match command {
         WebhooksCommand::Add(args) => runtime.block_on(add(args)),
         WebhooksCommand::List { json, home } => runtime.block_on(list(*json, home)),
         WebhooksCommand::Remove(args) => runtime.block_on(remove(args)),
@@ -37,33 +36,20 @@ pub(crate) fn run(args: &WebhooksArgs) -> Result<(), Failure> {
 }
 
 fn open(home: &HomeArgs) -> Result<Arc<dyn WebhookStore>, Failure> {
-    let config = Config::load(home)?;
-    folder::refuse_unfinished_restore(&config.data)?;
+    let config = store_access::config(home)?;
     let opened = kinora_store::open_webhooks(&config.store_url());
     opened.map_err(|error| shell_hint::open_failure(error, "webhooks list", home))
 }
 
 /// The webhook with this id.
 async fn find_webhook(store: &dyn WebhookStore, id: &str) -> Result<Webhook, Failure> {
-    let mut webhooks = store
-        .webhooks()
-        .await
-        .map_err(store_access::store_failure)?
-        .into_iter();
+    let mut webhooks = store.webhooks().await?.into_iter();
     webhooks.find(|one| one.id == id).ok_or_else(|| {
         Failure::new(format!(
             "There is no webhook with the id {}; `kinora webhooks list` shows all.",
             id.escape_debug()
         ))
     })
-}
-
-fn random_name() -> Result<String, Failure> {
-    let letters = random::<12>()?;
-    Ok(letters
-        .iter()
-        .map(|byte| char::from(b'a' + byte % 26))
-        .collect())
 }
 
 async fn add(args: &AddArgs) -> Result<(), Failure> {
@@ -76,10 +62,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         checked.map_err(|refusal| Failure::new(format!("--url: {}", refusal.message)))?;
     }
     let store = open(&args.home)?;
-    let webhooks = store
-        .webhooks()
-        .await
-        .map_err(store_access::store_failure)?;
+    let webhooks = store.webhooks().await?;
     let own = webhooks.iter().filter(|one| one.project == project);
     if own.count() >= WEBHOOKS_MAX {
         return Err(Failure::new(format!(
@@ -88,7 +71,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
     }
     let secret = WebhookSecret::new(random()?);
     let webhook = Webhook {
-        id: format!("wh_{}", random_name()?),
+        id: format!("wh_{}", random_letters()?),
         project: project.to_owned(),
         url: args.url.clone(),
         secret: secret.clone(),
@@ -97,8 +80,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         disabled_at_ms: None,
         dropped: 0,
     };
-    let added = store.change_webhook(WebhookChange::Add(webhook)).await;
-    if !added.map_err(store_access::store_failure)? {
+    if !store.change_webhook(WebhookChange::Add(webhook)).await? {
         return Err(Failure::new(
             "The project has a secret for callbacks already; replace it with `kinora webhooks rotate`, or name an \
              address with --url.",
@@ -109,10 +91,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
 }
 
 async fn list(json: bool, home: &HomeArgs) -> Result<(), Failure> {
-    let webhooks = open(home)?
-        .webhooks()
-        .await
-        .map_err(store_access::store_failure)?;
+    let webhooks = open(home)?.webhooks().await?;
     let now_ms = SystemClock.now_ms();
     print(&if json {
         webhooks_json(&webhooks, now_ms)
@@ -126,10 +105,7 @@ async fn remove(args: &WebhookArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
     let Webhook { id, .. } = find_webhook(&*store, &args.id).await?;
     let remove = WebhookChange::Remove { id };
-    store
-        .change_webhook(remove)
-        .await
-        .map_err(store_access::store_failure)?;
+    store.change_webhook(remove).await?;
     print(&format!("Removed {} and its deliveries.\n", args.id));
     Ok(())
 }
@@ -143,10 +119,7 @@ async fn rotate(args: &WebhookArgs) -> Result<(), Failure> {
         secret: secret.clone(),
         old_until_ms: SystemClock.now_ms().saturating_add(ROTATION_MS),
     };
-    store
-        .change_webhook(rotate)
-        .await
-        .map_err(store_access::store_failure)?;
+    store.change_webhook(rotate).await?;
     print(&format!("{}\n", secret.reveal()));
     Ok(())
 }
@@ -154,18 +127,14 @@ async fn rotate(args: &WebhookArgs) -> Result<(), Failure> {
 async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
     let Webhook { id, .. } = find_webhook(&*store, &args.id).await?;
-    let event = format!("evt_test_{}", random_name()?);
+    let event = format!("evt_test_{}", random_letters()?);
     let test = WebhookChange::Test {
         id: id.clone(),
         event: event.clone(),
     };
     // The store decides: between the look above and this change another command may have removed
     // the webhook.
-    if !store
-        .change_webhook(test)
-        .await
-        .map_err(store_access::store_failure)?
-    {
+    if !store.change_webhook(test).await? {
         return Err(Failure::new(
             "The webhook has no URL of its own, or is disabled: there is nothing to test.",
         ));
@@ -173,10 +142,7 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     // The running service sends the event; this command only watches the store for the outcome.
     for _ in 0..TEST_LOOKS {
         tokio::time::sleep(TEST_LOOK_EVERY).await;
-        let newest = store
-            .deliveries(&id, 100)
-            .await
-            .map_err(store_access::store_failure)?;
+        let newest = store.deliveries(&id, 100).await?;
         let found = newest.into_iter().find(|one| one.event == event);
         if let Some(result) = found.and_then(|delivery| delivery_outcome(&delivery)) {
             return result;
@@ -206,8 +172,7 @@ fn delivery_outcome(delivery: &LoggedDelivery) -> Option<Result<(), Failure>> {
 async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
     let Webhook { id, .. } = find_webhook(&*store, &args.id).await?;
-    let found = store.deliveries(&id, args.count as usize).await;
-    let found = found.map_err(store_access::store_failure)?;
+    let found = store.deliveries(&id, args.count as usize).await?;
     print(&if args.json {
         deliveries_json(&found)
     } else {
@@ -218,8 +183,7 @@ async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
 
 async fn redeliver(number: u64, home: &HomeArgs) -> Result<(), Failure> {
     let again = WebhookChange::Redeliver { number };
-    let changed = open(home)?.change_webhook(again).await;
-    if !changed.map_err(store_access::store_failure)? {
+    if !open(home)?.change_webhook(again).await? {
         return Err(Failure::new(format!(
             "There is no delivered or given-up delivery {number}."
         )));
@@ -242,8 +206,7 @@ fn webhooks_table(webhooks: &[Webhook], now_ms: u64) -> String {
         "DROPPED",
         "URL",
     ];
-    let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(webhooks.iter().map(|one| {
+    let rows = webhooks.iter().map(|one| {
         let url = one.url.as_deref().unwrap_or(CALLBACKS);
         [
             one.id.clone(),
@@ -254,8 +217,8 @@ fn webhooks_table(webhooks: &[Webhook], now_ms: u64) -> String {
             one.dropped.to_string(),
             printable(url),
         ]
-    }));
-    aligned(&rows)
+    });
+    table(heads, rows)
 }
 
 /// An array with one object per webhook, oldest first.
@@ -269,8 +232,8 @@ fn webhooks_json(webhooks: &[Webhook], now_ms: u64) -> String {
                 "url": one.url,
                 "state": state(one),
                 "created_at": one.created_at_ms / 1000,
-                "disabled_at": seconds(one.disabled_at_ms),
-                "old_secret_until": seconds(old_until(one, now_ms)),
+                "disabled_at": unix_seconds(one.disabled_at_ms),
+                "old_secret_until": unix_seconds(old_until(one, now_ms)),
                 "dropped": one.dropped,
             })
         })
@@ -290,17 +253,12 @@ fn old_until(webhook: &Webhook, now_ms: u64) -> Option<u64> {
     Some(*until_ms).filter(|until_ms| *until_ms > now_ms)
 }
 
-fn seconds(time_ms: Option<u64>) -> Option<u64> {
-    time_ms.map(|time_ms| time_ms / 1000)
-}
-
 /// One line per delivery, newest first.
 fn deliveries_table(deliveries: &[LoggedDelivery]) -> String {
     let heads = [
         "NUMBER", "STATE", "ATTEMPTS", "LAST", "ANSWER", "NEXT", "EVENT", "TASK", "URL",
     ];
-    let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(deliveries.iter().map(|one| {
+    let rows = deliveries.iter().map(|one| {
         let last = one.last.as_ref();
         [
             one.number.to_string(),
@@ -316,8 +274,8 @@ fn deliveries_table(deliveries: &[LoggedDelivery]) -> String {
             one.task.clone().unwrap_or_default(),
             printable(one.url.as_deref().unwrap_or_default()),
         ]
-    }));
-    aligned(&rows)
+    });
+    table(heads, rows)
 }
 
 /// An array with one object per delivery, newest first.
@@ -333,10 +291,10 @@ fn deliveries_json(deliveries: &[LoggedDelivery]) -> String {
                 "url": one.url,
                 "state": one.state.name(),
                 "attempts": one.attempts,
-                "last_at": seconds(one.last.as_ref().map(|last| last.at_ms)),
+                "last_at": unix_seconds(one.last.as_ref().map(|last| last.at_ms)),
                 "status": answer.and_then(|answer| answer.as_ref().ok()),
                 "error": answer.and_then(|answer| answer.as_ref().err()),
-                "next_at": seconds(next_attempt_ms(one)),
+                "next_at": unix_seconds(next_attempt_ms(one)),
             })
         })
         .collect();

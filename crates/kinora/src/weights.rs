@@ -114,18 +114,7 @@ pub(crate) fn find_models<'c>(
     config: &'c Config,
     names: &[String],
 ) -> Result<Vec<&'c CardRecord>, Failure> {
-    let found = names.iter().map(|name| {
-        let mut models = config.models.iter();
-        let found = models.find(|model| model.id == *name || model.aliases.contains(name));
-        found.ok_or_else(|| {
-            let ids: Vec<&str> = config.models.iter().map(|model| &*model.id).collect();
-            Failure::new(format!(
-                "The configuration has no model '{name}'; it has: {}. Name your configuration with --config.",
-                ids.join(", ")
-            ))
-        })
-    });
-    found.collect()
+    names.iter().map(|name| config.model(name)).collect()
 }
 
 /// The files of these models, each once.

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::keys::NewKeyParts;
 use crate::output::print;
 use crate::system::{SystemClock, current_actor};
-use crate::{folder, shell_hint, store_access};
+use crate::{folder, shell_hint};
 
 /// Creates a key if there is none, and hands it over. `is_linked`: the output has a link to Studio already.
 pub(crate) async fn hand_over_first_key(
@@ -24,12 +24,7 @@ pub(crate) async fn hand_over_first_key(
     home: &HomeArgs,
     is_linked: bool,
 ) -> Result<(), Failure> {
-    if !keys
-        .list_keys()
-        .await
-        .map_err(store_access::store_failure)?
-        .is_empty()
-    {
+    if !keys.list_keys().await?.is_empty() {
         return Ok(());
     }
     let (text, key) = NewKeyParts::for_first_start().generate(SystemClock.now_ms())?;
@@ -41,11 +36,7 @@ pub(crate) async fn hand_over_first_key(
     } else {
         Some(folder::write_first_key(&config.data, text.reveal())?)
     };
-    if !keys
-        .add_first_key(key, &current_actor())
-        .await
-        .map_err(store_access::store_failure)?
-    {
+    if !keys.add_first_key(key, &current_actor()).await? {
         // Another process was first and hands over its own key.
         return file.map_or(Ok(()), |file| folder::remove_first_key(&file));
     }

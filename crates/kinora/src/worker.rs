@@ -27,18 +27,10 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
     let _log = logging::start(config.log.format, &config.log.level)?;
     remove_unavailable_models(&mut config)?;
     config.log_ignored();
-    config.log_surpluses();
+    config.log_seat_advice();
     weights::log_missing(&config, &args.home);
     resources::raise_descriptors(config.slots());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(compose::blocking_threads(&config))
-        .build()
-        .map_err(|error| Failure::because("The worker could not start", error))?;
-    let worked = runtime.block_on(run_worker(&config));
-    // An engine that does not return must not keep the process alive.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    worked
+    compose::run_to_end(&config, run_worker(&config))
 }
 
 /// Refuses a SQLite database: one process at a time can use it, so a worker would get no tasks.

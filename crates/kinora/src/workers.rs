@@ -7,11 +7,10 @@ use kinora_store::{LivingWorker, ServedModel, WorkerPlaceState};
 use serde_json::{Value, json};
 
 use crate::cli::WorkersArgs;
-use crate::config::Config;
 use crate::failure::Failure;
-use crate::output::{aligned, print, printable};
+use crate::output::{print, printable, table};
 use crate::system::SystemClock;
-use crate::{folder, shell_hint, store_access};
+use crate::{shell_hint, store_access};
 
 const HEADS: [&str; 9] = [
     "ID", "HOST", "STATE", "VERSION", "MODELS", "ENGINES", "DEVICES", "RUNNING", "SEEN",
@@ -19,8 +18,7 @@ const HEADS: [&str; 9] = [
 
 /// Lists the live workers.
 pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
-    folder::refuse_unfinished_restore(&config.data)?;
+    let config = store_access::config(&args.home)?;
     let runtime = store_access::runtime()?;
     let url = config.store_url();
     let living = runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock)));
@@ -38,22 +36,12 @@ fn as_table(living: &[LivingWorker]) -> String {
     if living.is_empty() {
         return "There are no live workers: accepted tasks wait. Start one with `kinora serve` or `kinora worker`.\n".to_owned();
     }
-    let mut rows = vec![HEADS.map(str::to_owned)];
-    rows.extend(living.iter().map(row));
-    aligned(&rows) + &troubled_places(living)
+    let places = place_table(living).map(|places| format!("\n{places}"));
+    table(HEADS, living.iter().map(row)) + &places.unwrap_or_default()
 }
 
-/// The places that do not take every task, below the workers; nothing if all do.
-fn troubled_places(living: &[LivingWorker]) -> String {
-    let rows = place_rows(living);
-    if rows.len() == 1 {
-        return String::new();
-    }
-    format!("\n{}", aligned(&rows))
-}
-
-/// A row for each paused or quarantined place of the workers, below their heads.
-pub(crate) fn place_rows(living: &[LivingWorker]) -> Vec<[String; 7]> {
+/// The paused and quarantined places of the workers, if there are any.
+pub(crate) fn place_table(living: &[LivingWorker]) -> Option<String> {
     let heads = [
         "PLACE",
         "ENGINE",
@@ -63,7 +51,7 @@ pub(crate) fn place_rows(living: &[LivingWorker]) -> Vec<[String; 7]> {
         "FAILURES",
         "LAST ERROR",
     ];
-    let mut rows = vec![heads.map(str::to_owned)];
+    let mut rows = Vec::new();
     for worker in living.iter().map(|one| &one.worker) {
         let places = worker.places.iter();
         let troubled = places.filter(|place| place.state != WorkerPlaceState::Available);
@@ -79,7 +67,7 @@ pub(crate) fn place_rows(living: &[LivingWorker]) -> Vec<[String; 7]> {
             ]
         }));
     }
-    rows
+    (!rows.is_empty()).then(|| table(heads, rows))
 }
 
 /// One part of each served model, such as its engine, without repetitions.

@@ -84,9 +84,8 @@ pub(crate) struct BackupResults {
 impl FileDigest {
     /// Reads and measures the file at `path`.
     pub(crate) fn measure(path: &Path) -> Result<Self, Failure> {
-        let (bytes, sha256) = measure_file(path).map_err(|error| {
-            Failure::because(format!("{} cannot be read back", path.display()), error)
-        })?;
+        let (bytes, sha256) =
+            measure_file(path).map_err(|error| Failure::at(path, "cannot be read back", error))?;
         Ok(Self { bytes, sha256 })
     }
 }

@@ -56,9 +56,7 @@ impl StagingFolder {
         let path = PathBuf::from(path);
         // The lock is on the open folder, so the system releases it when the process dies. A folder
         // that can be locked is therefore left over, never in use.
-        let folder = claim(&path).map_err(|error| {
-            Failure::because(format!("{} cannot be made", path.display()), error)
-        })?;
+        let folder = claim(&path).map_err(|error| Failure::at(&path, "cannot be made", error))?;
         Ok(Self {
             path,
             to,
@@ -78,9 +76,8 @@ impl StagingFolder {
 
     /// Syncs the contents of the folder, and renames it to its destination.
     pub(crate) fn publish(mut self) -> Result<PathBuf, Failure> {
-        self.move_into_place().map_err(|error| {
-            Failure::because(format!("{} cannot be made", self.to.display()), error)
-        })?;
+        self.move_into_place()
+            .map_err(|error| Failure::at(&self.to, "cannot be made", error))?;
         self.is_transient = false;
         Ok(self.to.clone())
     }

@@ -1,11 +1,9 @@
-//! The flags of the commands that use a server: `kinora generate`, `final`, `edit` and `tasks`; and
-//! of `kinora completions` and `kinora man`.
+//! The flags of the commands that use a server: `kinora generate`, `final`, `edit`, `tasks` and `files`.
 
 use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use clap_complete::Shell;
 use kinora_client::Seconds;
 
 use crate::home_path::{expand_home, path};
@@ -193,17 +191,6 @@ pub(crate) fn reference(text: &str) -> Result<Reference, String> {
     }
 }
 
-/// Flags of `kinora tasks`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "The server is KINORA_URL [default: http://127.0.0.1:8080], the key KINORA_KEY or KINORA_API_KEY. For example:\n  \
-                  kinora tasks list"
-)]
-pub(crate) struct TasksArgs {
-    #[command(subcommand)]
-    pub(crate) command: TasksCommand,
-}
-
 /// The commands of `kinora tasks`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TasksCommand {
@@ -299,18 +286,6 @@ pub(crate) struct IdsArgs {
     pub(crate) json: bool,
 }
 
-/// Flags of `kinora files`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "`kinora generate` uploads files by itself. The server is KINORA_URL [default: http://127.0.0.1:8080], the \
-                  key KINORA_API_KEY. For example:\n  \
-                  kinora files list"
-)]
-pub(crate) struct FilesArgs {
-    #[command(subcommand)]
-    pub(crate) command: FilesCommand,
-}
-
 /// The commands of `kinora files`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FilesCommand {
@@ -335,56 +310,4 @@ pub(crate) enum FilesCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-/// Flags of `kinora completions`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Write it where the shell looks for completions. For example:\n  \
-                  kinora completions bash > ~/.local/share/bash-completion/completions/kinora\n  \
-                  kinora completions zsh > ~/.zfunc/_kinora\n  \
-                  kinora completions fish > ~/.config/fish/completions/kinora.fish"
-)]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    pub(crate) shell: Shell,
-}
-
-/// Flags of `kinora man`.
-#[derive(Debug, Args)]
-#[command(after_help = "For example:\n  kinora man ~/.local/share/man/man1\n  man kinora-generate")]
-pub(crate) struct ManArgs {
-    /// Folder for the pages, one per command; created if missing
-    #[arg(value_name = "DIR", value_parser = path())]
-    pub(crate) folder: PathBuf,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reference_is_an_address_or_a_file_that_exists() {
-        let address = "HTTPS://example.com/a.png";
-        assert_eq!(
-            reference(address),
-            Ok(Reference::Address(address.to_owned()))
-        );
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let path = file.path().to_str().unwrap();
-        assert_eq!(reference(path), Ok(Reference::File(path.into())));
-        assert!(reference("/").unwrap_err().contains("folder"));
-        for missing in ["example.com/a.png", "file:///tmp/a.png"] {
-            let refused = reference(missing).unwrap_err();
-            assert!(refused.contains("No such file"), "{refused}");
-            assert!(refused.contains("http://"), "{refused}");
-        }
-    }
-
-    #[test]
-    fn a_length_is_a_number_or_auto() {
-        assert_eq!(seconds("5"), Ok(Seconds::Fixed(5)));
-        assert_eq!(seconds("auto"), Ok(Seconds::Auto));
-        assert!(seconds("soon").is_err());
-    }
 }

@@ -6,19 +6,6 @@ use kinora_contract::Amount;
 
 use super::service::HomeArgs;
 
-/// Flags of `kinora keys`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Name the store as you name it to `kinora serve`. A usual life of a key:\n  \
-                  kinora keys create --name web --data /var/lib/kinora\n  \
-                  kinora keys rotate web --grace 24 --data /var/lib/kinora\n  \
-                  kinora keys list --data /var/lib/kinora"
-)]
-pub(crate) struct KeysArgs {
-    #[command(subcommand)]
-    pub(crate) command: KeysCommand,
-}
-
 /// The commands of `kinora keys`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
@@ -140,20 +127,6 @@ pub(crate) struct CreateArgs {
     pub(crate) budget_per_month: Option<Amount>,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-}
-
-/// Flags of `kinora webhooks`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Name the store as you name it to `kinora serve`. A usual life of a webhook:\n  \
-                  kinora webhooks add --url https://shop.example.com/videos --project shop\n  \
-                  kinora webhooks list\n  \
-                  kinora webhooks test wh_abcdefghijkl\n  \
-                  kinora webhooks deliveries wh_abcdefghijkl"
-)]
-pub(crate) struct WebhooksArgs {
-    #[command(subcommand)]
-    pub(crate) command: WebhooksCommand,
 }
 
 /// The commands of `kinora webhooks`.

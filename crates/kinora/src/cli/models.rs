@@ -10,21 +10,6 @@ use super::client::{Reference, reference};
 use super::service::HomeArgs;
 use crate::home_path::path;
 
-/// Flags of `kinora models`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Pass the same --data or --config as to `kinora serve`. For example:\n  \
-                  kinora models list --available\n  \
-                  kinora models add wan2.2-ti2v-5b\n  \
-                  kinora models remove wan2.2-ti2v-5b\n\n\
-                  Models of a configuration of yours have their files by `pull`:\n  \
-                  kinora models pull wan2.1-t2v-1.3b --config models/wan2.1-t2v-1.3b.toml"
-)]
-pub(crate) struct ModelsArgs {
-    #[command(subcommand)]
-    pub(crate) command: ModelsCommand,
-}
-
 /// The commands of `kinora models`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
@@ -187,18 +172,6 @@ pub(crate) struct NamedArgs {
     pub(crate) home: HomeArgs,
 }
 
-/// Arguments of `kinora engine`.
-#[derive(Debug, Args)]
-#[command(
-    subcommand_required = true,
-    after_help = "For example:\n  kinora engine check -- python -m kinora_engine fade.py:Fade\n  \
-                  kinora engine try seedance-lite \"A red balloon drifts over the sea\" --config kinora.toml"
-)]
-pub(crate) struct EngineArgs {
-    #[command(subcommand)]
-    pub(crate) command: EngineCommand,
-}
-
 /// The commands of `kinora engine`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EngineCommand {
@@ -295,17 +268,6 @@ pub(crate) struct EngineCheckArgs {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
-}
-
-/// Arguments of `kinora comfy`.
-#[derive(Debug, Args)]
-#[command(
-    subcommand_required = true,
-    after_help = "For example:\n  kinora comfy import wan.json > kinora.toml"
-)]
-pub(crate) struct ComfyArgs {
-    #[command(subcommand)]
-    pub(crate) command: ComfyCommand,
 }
 
 /// The commands of `kinora comfy`.

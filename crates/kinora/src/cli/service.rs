@@ -111,13 +111,6 @@ pub(crate) struct ResumeArgs {
     pub(crate) home: HomeArgs,
 }
 
-/// Flags of `kinora migrate`.
-#[derive(Debug, Args)]
-pub(crate) struct MigrateArgs {
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
 /// Flags of `kinora orphans`.
 #[derive(Debug, Args)]
 pub(crate) struct OrphansArgs {

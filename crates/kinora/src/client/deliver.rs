@@ -110,7 +110,7 @@ pub(super) async fn save(
         if as_json {
             print(&json(done, None)?);
         }
-        return Err(failed(done));
+        return Err(Failure::new(failure(done)));
     }
     let path = output.unwrap_or_else(|| format!("{}.mp4", done.id).into());
     bar.show_activity(&format!("saving {} ...", path.display()));
@@ -252,15 +252,12 @@ fn cost_line(cost: &Cost) -> String {
     printable(&format!("cost: {amount} {}", cost.currency))
 }
 
-fn failed(video: &Video) -> Failure {
-    let why = video.error.as_ref().map_or_else(String::new, |error| {
-        format!(
-            ": {} ({})",
-            printable(&error.message),
-            printable(&error.code)
-        )
+/// The reason for a task's failure, in one line.
+pub(super) fn failure(task: &Video) -> String {
+    let why = task.error.as_ref().map_or_else(String::new, |error| {
+        format!(": {} ({})", error.message, error.code)
     });
-    Failure::new(format!("{} {}{why}", video.id, video.status.name()))
+    printable(&format!("{} {}{why}", task.id, task.status.name()))
 }
 
 /// The task object, with the path of the saved file, if any.

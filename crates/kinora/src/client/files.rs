@@ -4,13 +4,13 @@ use kinora_client::File;
 use serde_json::json;
 
 use super::service::ServiceClient;
-use super::tasks::{line, pretty};
+use super::tasks::{collect, line, pretty};
 use crate::cli::FilesCommand;
 use crate::failure::Failure;
-use crate::output::{aligned, date, print, printable};
+use crate::output::{date, print, printable, table};
 
 /// Runs one of the commands.
-pub(super) async fn run(command: &FilesCommand) -> Result<(), Failure> {
+pub(crate) async fn run(command: &FilesCommand) -> Result<(), Failure> {
     let service = ServiceClient::from_environment()?;
     match command {
         FilesCommand::List { limit, json } => list(&service, *limit, *json).await,
@@ -20,18 +20,11 @@ pub(super) async fn run(command: &FilesCommand) -> Result<(), Failure> {
 
 async fn list(service: &ServiceClient, limit: u32, as_json: bool) -> Result<(), Failure> {
     let mut pages = service.client.files().list();
-    let mut files = Vec::new();
-    while files.len() < limit as usize {
-        let next = pages.next().await;
-        match next.map_err(|error| service.failure(&error))? {
-            Some(file) => files.push(file),
-            None => break,
-        }
-    }
+    let files = collect(service, limit, async || pages.next().await).await?;
     print(&if as_json {
         pretty(&files)?
     } else {
-        table(&files)
+        listing(&files)
     });
     Ok(())
 }
@@ -52,13 +45,12 @@ async fn delete(service: &ServiceClient, ids: &[String], as_json: bool) -> Resul
     Ok(())
 }
 
-fn table(files: &[File]) -> String {
+fn listing(files: &[File]) -> String {
     if files.is_empty() {
         return "No files. `kinora generate --first-frame FILE` uploads one.\n".to_owned();
     }
     let heads = ["ID", "BYTES", "CREATED", "EXPIRES", "PURPOSE", "NAME"];
-    let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(files.iter().map(|file| {
+    let rows = files.iter().map(|file| {
         [
             printable(&file.id),
             file.bytes.to_string(),
@@ -67,8 +59,8 @@ fn table(files: &[File]) -> String {
             printable(&file.purpose),
             printable(&file.filename),
         ]
-    }));
-    aligned(&rows)
+    });
+    table(heads, rows)
 }
 
 #[cfg(test)]
@@ -82,11 +74,11 @@ mod tests {
             "filename": "a\u{1b}[2J.png", "purpose": "vision", "url": "http://x/",
         }))
         .unwrap();
-        let text = table(&[file]);
+        let text = listing(&[file]);
         assert_eq!(text.lines().count(), 2, "{text}");
         for cell in ["file_x", "12", "2023-11-14 22:13", "a\\u{1b}[2J.png"] {
             assert!(text.contains(cell), "{cell}: {text}");
         }
-        assert!(table(&[]).contains("kinora generate"));
+        assert!(listing(&[]).contains("kinora generate"));
     }
 }

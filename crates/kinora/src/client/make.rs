@@ -12,7 +12,7 @@ use crate::output::print_message;
 use crate::stop::StopSignals;
 
 /// Makes a video from words and references.
-pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
+pub(crate) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     check_output(&args.output)?;
     // First, so that Ctrl-C never leaves one of our servers behind.
     let mut signals = StopSignals::from_process()?;
@@ -41,7 +41,7 @@ pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
 }
 
 /// Renders a draft in full.
-pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
+pub(crate) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
     check_output(&args.output)?;
     let mut signals = StopSignals::from_process()?;
     let service = ServiceClient::from_environment()?;
@@ -61,7 +61,7 @@ pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
 }
 
 /// Edits a video.
-pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
+pub(crate) async fn edit(args: &EditArgs) -> Result<(), Failure> {
     check_output(&args.output)?;
     let mut signals = StopSignals::from_process()?;
     let service = ServiceClient::from_environment()?;

@@ -20,7 +20,7 @@ use crate::logging::{self, LogFormat};
 use crate::output::print_message;
 
 /// Serves one client until it closes standard input.
-pub(super) async fn serve() -> Result<(), Failure> {
+pub(crate) async fn serve() -> Result<(), Failure> {
     logging::start_direct(LogFormat::Text, "warn")?;
     let service = ServiceClient::from_environment()?;
     if io::stdin().is_terminal() {

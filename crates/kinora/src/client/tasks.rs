@@ -8,7 +8,7 @@ use rustix::termios::tcgetwinsize;
 use serde_json::json;
 
 use super::bar::TaskBar;
-use super::deliver::{FollowedTask, InterruptEffect, check_target, save};
+use super::deliver::{FollowedTask, InterruptEffect, check_target, failure, save};
 use super::service::ServiceClient;
 use crate::cli::{CancelArgs, IdsArgs, TasksCommand};
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::output::{GAP, aligned, date, print, printable, shortened, widths};
 use crate::stop::StopSignals;
 
 /// Runs one of the commands.
-pub(super) async fn run(command: &TasksCommand) -> Result<(), Failure> {
+pub(crate) async fn run(command: &TasksCommand) -> Result<(), Failure> {
     let service = ServiceClient::from_environment()?;
     match command {
         TasksCommand::List { limit, json } => list(&service, *limit, *json).await,
@@ -32,23 +32,28 @@ pub(super) async fn run(command: &TasksCommand) -> Result<(), Failure> {
 
 async fn list(service: &ServiceClient, limit: u32, as_json: bool) -> Result<(), Failure> {
     let mut pages = service.client.list().page_size(limit);
-    let mut tasks = Vec::new();
-    while tasks.len() < limit as usize {
-        match pages
-            .next()
-            .await
-            .map_err(|error| service.failure(&error))?
-        {
-            Some(task) => tasks.push(task),
-            None => break,
-        }
-    }
+    let tasks = collect(service, limit, async || pages.next().await).await?;
     print(&if as_json {
         pretty(&tasks)?
     } else {
         table(&tasks, terminal_columns())
     });
     Ok(())
+}
+
+/// Up to `limit` items of a list.
+pub(super) async fn collect<T>(
+    service: &ServiceClient,
+    limit: u32,
+    mut next: impl AsyncFnMut() -> Result<Option<T>, Error>,
+) -> Result<Vec<T>, Failure> {
+    let mut items = Vec::new();
+    while items.len() < limit as usize
+        && let Some(item) = next().await.map_err(|error| service.failure(&error))?
+    {
+        items.push(item);
+    }
+    Ok(items)
 }
 
 /// The width of the terminal that standard output is, if it is one.
@@ -299,14 +304,6 @@ fn details(task: &Video) -> String {
 
 fn utc(seconds: Option<u64>) -> Option<String> {
     seconds.map(|seconds| date(seconds * 1000) + " UTC")
-}
-
-/// The reason for a task's failure, in one line.
-fn failure(task: &Video) -> String {
-    let why = task.error.as_ref().map_or_else(String::new, |error| {
-        format!(": {} ({})", error.message, error.code)
-    });
-    printable(&format!("{} {}{why}", task.id, task.status.name()))
 }
 
 #[cfg(test)]

@@ -96,47 +96,24 @@ impl Config {
                 }
             }
         }
-        let lodgings = self.engines.iter().filter_map(|engine| {
-            let lodging = engine.device_share.as_ref()?;
+        for engine in &self.engines {
             // Without this check a typo in a device's name would let its engine load beside others
             // without a bound.
-            (!names.contains(&lodging.device)).then_some((engine, lodging))
-        });
-        match lodgings.into_iter().next() {
-            None => Ok(()),
-            Some((engine, lodging)) => Err(Failure::new(format!(
-                "The engine '{}': there is no device '{}' in [[devices]].",
-                engine.name, lodging.device
-            ))),
+            if let Some(share) = &engine.device_share
+                && !names.contains(&share.device)
+            {
+                return Err(Failure::new(format!(
+                    "The engine '{}': there is no device '{}' in [[devices]].",
+                    engine.name, share.device
+                )));
+            }
         }
+        Ok(())
     }
 }
 
 /// The automatic number is at least this, so that one project does not hold the only slot.
 const AUTOMATIC_MIN: u32 = 2;
-
-/// An engine with more seats than the worker has slots.
-#[derive(Debug)]
-pub(crate) struct SeatSurplus {
-    engine: EngineSettings,
-    slots: u32,
-}
-
-impl SeatSurplus {
-    /// Names the seats, and says what to do.
-    pub(crate) fn advice(&self) -> String {
-        let (name, seats, slots) = (&self.engine.name, self.engine.seats(), self.slots);
-        let unused = seats.saturating_sub(slots);
-        let named = match self.engine.seat_names().as_slice() {
-            [] => String::new(),
-            names => format!(" ({})", names.join(", ")),
-        };
-        format!(
-            "{name} has {seats} seats{named} and worker.slots is {slots}: at any time {unused} of them have no task; \
-             set worker.slots to 0, or to at least {seats}"
-        )
-    }
-}
 
 impl Config {
     /// Maximum number of concurrent tasks of this process: `worker.slots`, or one for each seat of
@@ -162,20 +139,30 @@ impl Config {
         names.into_iter().filter_map(|name| self.engine(name).ok())
     }
 
-    /// The engines with more seats than slots.
-    pub(crate) fn surpluses(&self) -> Vec<SeatSurplus> {
+    /// What to do about each engine with more seats than slots.
+    pub(crate) fn seat_advice(&self) -> Vec<String> {
         let slots = self.slots();
-        self.serving_engines()
-            .filter(|engine| engine.seats() > slots)
-            .map(|engine| SeatSurplus { engine, slots })
-            .collect()
+        let engines = self.serving_engines();
+        let engines = engines.filter(|engine| engine.seats() > slots);
+        let advice = engines.map(|engine| {
+            let (name, seats, unused) = (&engine.name, engine.seats(), engine.seats() - slots);
+            let named = match engine.seat_names().as_slice() {
+                [] => String::new(),
+                names => format!(" ({})", names.join(", ")),
+            };
+            format!(
+                "{name} has {seats} seats{named} and worker.slots is {slots}: at any time {unused} of them have no task; \
+                 set worker.slots to 0, or to at least {seats}"
+            )
+        });
+        advice.collect()
     }
 
     /// Logs the seats that can get no task, if this process runs tasks.
-    pub(crate) fn log_surpluses(&self) {
+    pub(crate) fn log_seat_advice(&self) {
         if self.worker.enabled {
-            for surplus in self.surpluses() {
-                tracing::warn!("{}", surplus.advice());
+            for advice in self.seat_advice() {
+                tracing::warn!("{advice}");
             }
         }
     }
@@ -257,7 +244,7 @@ mod tests {
             ),
             (
                 shares.replace("50000", "\"x\""),
-                "`device` must be a string and `memory_megabytes` an integer",
+                "The engine 'own': memory_megabytes: invalid type",
             ),
             (
                 format!("{shares}devices = [\"0\", \"1\"]"),
@@ -344,10 +331,7 @@ mod slots_tests {
     #[test]
     fn seats_without_a_slot_are_named() {
         let engines = [("eight", &*command(EIGHT))];
-        let surplus = |worker: &str| {
-            let mut found = config(worker, &engines).surpluses().into_iter();
-            found.next().map(|one| one.advice())
-        };
+        let surplus = |worker: &str| config(worker, &engines).seat_advice().pop();
         assert_eq!(surplus(""), None);
         assert_eq!(surplus("[worker]\nslots = 0\n"), None);
         assert_eq!(surplus("[worker]\nslots = 8\n"), None);

@@ -174,18 +174,22 @@ impl TryFrom<Table> for EngineSettings {
     type Error = Failure;
 
     fn try_from(mut table: Table) -> Result<Self, Failure> {
-        let name = remove_text(&mut table, "name")?
-            .ok_or_else(|| Failure::new("An engine has no `name`."))?;
-        let kind = remove_text(&mut table, "kind")?
-            .ok_or_else(|| invalid_engine(&name, "it has no `kind`"))?;
+        let Some(Value::String(name)) = table.remove("name") else {
+            return Err(Failure::new("An engine needs a `name`, a string."));
+        };
+        let kind: Option<String> = remove_key(&name, &mut table, "kind")?;
+        let kind = kind.ok_or_else(|| invalid_engine(&name, "it has no `kind`"))?;
         let kind = find_kind(&name, &kind)?;
         // What all engines have in common is taken out of the table. The kind gets the rest, and
         // refuses every key that it does not know.
-        let host = table.remove("host");
-        let files = table.remove("files");
-        let lodging = DeviceShare::read(&mut table).map_err(|what| invalid_engine(&name, &what))?;
-        let memory = remove_section(&name, &mut table, "memory")?;
-        let warm = remove_switch(&name, &mut table, "warm")?;
+        let host: Option<Table> = remove_key(&name, &mut table, "host")?;
+        let files: Option<Vec<EngineFile>> = remove_key(&name, &mut table, "files")?;
+        let device = remove_key(&name, &mut table, "device")?;
+        let megabytes = remove_key(&name, &mut table, "memory_megabytes")?;
+        let device_share =
+            DeviceShare::new(device, megabytes).map_err(|what| invalid_engine(&name, what))?;
+        let memory = remove_key(&name, &mut table, "memory")?;
+        let warm: Option<bool> = remove_key(&name, &mut table, "warm")?;
         // A copy, because the engine's processes get the same table and read it again (`told`): the
         // trait object made here cannot be sent to another process.
         let settings = kind.read(table.clone());
@@ -209,34 +213,19 @@ impl TryFrom<Table> for EngineSettings {
                 Some(parse_host(&name, host, frames.program())?)
             }
         };
-        let files = parse_files(&name, files, settings.output())?;
+        if files.is_some() && !reads_files(settings.output()) {
+            return Err(invalid_engine(&name, "it reads no files, so no `files`"));
+        }
         Ok(Self {
             name,
             settings,
             host,
-            device_share: lodging,
-            warm,
+            device_share,
+            warm: warm.unwrap_or_default(),
             memory,
-            files,
+            files: files.unwrap_or_default(),
             definition: EngineDefinition { kind, table },
         })
-    }
-}
-
-/// The sources of the files of an engine with this output.
-fn parse_files(
-    name: &str,
-    files: Option<Value>,
-    output: EngineOutput<'_>,
-) -> Result<Vec<EngineFile>, Failure> {
-    match files {
-        None => Ok(Vec::new()),
-        Some(_) if !reads_files(output) => {
-            Err(invalid_engine(name, "it reads no files, so no `files`"))
-        }
-        Some(files) => files.try_into().map_err(|error: toml::de::Error| {
-            invalid_engine(name, &format!("files: {}", error.to_string().trim_end()))
-        }),
     }
 }
 
@@ -250,18 +239,8 @@ fn reads_files(output: EngineOutput<'_>) -> bool {
     }
 }
 
-fn remove_text(table: &mut Table, key: &str) -> Result<Option<String>, Failure> {
-    match table.remove(key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Failure::new(format!(
-            "The `{key}` of an engine must be a string."
-        ))),
-    }
-}
-
-/// A table that may be absent.
-fn remove_section<T: DeserializeOwned>(
+/// Removes a key from the table of the engine `name`, and reads its value.
+fn remove_key<T: DeserializeOwned>(
     name: &str,
     table: &mut Table,
     key: &str,
@@ -269,18 +248,6 @@ fn remove_section<T: DeserializeOwned>(
     let read = table.remove(key).map(Value::try_into);
     read.transpose()
         .map_err(|error| invalid_engine(name, &format!("{key}: {}", error.to_string().trim_end())))
-}
-
-/// A key that is off by default.
-fn remove_switch(name: &str, table: &mut Table, key: &str) -> Result<bool, Failure> {
-    match table.remove(key) {
-        None => Ok(false),
-        Some(Value::Boolean(is_on)) => Ok(is_on),
-        Some(_) => Err(invalid_engine(
-            name,
-            &format!("`{key}` must be true or false"),
-        )),
-    }
 }
 
 fn find_kind(name: &str, kind: &str) -> Result<RegisteredKind, Failure> {
@@ -303,11 +270,11 @@ fn find_kind(name: &str, kind: &str) -> Result<RegisteredKind, Failure> {
 /// device.
 fn parse_host(
     name: &str,
-    table: Option<Value>,
+    keys: Option<Table>,
     program: Option<EngineProgram>,
 ) -> Result<HostSettings, Failure> {
-    let mut table = table.unwrap_or_else(|| Value::Table(Table::new()));
-    if let (Some(program), Some(keys)) = (program, table.as_table_mut()) {
+    let mut keys = keys.unwrap_or_default();
+    if let Some(program) = program {
         // An operator's command gets a process for each of its devices, since each process sees one
         // alone. It runs without the sandbox of built-in engines, which knows nothing of the
         // command's files and drivers; `confine` is its own.
@@ -322,7 +289,7 @@ fn parse_host(
         keys.entry("processes").or_insert(Value::Integer(processes));
         keys.entry("sandbox").or_insert(Value::Boolean(false));
     }
-    let host = table.try_into::<HostSettings>();
+    let host = keys.try_into::<HostSettings>();
     host.map_err(|error| invalid_engine(name, &format!("host: {}", error.to_string().trim_end())))
 }
 
@@ -340,29 +307,22 @@ pub(crate) struct DeviceShare {
 }
 
 impl DeviceShare {
-    /// Removes the keys of the share from an engine's table, and reads them.
-    fn read(table: &mut Table) -> Result<Option<Self>, String> {
-        match (table.remove("device"), table.remove("memory_megabytes")) {
+    /// The share of both keys, or of none.
+    fn new(device: Option<String>, megabytes: Option<u32>) -> Result<Option<Self>, &'static str> {
+        match (device, megabytes) {
             (None, None) => Ok(None),
-            (Some(Value::String(device)), Some(Value::Integer(megabytes))) => {
-                let memory_megabytes = u32::try_from(megabytes).ok().filter(|need| *need > 0);
-                let memory_megabytes =
-                    memory_megabytes.ok_or("memory_megabytes must be at least 1")?;
-                Ok(Some(Self {
-                    device,
-                    memory_megabytes,
-                }))
-            }
+            (_, Some(0)) => Err("memory_megabytes must be at least 1"),
+            (Some(device), Some(memory_megabytes)) => Ok(Some(Self {
+                device,
+                memory_megabytes,
+            })),
             (Some(_), None) => Err(
-                "it shares a device, so it needs `memory_megabytes`, the memory that it takes there"
-                    .to_owned(),
+                "it shares a device, so it needs `memory_megabytes`, the memory that it takes there",
             ),
             (None, Some(_)) => Err(
                 "`memory_megabytes` is the memory on a shared device; name it with `device`, or set \
-                 host.memory_megabytes to bound its processes"
-                    .to_owned(),
+                 host.memory_megabytes to bound its processes",
             ),
-            _ => Err("`device` must be a string and `memory_megabytes` an integer".to_owned()),
         }
     }
 
@@ -573,12 +533,9 @@ mod tests {
         let describe = "describe = { fps = 16, features = { text_to_video = true } }\n";
         let studio = "name = \"studio\"\nkind = \"remote\"\ndialect = \"kinora\"\n";
         for (table, named) in [
-            ("kind = \"remote\"".to_owned(), "no `name`"),
+            ("kind = \"remote\"".to_owned(), "needs a `name`"),
             ("name = \"studio\"".to_owned(), "'studio': it has no `kind`"),
-            (
-                "name = 7".to_owned(),
-                "`name` of an engine must be a string",
-            ),
+            ("name = 7".to_owned(), "An engine needs a `name`"),
             (boxed.replace("boxed", BUILT_IN), "taken"),
             (
                 format!("{boxed}colour = 1"),
@@ -648,7 +605,7 @@ mod tests {
             ),
             (
                 format!("{boxed}warm = \"yes\""),
-                "'boxed': `warm` must be true or false",
+                "'boxed': warm: invalid type",
             ),
             (
                 format!("{boxed}warm = true\ndevice = \"gpu0\"\nmemory_megabytes = 9"),

@@ -60,8 +60,7 @@ pub(crate) fn forget_served(data: &Path) {
 
 fn read_named(data: &Path, is_named: impl Fn(&str) -> bool) -> Result<Vec<ModelFile>, Failure> {
     let folder = folder(data);
-    let unreadable =
-        |path: &Path, error| Failure::because(format!("{} cannot be read", path.display()), error);
+    let unreadable = |path: &Path, error| Failure::at(path, "cannot be read", error);
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(|error| unreadable(&folder, error))?,

@@ -10,18 +10,13 @@ const BYTES_MAX: u64 = 8 * 1024;
 
 /// Reads the file that the setting `name` refers to.
 pub(super) fn secret_file(name: &str, path: &Path) -> Result<String, Failure> {
-    text_file(name, path, BYTES_MAX)
-}
-
-/// Reads a text file of up to `bytes_max` bytes that the setting `name` refers to.
-fn text_file(name: &str, path: &Path, bytes_max: u64) -> Result<String, Failure> {
     let shown = path.display();
     let unreadable = |error| Failure::because(format!("{name} {shown} cannot be read"), error);
     // The length first: a path to a wrong file, such as a log or a disk image, must not be read
     // into memory and sent somewhere as a token.
-    if std::fs::metadata(path).map_err(unreadable)?.len() > bytes_max {
+    if std::fs::metadata(path).map_err(unreadable)?.len() > BYTES_MAX {
         return Err(Failure::new(format!(
-            "{name} {shown} is larger than {bytes_max} bytes."
+            "{name} {shown} is larger than {BYTES_MAX} bytes."
         )));
     }
     std::fs::read_to_string(path).map_err(unreadable)

@@ -1,7 +1,6 @@
 //! Where a service stores its data: the task store, the results in a folder or in S3, and unfinished
 //! files; and how much of it one project may fill. A location without a setting is in the data folder.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use kinora_blobs::{S3Options, S3Variables};
@@ -154,20 +153,10 @@ pub(crate) enum ProjectBytes {
     Bytes(u64),
 }
 
-/// Error for a value that is neither a number of bytes nor `"auto"`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InvalidBytes;
-
-impl fmt::Display for InvalidBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected a number of bytes, or \"auto\"")
-    }
-}
-
 impl TryFrom<Value> for ProjectBytes {
-    type Error = InvalidBytes;
+    type Error = &'static str;
 
-    fn try_from(value: Value) -> Result<Self, InvalidBytes> {
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
         let bytes = match value {
             Value::String(text) if text == AUTO => return Ok(Self::Auto),
             Value::Integer(bytes) => bytes.try_into().ok(),
@@ -175,7 +164,9 @@ impl TryFrom<Value> for ProjectBytes {
             Value::String(text) => text.parse().ok(),
             _ => None,
         };
-        bytes.map(Self::Bytes).ok_or(InvalidBytes)
+        bytes
+            .map(Self::Bytes)
+            .ok_or("expected a number of bytes, or \"auto\"")
     }
 }
 

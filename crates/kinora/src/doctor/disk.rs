@@ -7,8 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_blobs::{BlobError, DiskReserve};
+use kinora_blobs::DiskReserve;
 use rustix::fs::statfs;
+use tokio::runtime::Runtime;
 
 use super::report::Finding;
 use crate::config::Config;
@@ -209,11 +210,9 @@ fn bucket(config: &Config) -> Finding {
     }
 }
 
-fn try_bucket(config: &Config) -> Result<(), BlobError> {
+fn try_bucket(config: &Config) -> Result<(), Box<dyn std::error::Error>> {
     let blobs = kinora_blobs::open(&config.results_url(), &config.s3())?;
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().build()?;
-    runtime.block_on(blobs.probe())
+    Ok(Runtime::new()?.block_on(blobs.probe())?)
 }
 
 /// Whether two folders are on different file systems.

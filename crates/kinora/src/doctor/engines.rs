@@ -2,9 +2,8 @@
 //! sandboxed, whether all its seats get tasks, and which devices or servers are in quarantine.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use kinora_contract::{FrameSize, Size, VideoInputs, VideoLength, VideoSpec};
+use kinora_contract::Size;
 use kinora_engine::{
     ClipSink, Engine as Opened, EngineError, EngineOutput, FilmEngine, FrameJob, FrameKind,
     JobControl, JobMaterials, ServerReport,
@@ -14,7 +13,7 @@ use kinora_worker::AnyEngine;
 
 use super::report::Finding;
 use crate::catalog;
-use crate::config::{Config, EngineSettings, SeatSurplus};
+use crate::config::{Config, EngineSettings};
 use crate::output::printable;
 use crate::store_access;
 use crate::system::{self, SystemClock};
@@ -29,7 +28,7 @@ pub(super) fn models(config: &Config) -> Finding {
                 .collect();
             Finding::Good(ids.join(", "))
         }
-        Err(failure) => Finding::Bad(failure.to_string()),
+        Err(failure) => failure.into(),
     }
 }
 
@@ -51,7 +50,7 @@ fn check_engine(engine: &EngineSettings, config: &Config) -> Vec<Finding> {
         Ok(AnyEngine::Frames(opened)) => vec![first_frame(&engine.name, &*opened)],
         Ok(AnyEngine::Film(films)) => match store_access::runtime() {
             Ok(runtime) => runtime.block_on(check_films(engine, config, &*films)),
-            Err(failure) => vec![Finding::Bad(failure.to_string())],
+            Err(failure) => vec![failure.into()],
         },
         Err(_) => Vec::new(),
     }
@@ -104,7 +103,8 @@ fn check_weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
 }
 
 fn first_frame(name: &str, engine: &dyn Opened) -> Finding {
-    let spec = trial_spec(name);
+    // The smallest possible clip.
+    let spec = catalog::trial_spec(name, Size::new(480, 480), 2);
     let materials = JobMaterials::default();
     let begun = system::stopwatch();
     let mut sink = OneFrame::default();
@@ -126,30 +126,8 @@ fn first_frame(name: &str, engine: &dyn Opened) -> Finding {
         (0, Ok(())) => Finding::Bad(format!("{name} makes no frame")),
         _ => Finding::Good(format!(
             "{name} made a frame after {} ms",
-            millis(begun.elapsed())
+            begun.elapsed().as_millis()
         )),
-    }
-}
-
-fn millis(time: Duration) -> u128 {
-    time.as_millis()
-}
-
-/// The smallest possible clip.
-fn trial_spec(model: &str) -> VideoSpec {
-    VideoSpec {
-        version: kinora_contract::SPEC_VERSION,
-        model: model.to_owned(),
-        prompt: "A lighthouse".to_owned(),
-        negative_prompt: None,
-        seconds: VideoLength::Fixed(2),
-        frame: FrameSize::Fixed(Size::new(480, 480)),
-        seed: 1,
-        generate_audio: false,
-        inputs: VideoInputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
     }
 }
 
@@ -176,10 +154,7 @@ impl ClipSink for OneFrame {
 
 /// One finding for each place in quarantine of a live worker; none if no service runs.
 pub(super) fn quarantined(config: &Config) -> Vec<(&'static str, Finding)> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let Ok(runtime) = runtime else {
+    let Ok(runtime) = store_access::runtime() else {
         return Vec::new();
     };
     let url = config.store_url();
@@ -211,9 +186,8 @@ pub(super) fn slots(config: &Config) -> Option<Finding> {
     if !config.worker.enabled {
         return None;
     }
-    let surpluses = config.surpluses();
-    if !surpluses.is_empty() {
-        let advice: Vec<String> = surpluses.iter().map(SeatSurplus::advice).collect();
+    let advice = config.seat_advice();
+    if !advice.is_empty() {
         return Some(Finding::Note(advice.join("; ")));
     }
     let engines = config

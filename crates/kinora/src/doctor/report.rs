@@ -16,6 +16,12 @@ pub(super) enum Finding {
     Bad(String),
 }
 
+impl From<Failure> for Finding {
+    fn from(failure: Failure) -> Self {
+        Self::Bad(failure.to_string())
+    }
+}
+
 /// One line per finding.
 pub(super) fn report(findings: &[(&str, Finding)]) -> String {
     let mut text = String::new();

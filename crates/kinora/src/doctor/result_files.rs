@@ -14,6 +14,7 @@ use super::report::Finding;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::count;
+use crate::store_access;
 use crate::system::SystemClock;
 
 /// Maximum number of findings of one kind that are shown.
@@ -23,10 +24,7 @@ const LATE_MS: u64 = 60 * 60 * 1000;
 
 /// `None` if there are no uploaded files.
 pub(super) fn uploads(config: &Config, store: &StoreInspection) -> Option<Finding> {
-    match check(config, store) {
-        Ok(found) => found,
-        Err(failure) => Some(Finding::Bad(failure.to_string())),
-    }
+    check(config, store).unwrap_or_else(|failure| Some(failure.into()))
 }
 
 fn check(config: &Config, store: &StoreInspection) -> Result<Option<Finding>, Failure> {
@@ -90,10 +88,7 @@ pub(super) fn first_few(all: &[String]) -> String {
 pub(super) fn result_reader(config: &Config) -> Result<(Runtime, Arc<dyn BlobStore>), Failure> {
     let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
     let blobs = blobs.map_err(|error| unreadable(&error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    Ok((runtime.map_err(|error| unreadable(&error))?, blobs))
+    Ok((store_access::runtime()?, blobs))
 }
 
 pub(super) fn unreadable(error: &dyn std::fmt::Display) -> Failure {

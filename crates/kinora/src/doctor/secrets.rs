@@ -36,7 +36,7 @@ pub(super) fn first_key(data: &Path) -> Option<Finding> {
 /// Whether requests can be read in transit, and the certificate's key on this machine.
 pub(super) fn https(config: &Config) -> Finding {
     if let Err(failure) = compose::guards(config) {
-        return Finding::Bad(failure.to_string());
+        return failure.into();
     }
     if config.http.is_tls() {
         return key_file(&config.http.tls_key);

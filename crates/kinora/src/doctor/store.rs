@@ -2,7 +2,6 @@
 //! that signs their URLs, and the age of the last backup. It does not disturb a running service, and
 //! never creates a store. PostgreSQL's own tools check a PostgreSQL database.
 
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,14 +17,13 @@ use crate::backup::{BackupRecord, BackupRun};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{count, date};
+use crate::progress::ProgressLine;
 use crate::system::SystemClock;
-use crate::{damage, orphans, signing};
+use crate::{damage, orphans, signing, store_access};
 
 /// Maximum number of files to check again, since their tasks may have been deleted or have expired
 /// meanwhile.
 const SUSPECTS_MAX: usize = 1000;
-/// Number of tasks between two lines of progress.
-const PROGRESS_EVERY: u64 = 1000;
 
 type NamedFinding = (&'static str, Finding);
 
@@ -33,14 +31,7 @@ type NamedFinding = (&'static str, Finding);
 pub(super) fn check_store(config: &Config) -> Vec<NamedFinding> {
     let url = config.store_url();
     if kinora_store::is_shared(&url) {
-        let mut found = check_shared_store(config);
-        if !found
-            .iter()
-            .any(|(_, finding)| matches!(finding, Finding::Bad(_)))
-        {
-            found.push(("orphans", orphan_finding(config)));
-        }
-        return found;
+        return check_shared_store(config).unwrap_or_else(|bad| vec![("database", bad)]);
     }
     let store = match kinora_store::inspect(&url) {
         Ok(Some(store)) => store,
@@ -52,10 +43,7 @@ pub(super) fn check_store(config: &Config) -> Vec<NamedFinding> {
             let older = "from an earlier version; the next `kinora serve` updates it";
             return vec![("database", Finding::Note(older.to_owned()))];
         }
-        Err(error) => {
-            let refused = damage::open_failure(error).to_string();
-            return vec![("database", Finding::Bad(refused))];
-        }
+        Err(error) => return vec![("database", damage::open_failure(error).into())],
     };
     let mut stored = StoredTasks::default();
     let database = database(&store, &mut stored);
@@ -82,15 +70,16 @@ fn database(store: &StoreInspection, stored: &mut StoredTasks) -> Finding {
         Ok(Some(loss)) => wrong.push(damage::describe_loss(&loss)),
         Err(error) => wrong.push(error.to_string()),
     }
-    let mut progress = CheckProgress::begin("checking the database");
+    let progress = ProgressLine::new();
+    progress.show_activity("checking the database");
     match store.check() {
         Ok(findings) => wrong.extend(findings),
         Err(error) => wrong.push(error.to_string()),
     }
-    progress.whole = store.count().unwrap_or(0);
+    let mut progress = progress.with_total(store.count().unwrap_or(0));
     let read = store.tasks(&mut |task| {
         stored.tasks += 1;
-        progress.show(stored.tasks);
+        progress.step("tasks checked");
         if let Err(error) = task {
             stored.unreadable_count += 1;
             if stored.unreadable.len() < SHOWN_MAX {
@@ -98,7 +87,6 @@ fn database(store: &StoreInspection, stored: &mut StoredTasks) -> Finding {
             }
         }
     });
-    progress.end();
     wrong.extend(read.err().map(|error| error.to_string()));
     if stored.unreadable_count > 0 {
         wrong.push(format!(
@@ -119,7 +107,7 @@ fn results(config: &Config, store: &StoreInspection) -> Finding {
             "all {files} files of completed tasks are there, with the right lengths"
         )),
         Ok((_, wrong)) => Finding::Bad(format!("{}; restore a backup", first_few(&wrong))),
-        Err(failure) => Finding::Bad(failure.to_string()),
+        Err(failure) => failure.into(),
     }
 }
 
@@ -158,18 +146,14 @@ impl ResultCheck {
         blobs: &dyn BlobStore,
     ) -> Result<Self, kinora_store::StoreError> {
         let mut looked = Self::default();
-        let mut progress = CheckProgress::begin("checking results");
-        progress.whole = store.count().unwrap_or(0);
-        let mut tasks = 0;
-        let done = store.tasks(&mut |task| {
-            tasks += 1;
-            progress.show(tasks);
+        let mut progress = ProgressLine::new().with_total(store.count().unwrap_or(0));
+        store.tasks(&mut |task| {
+            progress.step("results checked");
             if let Ok(task) = task {
                 looked.check_task(runtime, task, blobs);
             }
-        });
-        progress.end();
-        done.map(|()| looked)
+        })?;
+        Ok(looked)
     }
 
     fn check_task(&mut self, runtime: &Runtime, task: &Task, blobs: &dyn BlobStore) {
@@ -254,7 +238,7 @@ fn operator_key(path: &Path) -> Finding {
 
 fn orphan_finding(config: &Config) -> Finding {
     match orphans::find_orphans(config, false) {
-        Err(failure) => Finding::Bad(failure.to_string()),
+        Err(failure) => failure.into(),
         Ok(None) => Finding::Note(
             "not checked: another store has left its mark in the same results".to_owned(),
         ),
@@ -268,69 +252,19 @@ fn orphan_finding(config: &Config) -> Finding {
     }
 }
 
-/// A line on a terminal that shows the progress of a long check.
-struct CheckProgress {
-    what: &'static str,
-    whole: u64,
-    shown: bool,
-}
-
-impl CheckProgress {
-    fn begin(what: &'static str) -> Self {
-        let progress = Self {
-            what,
-            whole: 0,
-            shown: std::io::stderr().is_terminal(),
-        };
-        progress.write(&format!("{what} ..."));
-        progress
-    }
-
-    fn show(&self, done: u64) {
-        if done.is_multiple_of(PROGRESS_EVERY) {
-            self.write(&format!("{}: {done} of {}", self.what, self.whole));
-        }
-    }
-
-    fn end(self) {
-        self.write("");
-    }
-
-    fn write(&self, text: &str) {
-        if self.shown {
-            // If the terminal is gone, continue without it.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
-        }
-    }
-}
-
 /// Connects to a shared database as the service would, and reads its live workers.
-fn check_shared_store(config: &Config) -> Vec<(&'static str, Finding)> {
-    let runtime = match Runtime::new() {
-        Ok(runtime) => runtime,
-        Err(error) => return vec![("database", Finding::Bad(error.to_string()))],
-    };
+fn check_shared_store(config: &Config) -> Result<Vec<NamedFinding>, Finding> {
+    let runtime = store_access::runtime()?;
     let url = config.store_url();
-    let living = match runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock))) {
-        Ok(living) => living,
-        Err(error) => {
-            let refused = damage::open_failure(error).to_string();
-            return vec![("database", Finding::Bad(refused))];
-        }
-    };
-    match runtime.block_on(kinora_store::unsafe_settings(&url)) {
-        Ok(settings) if settings.is_empty() => {}
-        Ok(settings) => {
-            let settings = settings.join(" and ");
-            let lost = format!(
-                "the server has {settings}: a power loss may take acknowledged tasks. Set it to on in postgresql.conf"
-            );
-            return vec![("database", Finding::Bad(lost))];
-        }
-        Err(error) => {
-            let refused = damage::open_failure(error).to_string();
-            return vec![("database", Finding::Bad(refused))];
-        }
+    let living = runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock)));
+    let living = living.map_err(damage::open_failure)?;
+    let settings = runtime.block_on(kinora_store::unsafe_settings(&url));
+    let settings = settings.map_err(damage::open_failure)?;
+    if !settings.is_empty() {
+        let settings = settings.join(" and ");
+        return Err(Finding::Bad(format!(
+            "the server has {settings}: a power loss may take acknowledged tasks. Set it to on in postgresql.conf"
+        )));
     }
     let usable = "usable, with the schema of this version; PostgreSQL checks its own files";
     let workers = match living.len() as u64 {
@@ -340,10 +274,11 @@ fn check_shared_store(config: &Config) -> Vec<(&'static str, Finding)> {
         ),
         number => Finding::Good(format!("{}; see `kinora workers`", count(number, "worker"))),
     };
-    vec![
+    Ok(vec![
         ("database", Finding::Good(usable.to_owned())),
         ("workers", workers),
-    ]
+        ("orphans", orphan_finding(config)),
+    ])
 }
 
 /// An older backup gets a note.

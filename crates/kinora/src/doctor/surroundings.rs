@@ -13,7 +13,7 @@ use super::report::Finding;
 use crate::address::{ListenAddress, check_base_url};
 use crate::config::Config;
 use crate::system::{self, SystemClock};
-use crate::{compose, film_signer, resources, serve};
+use crate::{compose, film_signer, resources, serve, store_access};
 
 /// Files further ahead than this were written with another clock.
 const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
@@ -48,14 +48,14 @@ pub(super) fn film_signer(config: &Config) -> Option<Finding> {
     match film_signer::program(config) {
         Ok(None) => None,
         Ok(Some(program)) => Some(Finding::Good(format!("by {program}, which is found"))),
-        Err(failure) => Some(Finding::Bad(failure.to_string())),
+        Err(failure) => Some(failure.into()),
     }
 }
 
 pub(super) fn listen(wanted: &ListenAddress) -> Finding {
     let address = match wanted.resolve() {
         Ok(address) => address,
-        Err(failure) => return Finding::Bad(failure.to_string()),
+        Err(failure) => return failure.into(),
     };
     // Bound and released at once. A service that is running already is no fault, so an address in
     // use is a note.
@@ -72,7 +72,7 @@ pub(super) fn listen(wanted: &ListenAddress) -> Finding {
 
 pub(super) fn base_url(config: &Config) -> Finding {
     if let Err(failure) = check_base_url(&config.base_url) {
-        return Finding::Bad(failure.to_string());
+        return failure.into();
     }
     let Ok(address) = config.listen.resolve() else {
         return Finding::Note("unknown, like the listen address".to_owned());
@@ -95,7 +95,7 @@ pub(super) fn base_url(config: &Config) -> Finding {
 pub(super) fn references(config: &Config) -> Option<Finding> {
     let allowed = compose::allow_networks(config).err();
     let failure = allowed.or_else(|| compose::deny_networks(config).err())?;
-    Some(Finding::Bad(failure.to_string()))
+    Some(failure.into())
 }
 
 /// The limit as the service would have it, raised as far as the system allows.
@@ -103,7 +103,7 @@ pub(super) fn open_files(config: &Config) -> Finding {
     let found = resources::raise_descriptors(config.slots());
     let configured = config.http.connections_max;
     match found.connections_max(configured) {
-        Err(failure) => Finding::Bad(failure.to_string()),
+        Err(failure) => failure.into(),
         Ok(possible) if possible < configured => Finding::Note(format!(
             "{} may be open: {possible} connections instead of http.connections_max = {configured}; \
              raise the limit ('LimitNOFILE=' in a systemd unit, 'ulimit -n') or lower the setting",
@@ -121,17 +121,14 @@ pub(super) fn policy(config: &Config) -> Option<Finding> {
     match config.policy() {
         Ok(None) => None,
         Ok(Some(policy)) => Some(ask_policy(&policy)),
-        Err(failure) => Some(Finding::Bad(failure.to_string())),
+        Err(failure) => Some(failure.into()),
     }
 }
 
 fn ask_policy(policy: &PolicyService) -> Finding {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let asked = match runtime {
+    let asked = match store_access::runtime() {
         Ok(runtime) => runtime.block_on(policy.check()),
-        Err(error) => return Finding::Bad(error.to_string()),
+        Err(failure) => return failure.into(),
     };
     match asked {
         Ok(_) => Finding::Good("the service answers".to_owned()),

@@ -6,13 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use kinora_contract::limits::SECONDS_MAX;
-use kinora_contract::{
-    EditSpec, FrameSize, SPEC_VERSION, Size, TaskId, VideoInputs, VideoLength, VideoSpec,
-};
+use kinora_contract::{EditSpec, Size, TaskId, VideoInputs, VideoLength, VideoSpec};
 use kinora_engine::{
     EngineCapabilities, EngineError, JobMaterials, RgbPicture, SAMPLE_RATE_HZ, SourceVideo,
     StereoSound, VideoPlayback,
 };
+
+use crate::catalog::trial_spec;
 
 /// Larger clips are not tried.
 const SIDE_MAX: u32 = 2_048;
@@ -59,9 +59,10 @@ pub(super) fn cases_for(promises: EngineCapabilities, shape: ClipShape) -> Vec<E
         shape,
         cases: Vec::new(),
     };
-    let (text, can) = (spec(shape), promises.features);
+    let can = promises.features;
+    let text = trial_spec("checked", shape.size, shape.seconds);
     if can.text_to_video {
-        cases.add("text", text.clone(), JobMaterials::default());
+        cases.add("text", text.clone(), &JobMaterials::default());
     }
     cases.add_pictures(&text);
     // The plainest request that the engine takes, for what can be added to any.
@@ -82,8 +83,8 @@ struct CaseBuilder {
 }
 
 impl CaseBuilder {
-    fn add(&mut self, name: &'static str, spec: VideoSpec, materials: JobMaterials) {
-        self.add_with_others(name, spec, materials, Vec::new());
+    fn add(&mut self, name: &'static str, spec: VideoSpec, materials: &JobMaterials) {
+        self.add_with_others(name, spec, materials.clone(), Vec::new());
     }
 
     fn add_with_others(
@@ -107,40 +108,26 @@ impl CaseBuilder {
         let size = self.shape.size;
         let (with_first, first) = first_frame(text, size);
         if can.last_frame {
-            let inputs = VideoInputs::Frames {
-                first: "first".to_owned(),
-                last: Some("last".to_owned()),
-            };
-            let spec = VideoSpec {
-                inputs,
-                ..text.clone()
-            };
-            let materials = JobMaterials {
-                last_frame: Some(picture(size, 200)),
-                ..first.clone()
-            };
-            let other = JobMaterials {
-                last_frame: Some(inverted(&picture(size, 200))),
-                ..materials.clone()
-            };
+            let spec = changed(text, |spec| spec.inputs = frames(Some("last")));
+            let last = picture(size, 200);
+            let other = changed(&first, |one| one.last_frame = Some(inverted(&last)));
+            let materials = changed(&first, |one| one.last_frame = Some(last));
             self.add_with_others("a last frame", spec, materials, vec![("last frame", other)]);
         }
         if can.first_frame {
-            let other = JobMaterials {
-                first_frame: Some(inverted(&picture(size, 30))),
-                ..JobMaterials::default()
-            };
+            let other = changed(&first, |one| {
+                one.first_frame = Some(inverted(&picture(size, 30)));
+            });
             let others = vec![("first frame", other)];
             self.add_with_others("a first frame", with_first, first, others);
         }
         if can.reference_images_max > 0 || can.reference_audios_max > 0 {
             let (inputs, materials) = references(self.promises, size);
-            let spec = VideoSpec {
-                inputs,
+            let spec = changed(text, |spec| {
+                spec.inputs = inputs;
                 // A reference sound may be heard only, and not seen.
-                generate_audio: can.audio_output && !materials.audios.is_empty(),
-                ..text.clone()
-            };
+                spec.generate_audio = can.audio_output && !materials.audios.is_empty();
+            });
             let others = other_references(&materials);
             self.add_with_others("references", spec, materials, others);
         }
@@ -150,69 +137,58 @@ impl CaseBuilder {
     fn add_variations(&mut self, plain: &VideoSpec, materials: &JobMaterials) {
         let can = self.promises.features;
         if can.audio_output {
-            let spec = VideoSpec {
-                generate_audio: true,
-                ..plain.clone()
-            };
-            self.add("sound", spec, materials.clone());
+            let spec = changed(plain, |spec| spec.generate_audio = true);
+            self.add("sound", spec, materials);
         }
         if can.auto_duration {
-            let spec = VideoSpec {
-                seconds: VideoLength::Auto,
-                ..plain.clone()
-            };
-            self.add("a length of its own choice", spec, materials.clone());
+            let spec = changed(plain, |spec| spec.seconds = VideoLength::Auto);
+            self.add("a length of its own choice", spec, materials);
         }
         if can.negative_prompt {
-            let spec = VideoSpec {
-                negative_prompt: Some("text, logos".to_owned()),
-                ..plain.clone()
-            };
-            self.add("a negative prompt", spec, materials.clone());
+            let spec = changed(plain, |spec| {
+                spec.negative_prompt = Some("text, logos".to_owned());
+            });
+            self.add("a negative prompt", spec, materials);
         }
         if can.draft {
-            self.add_draft_and_final(plain, materials);
+            let draft = changed(plain, |spec| spec.draft = true);
+            self.add("a draft", draft, materials);
+            let spec = changed(plain, |spec| spec.final_of = Some(placeholder_task()));
+            let materials = changed(materials, |one| one.source = Some(self.source(false)));
+            self.add("the final of a draft", spec, &materials);
         }
         if can.edit {
-            let source = self.source();
-            let other = JobMaterials {
-                source: Some(Arc::new(TrialFootage {
-                    is_inverted: true,
-                    ..source
-                })),
+            let spec = changed(plain, |spec| {
+                spec.inputs = VideoInputs::Text;
+                spec.edit = Some(EditSpec {
+                    task_id: placeholder_task(),
+                    strength: 0.5,
+                });
+            });
+            let [materials, other] = [false, true].map(|is_inverted| JobMaterials {
+                source: Some(self.source(is_inverted)),
                 ..JobMaterials::default()
-            };
-            let (spec, materials) = edit(plain, source);
+            });
             self.add_with_others("an edit", spec, materials, vec![("source", other)]);
         }
     }
 
     /// A video as long as the clip.
-    fn source(&self) -> TrialFootage {
-        TrialFootage {
+    fn source(&self, is_inverted: bool) -> Arc<dyn SourceVideo> {
+        Arc::new(TrialFootage {
             size: self.shape.size,
             fps: self.promises.fps,
             frames: self.shape.seconds * self.promises.fps,
-            is_inverted: false,
-        }
+            is_inverted,
+        })
     }
+}
 
-    fn add_draft_and_final(&mut self, plain: &VideoSpec, materials: &JobMaterials) {
-        let draft = VideoSpec {
-            draft: true,
-            ..plain.clone()
-        };
-        self.add("a draft", draft, materials.clone());
-        let spec = VideoSpec {
-            final_of: Some(placeholder_task()),
-            ..plain.clone()
-        };
-        let materials = JobMaterials {
-            source: Some(Arc::new(self.source())),
-            ..materials.clone()
-        };
-        self.add("the final of a draft", spec, materials);
-    }
+/// A changed copy.
+fn changed<T: Clone>(original: &T, change: impl FnOnce(&mut T)) -> T {
+    let mut copy = original.clone();
+    change(&mut copy);
+    copy
 }
 
 /// Engines never learn which.
@@ -220,54 +196,20 @@ fn placeholder_task() -> TaskId {
     TaskId::from_parts(0, [0; 10])
 }
 
-fn first_frame(text: &VideoSpec, size: Size) -> (VideoSpec, JobMaterials) {
-    let inputs = VideoInputs::Frames {
+fn frames(last: Option<&str>) -> VideoInputs {
+    VideoInputs::Frames {
         first: "first".to_owned(),
-        last: None,
-    };
-    let spec = VideoSpec {
-        inputs,
-        ..text.clone()
-    };
+        last: last.map(str::to_owned),
+    }
+}
+
+fn first_frame(text: &VideoSpec, size: Size) -> (VideoSpec, JobMaterials) {
+    let spec = changed(text, |spec| spec.inputs = frames(None));
     let materials = JobMaterials {
         first_frame: Some(picture(size, 30)),
         ..JobMaterials::default()
     };
     (spec, materials)
-}
-
-fn edit(plain: &VideoSpec, source: TrialFootage) -> (VideoSpec, JobMaterials) {
-    let edit = EditSpec {
-        task_id: placeholder_task(),
-        strength: 0.5,
-    };
-    let spec = VideoSpec {
-        edit: Some(edit),
-        inputs: VideoInputs::Text,
-        ..plain.clone()
-    };
-    let materials = JobMaterials {
-        source: Some(Arc::new(source)),
-        ..JobMaterials::default()
-    };
-    (spec, materials)
-}
-
-fn spec(shape: ClipShape) -> VideoSpec {
-    VideoSpec {
-        version: SPEC_VERSION,
-        model: "checked".to_owned(),
-        prompt: "A red balloon drifts over a calm sea at dawn".to_owned(),
-        negative_prompt: None,
-        seconds: VideoLength::Fixed(shape.seconds),
-        frame: FrameSize::Fixed(shape.size),
-        seed: 7,
-        generate_audio: false,
-        inputs: VideoInputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
-    }
 }
 
 /// The names "0", "1" and so on.

@@ -10,13 +10,7 @@ use crate::output::{print, printable};
 /// Prints exchanges as they end.
 #[derive(Debug)]
 pub(super) struct ShownExchanges {
-    dialect: ServerDialect,
-}
-
-impl ShownExchanges {
-    pub(super) const fn new(dialect: ServerDialect) -> Self {
-        Self { dialect }
-    }
+    pub(super) dialect: ServerDialect,
 }
 
 impl ExchangeWatcher for ShownExchanges {

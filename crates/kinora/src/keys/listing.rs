@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::LogArgs;
 use crate::failure::Failure;
-use crate::output::{aligned, date, print, printable};
+use crate::output::{self, date, print, printable, unix_seconds};
 use crate::store_access;
 
 const HEADS: [&str; 13] = [
@@ -28,9 +28,7 @@ const HEADS: [&str; 13] = [
 
 /// One line per key, newest first. Times are in UTC.
 pub(super) fn table(keys: &[ApiKey], now_ms: u64) -> String {
-    let mut rows = vec![HEADS.map(str::to_owned)];
-    rows.extend(keys.iter().map(|key| row(key, now_ms)));
-    aligned(&rows)
+    output::table(HEADS, keys.iter().map(|key| row(key, now_ms)))
 }
 
 /// A JSON array with one object per key, newest first. Times are in Unix seconds; `null` for a
@@ -45,9 +43,9 @@ pub(super) fn json(keys: &[ApiKey], now_ms: u64) -> String {
                 "project": one.key.project,
                 "state": state(one, now_ms),
                 "created_at": one.key.created_at_ms / 1000,
-                "expires_at": seconds(one.key.expires_at_ms),
-                "revoked_at": seconds(one.revoked_at_ms),
-                "last_used_at": seconds(one.last_used_at_ms),
+                "expires_at": unix_seconds(one.key.expires_at_ms),
+                "revoked_at": unix_seconds(one.revoked_at_ms),
+                "last_used_at": unix_seconds(one.last_used_at_ms),
                 "scopes": scopes(one),
                 "models": one.key.models,
                 "requests_per_minute": one.key.requests_per_minute,
@@ -94,10 +92,6 @@ fn as_budget(amount: Option<Amount>) -> String {
     amount.map_or_else(|| "no bound".to_owned(), |amount| amount.to_string())
 }
 
-fn seconds(time_ms: Option<u64>) -> Option<u64> {
-    time_ms.map(|time_ms| time_ms / 1000)
-}
-
 fn state(key: &ApiKey, now_ms: u64) -> &'static str {
     match key.revoked_at_ms {
         Some(_) => "revoked",
@@ -110,13 +104,10 @@ fn scopes(key: &ApiKey) -> Vec<&'static str> {
     key.key.scopes.iter().map(|scope| scope.name()).collect()
 }
 
-const LOG_HEADS: [&str; 7] = ["TIME", "ACTION", "KEY", "NAME", "PROJECT", "NEW KEY", "BY"];
-
 /// Shows the log.
 pub(super) async fn show_log(args: &LogArgs) -> Result<(), Failure> {
     let operations = store_access::open_operations(&args.home, "keys log").await?;
-    let log = operations.key_log(args.project.as_deref()).await;
-    let log = log.map_err(store_access::store_failure)?;
+    let log = operations.key_log(args.project.as_deref()).await?;
     print(&if args.json {
         log_json(&log)
     } else {
@@ -127,8 +118,8 @@ pub(super) async fn show_log(args: &LogArgs) -> Result<(), Failure> {
 
 /// One line per action, newest first.
 fn log_table(log: &[KeyAction]) -> String {
-    let mut rows = vec![LOG_HEADS.map(str::to_owned)];
-    rows.extend(log.iter().map(|entry| {
+    let heads = ["TIME", "ACTION", "KEY", "NAME", "PROJECT", "NEW KEY", "BY"];
+    let rows = log.iter().map(|entry| {
         [
             date(entry.at_ms),
             entry.kind.name().to_owned(),
@@ -138,8 +129,8 @@ fn log_table(log: &[KeyAction]) -> String {
             entry.successor.clone().unwrap_or_default(),
             printable(&format!("{}@{}", entry.by.user, entry.by.host)),
         ]
-    }));
-    aligned(&rows)
+    });
+    output::table(heads, rows)
 }
 
 /// A JSON array with one object per action, newest first.

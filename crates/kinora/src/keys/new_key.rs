@@ -8,7 +8,7 @@ use crate::cli::CreateArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::date;
-use crate::system::random;
+use crate::system::{random, random_letters};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Maximum lifetime of a key: a hundred years. More is a typo.
@@ -124,14 +124,8 @@ impl NewKeyParts {
     pub(crate) fn generate(self, now_ms: u64) -> Result<(KeyText, NewKey), Failure> {
         let text = KeyText::from_random(&random()?)
             .ok_or_else(|| Failure::new("The random bytes were unusable; try again."))?;
-        let id: String = random::<12>()?
-            .iter()
-            // Slightly uneven, as 256 is no multiple of 26. The id only has to be distinct; the
-            // secret is the text.
-            .map(|byte| char::from(b'a' + byte % 26))
-            .collect();
         let key = NewKey {
-            id: format!("key_{id}"),
+            id: format!("key_{}", random_letters()?),
             sha256: text.sha256(),
             name: self.name,
             project: self.project,
@@ -196,10 +190,9 @@ mod tests {
 
     fn parts(flags: &[&str]) -> Result<NewKeyParts, String> {
         let words = [&["kinora", "keys", "create"], flags].concat();
-        let CliCommand::Keys(keys) = Cli::try_parse_from(words).unwrap().command else {
-            unreachable!()
-        };
-        let KeysCommand::Create(args) = keys.command else {
+        let CliCommand::Keys(KeysCommand::Create(args)) =
+            Cli::try_parse_from(words).unwrap().command
+        else {
             unreachable!()
         };
         let mut config = Config::defaults();

@@ -25,19 +25,15 @@ use crate::backup::{self, RESULTS};
 use crate::cli::{ExportArgs, MovedResults};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::output::{count, print};
+use crate::output::{count, first_names, print};
 use crate::progress::ProgressLine;
 use crate::signing::legacy_key_file;
 use crate::system::{self, SystemClock};
-use crate::{folder, shell_hint, store_access};
-
-/// Maximum number of tasks and files named in an error.
-const NAMED_MAX: usize = 5;
+use crate::{shell_hint, store_access};
 
 /// Makes an export, and prints its contents.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
-    folder::refuse_unfinished_restore(&config.data)?;
+    let config = store_access::config(&args.home)?;
     let url = config.store_url();
     if !kinora_store::is_shared(&url) && !args.accept_loss {
         backup::refuse_loss(&config, "export")?;
@@ -132,9 +128,7 @@ impl<'a> ExportJob<'a> {
         for table in &COPIED_TABLES {
             let mut writer = TableWriter::create(self.to.join(file_name(table)))?;
             loop {
-                let rows = store.rows(table).await;
-                let rows =
-                    rows.map_err(|error| Failure::because("The store could not be read", error))?;
+                let rows = store.rows(table).await?;
                 if rows.is_empty() {
                     break;
                 }
@@ -183,9 +177,8 @@ impl<'a> ExportJob<'a> {
     /// The key that signs result URLs, if an earlier version left it in a file.
     fn earlier_key(&self) -> Result<Option<CopiedRow>, Failure> {
         let path = legacy_key_file(&self.config.data);
-        let key = SigningSecret::load(&path).map_err(|error| {
-            Failure::because(format!("{} cannot be read", path.display()), error)
-        })?;
+        let key = SigningSecret::load(&path)
+            .map_err(|error| Failure::at(&path, "cannot be read", error))?;
         Ok(key.map(|key| CopiedRow::signing_key(&key.bytes())))
     }
 
@@ -275,12 +268,8 @@ impl<'a> ExportJob<'a> {
         if lost.is_empty() || self.args.accept_loss {
             return Ok(());
         }
-        let shown = lost[..lost.len().min(NAMED_MAX)].join(", ");
-        let more = if lost.len() > NAMED_MAX { ", ..." } else { "" };
-        let number = count(lost.len() as u64, one);
-        Err(Failure::new(format!(
-            "{number} {how}: {shown}{more}. {way_on}"
-        )))
+        let (number, names) = (count(lost.len() as u64, one), first_names(lost));
+        Err(Failure::new(format!("{number} {how}: {names}. {way_on}")))
     }
 }
 

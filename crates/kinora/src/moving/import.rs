@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use kinora_blobs::folder::BlobFolder;
 use kinora_blobs::{BlobError, BlobStore, bulk};
-use kinora_store::{
-    COPIED_AT_ONCE, COPIED_TABLES, CopiedTable, MARKS, StoreError, StoreImport, mark_key,
-};
+use kinora_store::{COPIED_AT_ONCE, COPIED_TABLES, CopiedTable, MARKS, StoreImport, mark_key};
 
 use super::{ExportManifest, FILES, FileTransfers, file_name, read_files, read_rows};
 use crate::backup::RESULTS;
@@ -22,8 +20,7 @@ use crate::{folder, shell_hint, store_access};
 
 /// Imports an export, and prints the next step.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.home)?;
-    folder::refuse_unfinished_restore(&config.data)?;
+    let config = store_access::config(&args.home)?;
     let manifest = ExportManifest::read(&args.source)?;
     store_access::runtime()?.block_on(import(args, &config, &manifest))?;
     print(&if args.json {
@@ -148,7 +145,7 @@ impl ImportJob<'_> {
         for table in &COPIED_TABLES {
             self.put_rows(table, &mut *store, &mut progress).await?;
         }
-        store.put_sums().await.map_err(task_store_failure)?;
+        store.put_sums().await?;
         kinora_system::crash::point("import.filled");
         self.verify_rows(&mut *store).await?;
         // As the store would: it takes results without its mark for another store's.
@@ -158,7 +155,7 @@ impl ImportJob<'_> {
         }
         // Until here the store carries the mark of an unfinished import, and every process refuses
         // to open it. This removes the mark.
-        store.finish().await.map_err(task_store_failure)
+        Ok(store.finish().await?)
     }
 
     /// Stores every file that is still missing, and checks that all are there with the right contents.
@@ -210,7 +207,7 @@ impl ImportJob<'_> {
     ) -> Result<(), Failure> {
         // Rows are stored in the order of their file, so the number of stored rows says where an
         // interrupted import has to go on.
-        let stored = store.stored(table).await.map_err(task_store_failure)?;
+        let stored = store.stored(table).await?;
         let mut rows =
             read_rows(self.folder, table)?.skip(usize::try_from(stored).unwrap_or(usize::MAX));
         loop {
@@ -221,7 +218,7 @@ impl ImportJob<'_> {
             if page.is_empty() {
                 return Ok(());
             }
-            store.put(table, &page).await.map_err(task_store_failure)?;
+            store.put(table, &page).await?;
             if table.is_tasks() {
                 kinora_system::crash::point("import.tasks");
                 page.iter().for_each(|_| progress.step("tasks imported"));
@@ -232,18 +229,20 @@ impl ImportJob<'_> {
     /// Reads every row back, and compares it with the export.
     async fn verify_rows(&self, store: &mut dyn StoreImport) -> Result<(), Failure> {
         ProgressLine::new().show_activity("verifying the store");
-        let mut found = store.read_back().await.map_err(unread)?;
+        let found = store.read_back().await;
+        let mut found =
+            found.map_err(|error| Failure::because("The store cannot be read back", error))?;
         for table in &COPIED_TABLES {
             // The store returns rows in the order of the export, so both are compared line by line
             // and neither is held in memory.
             let mut wanted = read_rows(self.folder, table)?;
             loop {
-                let rows = found.rows(table).await.map_err(unread)?;
+                let rows = found.rows(table).await?;
                 if rows.is_empty() {
                     break;
                 }
                 for row in rows {
-                    let line = table.line(&row.map_err(unread)?);
+                    let line = table.line(&row?);
                     let wanted = wanted.next().transpose()?.map(|row| table.line(&row));
                     if wanted != Some(line) {
                         return Err(differs(table));
@@ -260,14 +259,6 @@ impl ImportJob<'_> {
 
 fn result_store_failure(error: BlobError) -> Failure {
     Failure::because("The results could not be stored", error)
-}
-
-fn task_store_failure(error: StoreError) -> Failure {
-    Failure::because("The tasks could not be stored", error)
-}
-
-fn unread(error: impl std::fmt::Display) -> Failure {
-    Failure::because("The store cannot be read back", error)
 }
 
 fn differs(table: &CopiedTable) -> Failure {
