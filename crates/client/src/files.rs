@@ -19,12 +19,15 @@ use serde_json::{Map, Value};
 
 use crate::client::{Client, fresh_key};
 use crate::error::Error;
-use crate::pages::{FilePages, Pages};
+use crate::pages::Pages;
 
 /// Time for the body of an upload: at this rate, in addition to that of any answer.
 const RATE_BYTES_PER_SECOND: u64 = 32 * 1024;
 /// Bytes sent between two reports of progress.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// An iterator over the files of the key's project; reads pages as needed.
+pub type FilePages = Pages<File>;
 
 /// An uploaded file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::files::File;
 use crate::video::Video;
 
 /// Maximum number of items per page.
@@ -16,9 +15,6 @@ const LIMIT_MAX: u32 = 100;
 
 /// An iterator over the tasks of the key's project; reads pages as needed.
 pub type VideoPages = Pages<Video>;
-
-/// An iterator over the files of the key's project; reads pages as needed.
-pub type FilePages = Pages<File>;
 
 /// An iterator over items of the key's project; reads pages as needed.
 #[derive(Debug)]
