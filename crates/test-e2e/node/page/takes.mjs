@@ -63,6 +63,8 @@ export async function links() {
   const link = await clipboard(page);
   assert(/#video_[0-9a-z]{26}$/.test(link), link);
   await page.keyboard.press("Escape");
+  // To the address where the page is already, a link leads nowhere.
+  await page.waitForFunction(() => !location.hash);
   await page.evaluate((link) => location.assign(link), link);
   await plays(page);
   await page.locator(".viewer[open] .side-prompt", { hasText: "A lighthouse" }).waitFor();

@@ -92,7 +92,10 @@ fn a_command_on_pauses_says_what_is_wrong_with_it() {
     let server = Setup::on(&data).start();
     let long = "x".repeat(201);
     for (words, part) in [
-        (&["pause", "kinora-z9"][..], "it has kinora-a1, kinora-b1"),
+        (
+            &["pause", "kinora-z9"][..],
+            "the configuration has: kinora-a1, kinora-b1",
+        ),
         (&["pause", "--reason", "a\nb"], "one line"),
         (&["pause", "--reason", &long], "200 characters"),
     ] {
