@@ -40,7 +40,7 @@ pub(crate) struct ApiError {
     fault: Option<ServiceFault>,
     refusal: RequestRefusal,
     retry_after_seconds: Option<u64>,
-    /// The official SDKs retry some statuses on their own; this makes them not to.
+    /// The official SDKs retry some statuses on their own; this stops them.
     is_final: bool,
     /// Whether to close the connection afterwards.
     closing: bool,

@@ -23,12 +23,12 @@ pub(crate) struct ReadKey(pub(crate) Arc<ApiKey>);
 pub(crate) struct WriteKey(pub(crate) Arc<ApiKey>);
 
 /// A key that may see the whole service.
-pub(crate) struct OperatorKey(#[allow(dead_code, reason = "its scope is all")] Arc<ApiKey>);
+pub(crate) struct OperatorKey(#[allow(dead_code, reason = "only its scope matters")] Arc<ApiKey>);
 
 /// A key that may pause and resume models.
 pub(crate) struct ControlKey(pub(crate) Arc<ApiKey>);
 
-macro_rules! scopes_of_keys {
+macro_rules! key_extractors {
     ($($key:ident = $scope:ident),*) => {$(
         impl FromRequestParts<SharedApi> for $key {
             type Rejection = ApiError;
@@ -45,7 +45,7 @@ macro_rules! scopes_of_keys {
     )*};
 }
 
-scopes_of_keys!(
+key_extractors!(
     ReadKey = Read,
     WriteKey = Write,
     OperatorKey = Operations,

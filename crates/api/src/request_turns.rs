@@ -1,6 +1,6 @@
-//! Limits concurrent work of one kind, of which each owner, a project or an API key, gets a share. For lists: a page may cost
-//! a thousand times as much as a poll, so only a few are read at a time, and a turn lasts until the
-//! work is done even if the client hangs up, so hanging up gains nothing.
+//! Limits concurrent work of one kind. Each owner, a project or an API key, gets a share. For lists: a page may cost a
+//! thousand times as much as a poll, so only a few are read at a time, and a turn lasts until the work is done even if the
+//! client hangs up, so hanging up gains nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -174,6 +174,18 @@ mod tests {
             most = most.max(turns.0.owners.lock().unwrap().named.len());
         }
         assert!(most <= FORGET_FROM);
+    }
+
+    #[test]
+    fn p08_owners_are_forgotten_also_after_many_had_a_turn_at_once() {
+        let turns = RequestTurns::new(2 * FORGET_FROM, 1);
+        let take = |number: usize| turns.try_acquire(&number.to_string()).unwrap();
+        let live = FORGET_FROM + 44;
+        drop((0..live).map(take).collect::<Vec<_>>());
+        for number in live..10 * FORGET_FROM {
+            drop(take(number));
+            assert!(turns.0.owners.lock().unwrap().named.len() <= 2 * live);
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl ResultVariant {
 
     /// The variant whose [`Self::query`] begins `query`, that of an address which this service has signed.
     pub(crate) fn from_query(query: &str) -> Self {
-        let mut others = Self::ALL.into_iter().skip(1);
+        let mut others = Self::ALL.into_iter().filter(|one| *one != Self::Video);
         let found = others.find(|one| query.starts_with(&one.query()));
         found.unwrap_or(Self::Video)
     }

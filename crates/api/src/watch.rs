@@ -108,6 +108,7 @@ impl TaskWaiter {
     /// Records the tasks that a follower of a project has read itself, so that they are not
     /// delivered again.
     pub(crate) fn record_read(&self, unfinished: &[TaskGlance], ended: &EndedTasks) {
+        debug_assert!(self.subject.task.is_none(), "one task is not its project");
         self.project.hub().record_read(unfinished, ended);
     }
 

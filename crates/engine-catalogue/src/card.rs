@@ -63,7 +63,9 @@ pub fn card(
             }
             ModelRecipe::Sdcpp(_) => {
                 set(engine, "kind", "sdcpp");
-                set(engine, "server", environment.command.concat());
+                if let Some(server) = environment.command.first() {
+                    set(engine, "server", server.as_str());
+                }
                 set_parts(engine, choice, files, places);
             }
         }

@@ -18,17 +18,23 @@ impl RepositoryFiles {
 
 /// The files of a choice, by repository.
 pub(crate) fn repositories(choice: &Choice) -> Vec<RepositoryFiles> {
-    match choice.recipe {
-        ModelRecipe::Diffusers(recipe) => recipe.repositories.clone(),
-        ModelRecipe::Sdcpp(_) => model_files(choice)
-            .into_iter()
-            .map(|(_, file)| file)
-            .collect(),
+    if let ModelRecipe::Diffusers(recipe) = choice.recipe {
+        return recipe.repositories.clone();
     }
+    // The files of a repository together, so that all are of one commit.
+    let mut repositories: Vec<RepositoryFiles> = Vec::new();
+    for (_, file) in model_files(choice) {
+        let mut known = repositories.iter_mut();
+        match known.find(|one| one.id == file.id && one.revision == file.revision) {
+            Some(one) => one.include.extend(file.include),
+            None => repositories.push(file),
+        }
+    }
+    repositories
 }
 
-/// The files of the card by their keys of `[engines.model]`, those of the chosen quantisation in place of its own: one in each
-/// repository.
+/// The files of the card by their keys of `[engines.model]`, each with its repository; those of the chosen quantisation in place
+/// of its own.
 pub(crate) fn model_files(choice: &Choice) -> Vec<(String, RepositoryFiles)> {
     let card = choice.recipe.card();
     let own = |path: &str| {

@@ -277,6 +277,9 @@ impl Engine for ServerEngine {
         let with_preset = with_preset.transpose()?;
         let model = with_preset.as_ref().unwrap_or(&self.model);
         let made = model.generation(job.spec, job.materials)?;
+        if made.clip() != job.clip {
+            return Err(failed("the clip does not match its plan"));
+        }
         let is_ti2v = self.model.settings().variant == Some(Variant::Ti2v);
         if made.end.is_some() && is_ti2v && !self.program.ends_ti2v_clips {
             let why = "this version of sd-server ignores the last frame of Wan 2.2 TI2V; install a newer one, or set \

@@ -220,8 +220,10 @@ impl Settings {
     /// The first invalid setting.
     pub(crate) fn validate(&self) -> Result<(), KindError> {
         for (role, path) in self.files() {
-            if path.as_os_str().is_empty() {
-                return Err(KindError(format!("{}: its path is empty", role.name())));
+            let text = path.to_str().unwrap_or_default();
+            if text.is_empty() || text.contains('\0') {
+                let key = role.name();
+                return Err(KindError(format!("{key}: its path is empty or no text")));
             }
             if !self.family.takes(role) {
                 let by = format_args!("{} models", self.family.name());
@@ -269,6 +271,13 @@ impl Settings {
         }
         if self.draft_steps.is_some() && !self.family.features(self.variant()).draft {
             return Err(not_used("draft_steps", "a model that makes no drafts"));
+        }
+        if self
+            .backend
+            .as_ref()
+            .is_some_and(|text| text.contains('\0'))
+        {
+            return Err(KindError("backend: it contains a NUL byte".to_owned()));
         }
         Ok(())
     }

@@ -107,6 +107,8 @@ fn what_makes_no_sense_is_said_so() {
             "loras.high_noise: not used by",
         ),
         (json!({"taesd": "a"}), "unknown field `taesd`"),
+        (json!({"vae": "a\0b"}), "vae: its path"),
+        (json!({"backend": "a\0"}), "backend: it contains a NUL"),
         (json!({"fps": 61}), "fps: 61 is not within 1 to 60"),
     ];
     for (more, said) in cases {

@@ -441,7 +441,7 @@ pub(crate) fn run_to_end(
         .enable_all()
         .max_blocking_threads(blocking_threads(config))
         .build()
-        .map_err(|error| Failure::because("The service could not start", error))?;
+        .map_err(|error| Failure::because("The process could not start", error))?;
     let done = runtime.block_on(working);
     // An engine that does not come back must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -106,7 +106,7 @@ async fn scrape(State(read): State<Arc<ScrapeState>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], read.handle.render())
 }
 
-/// The metrics of all crates: kind, name and description. A name ends with its unit.
+/// The metrics of all crates: kind, name and description. The name of a measured quantity ends with its unit.
 const METRICS: &str = "\
 counter kinora_tasks_accepted_total Tasks accepted, by model
 counter kinora_attempts_total Runs begun, by model

@@ -42,6 +42,10 @@ pub(crate) async fn open_operations(
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::because("The store does not answer", error)
+        let what = match error {
+            StoreError::Unavailable(_) => "The store does not answer",
+            StoreError::LeaseLost(_) | StoreError::Corrupt(_) => "The store could not be read",
+        };
+        Self::because(what, error)
     }
 }

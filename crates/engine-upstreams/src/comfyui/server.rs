@@ -97,7 +97,11 @@ impl<'a> ComfyServer<'a> {
         let reply = self.get(&["history", id], limit).await?;
         match reply.status {
             200 => {
-                let sent = self.json(&reply)?;
+                // The answer is about one job.
+                let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
+                let sent =
+                    sent.map_err(|error| UpstreamError::later(AnswerError::Json(error).into()))?;
+                self.shared.pool.places.record_answer(self.index);
                 Ok(sent[id]["outputs"].clone())
             }
             404 => Ok(Value::Null),

@@ -1,4 +1,5 @@
-//! The key for a server, from a file or a variable. It is never logged or shown by `Debug`, and reloaded when the server rejects it.
+//! The key for a server, from a file or a variable. It is never logged or shown by `Debug`, and reloaded when the server
+//! rejects it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,5 +1,5 @@
-//! One server: its base URL, its key, its headers, and bounded calls to it. Key and headers are sent only to the server's own origin. A `POST` always gets a new
-//! connection, since an old one may break just then; polls share theirs.
+//! One server: its base URL, its key, its headers, and bounded calls to it. Key and headers are sent only to the server's own
+//! origin. A `POST` always gets a new connection, since an old one may break just then; polls share theirs.
 
 use std::net::IpAddr;
 use std::pin::Pin;

@@ -311,3 +311,33 @@ pub(crate) enum FilesCommand {
         json: bool,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_an_address_or_a_file_that_exists() {
+        let address = "HTTPS://example.com/a.png";
+        assert_eq!(
+            reference(address),
+            Ok(Reference::Address(address.to_owned()))
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        assert_eq!(reference(path), Ok(Reference::File(path.into())));
+        assert!(reference("/").unwrap_err().contains("folder"));
+        for missing in ["example.com/a.png", "file:///tmp/a.png"] {
+            let refused = reference(missing).unwrap_err();
+            assert!(refused.contains("No such file"), "{refused}");
+            assert!(refused.contains("http://"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_length_is_a_number_or_auto() {
+        assert_eq!(seconds("5"), Ok(Seconds::Fixed(5)));
+        assert_eq!(seconds("auto"), Ok(Seconds::Auto));
+        assert!(seconds("soon").is_err());
+    }
+}

@@ -7,9 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_blobs::DiskReserve;
+use kinora_blobs::{BlobError, DiskReserve};
 use rustix::fs::statfs;
-use tokio::runtime::Runtime;
 
 use super::report::Finding;
 use crate::config::Config;
@@ -210,9 +209,11 @@ fn bucket(config: &Config) -> Finding {
     }
 }
 
-fn try_bucket(config: &Config) -> Result<(), Box<dyn std::error::Error>> {
+fn try_bucket(config: &Config) -> Result<(), BlobError> {
     let blobs = kinora_blobs::open(&config.results_url(), &config.s3())?;
-    Ok(Runtime::new()?.block_on(blobs.probe())?)
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build()?;
+    runtime.block_on(blobs.probe())
 }
 
 /// Whether two folders are on different file systems.

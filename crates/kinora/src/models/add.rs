@@ -306,7 +306,11 @@ impl<'a> ModelInstaller<'a> {
         print("3/5 engine\n");
         let options = EnvironmentOptions {
             releases: self.config.weights.releases()?,
-            download: self.config.weights.options(pull::certificates()?)?,
+            // The token is the hub's.
+            download: DownloadOptions {
+                token: None,
+                ..self.config.weights.options(pull::certificates()?)?
+            },
         };
         let line = EnvironmentLine::new();
         let kind = &choice.environment;
@@ -369,9 +373,11 @@ impl<'a> ModelInstaller<'a> {
     fn added(&self, names: &[String]) -> Result<Vec<(&'static CatalogueEntry, WishArgs)>, Failure> {
         let mut found = Vec::new();
         for entry in catalogue() {
+            if !names.is_empty() && !names.contains(&entry.name) {
+                continue;
+            }
             let text = self.text_of(&entry.name)?;
-            let is_named = names.is_empty() || names.contains(&entry.name);
-            if !is_named || !AddRecord::is_in(&text) {
+            if !AddRecord::is_in(&text) {
                 continue;
             }
             let record = AddRecord::read(&text).ok_or_else(|| {

@@ -116,7 +116,10 @@ pub(super) fn lock(home: &HomeArgs) -> Result<File, Failure> {
 /// The same, where the folder is there. `None`: no model was ever added, and nothing is made.
 pub(super) fn lock_if_used(home: &HomeArgs) -> Result<Option<File>, Failure> {
     let folder = models_folder::folder(&Config::load(home)?.data);
-    folder.exists().then(|| lock(home)).transpose()
+    let is_there = folder.try_exists().map_err(|error| {
+        Failure::because(format!("{} cannot be looked at", folder.display()), error)
+    })?;
+    is_there.then(|| lock(home)).transpose()
 }
 
 /// Writes the file of a model, or replaces it.

@@ -229,20 +229,18 @@ impl ImportJob<'_> {
     /// Reads every row back, and compares it with the export.
     async fn verify_rows(&self, store: &mut dyn StoreImport) -> Result<(), Failure> {
         ProgressLine::new().show_activity("verifying the store");
-        let found = store.read_back().await;
-        let mut found =
-            found.map_err(|error| Failure::because("The store cannot be read back", error))?;
+        let mut found = store.read_back().await.map_err(unread)?;
         for table in &COPIED_TABLES {
             // The store returns rows in the order of the export, so both are compared line by line
             // and neither is held in memory.
             let mut wanted = read_rows(self.folder, table)?;
             loop {
-                let rows = found.rows(table).await?;
+                let rows = found.rows(table).await.map_err(unread)?;
                 if rows.is_empty() {
                     break;
                 }
                 for row in rows {
-                    let line = table.line(&row?);
+                    let line = table.line(&row.map_err(unread)?);
                     let wanted = wanted.next().transpose()?.map(|row| table.line(&row));
                     if wanted != Some(line) {
                         return Err(differs(table));
@@ -259,6 +257,10 @@ impl ImportJob<'_> {
 
 fn result_store_failure(error: BlobError) -> Failure {
     Failure::because("The results could not be stored", error)
+}
+
+fn unread(error: impl std::fmt::Display) -> Failure {
+    Failure::because("The store cannot be read back", error)
 }
 
 fn differs(table: &CopiedTable) -> Failure {
